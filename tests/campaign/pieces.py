@@ -90,7 +90,8 @@ def kills(seed: int) -> Piece:
     lives = _size(200)
     with memory_folder() as folder:
         said, wrong = kill_applications(folder, seed, lives) if seed % 3 == 2 else kill_owners(_disk(), folder, seed, lives)
-    return Piece(done=lives, counts=dict(Counter(line.split()[0] for line in said)), findings=wrong)
+    counts = {"put": len(said.put), "moved": len(said.moved), "backed out": len(said.not_moved), "delivered": said.delivered}
+    return Piece(done=lives, counts=counts, findings=wrong)
 
 
 def system_calls(seed: int) -> Piece:

@@ -4,8 +4,6 @@
 """
 
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from mqflow.journal import Journal
 from mqflow.journal.verification import verify_journal
 from tests.landing.journals import QUEUE, bodies, column, lane_of, left
 from tests.landing.kills import LOOT, PER_LIFE
+from tests.own_programs import run_module
 
 LIVES = int(os.environ.get("LANDING_LIVES", "40"))
 CONTROL_LIVES = 20
@@ -25,14 +24,7 @@ CONTROL_LIVES = 20
 
 def killed(memory: Path, journal: Folder, mode: str, lives: int, seed: int = 1) -> tuple[list[int], Counter[str]]:
     """Return the numbers of all messages at the end, and how many lives were killed at which operation."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.landing.kills", str(memory), str(seed), str(lives), mode, journal.uri],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=50 + 3 * lives,
-        check=False,
-    )
+    ended = run_module("tests.landing.kills", memory, seed, lives, mode, journal.uri, timeout_s=50 + 3 * lives)
     assert (0, "") == (ended.returncode, ended.stderr)
     with EmbeddedQueueManager("QM1", store=SqliteStore(memory / "qm")) as queue_manager:
         connection = queue_manager.connect()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from msgspec import ValidationError, convert, structs
+from msgspec import structs
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration.interface import PublisherStatus, SubscriptionStatus, TopicStatus
@@ -17,15 +17,15 @@ from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
 from mqflow.embedded.calls.pending_answer import Pending, carry_out
+from mqflow.embedded.calls.queue_attributes import with_changes
 from mqflow.embedded.calls.retained import clear_retained
 from mqflow.embedded.calls.subscribe import expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
-from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
-from mqflow.mqi.attributes.topic import BASE_TOPIC, TOPIC_ATTRIBUTES, TopicAttributes
+from mqflow.mqi.attributes.topic import BASE_TOPIC, TopicAttributes
 from mqflow.mqi.authorities import AuthorityKind
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption, SubscribeOption
@@ -139,13 +139,13 @@ class TopicDefinitions:
         other = state.topics.at(attributes.topic_string)
         if other is not None and other.name != name:
             raise Refusal(Reason.TOPIC_STRING_ERROR, f"Topic object {other.name} has the topic string {other.topic_string}")
-        return self._keep(_checked(attributes, asdict(attributes)))
+        return self._keep(with_changes(attributes, asdict(attributes)))
 
     def _alter_topic(self, name: str, changes: Mapping[str, Any]) -> Pending[None]:
         known = self._topic(name)
         if changes.get("topic_string", known.topic_string) != known.topic_string:
             raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"It is the topic {known.topic_string}: delete it and define it again")
-        return self._keep(_checked(known, changes))
+        return self._keep(with_changes(known, changes))
 
     def _delete_topic(self, name: str) -> Pending[None]:
         self._topic(name)
@@ -264,28 +264,6 @@ def _with(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> Subs
         return with_values(attributes, values)
     except (ValueError, TypeError) as error:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-
-
-def _checked(record: TopicAttributes, changes: Mapping[str, Any]) -> TopicAttributes:
-    unknown = set(changes) - set(record.__struct_fields__)
-    if unknown:
-        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
-    try:
-        changed = convert({**asdict(record), **changes}, TopicAttributes, strict=False)
-    except ValidationError as error:
-        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-    for spec in TOPIC_ATTRIBUTES:  # the row of the table names the field
-        if not _accepts(spec, getattr(changed, spec.field)):
-            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{getattr(changed, spec.field)!r} for {spec.keyword}")
-    return changed
-
-
-def _accepts(spec: AttributeSpec, value: Any) -> bool:
-    if spec.chars:
-        return len(value) <= spec.chars and (not spec.object_name or not value or is_object_name(value))
-    return (spec.words is not None and value in spec.words.values()) or (
-        spec.low < spec.high and spec.low <= value <= spec.high
-    )
 
 
 def _publisher(state: QueueManagerState, handle: ObjectHandle) -> PublisherStatus:

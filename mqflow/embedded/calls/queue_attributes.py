@@ -1,4 +1,4 @@
-"""The attributes of a queue or of the queue manager: returns the present values, checks changes, and changes open queues.
+"""The attributes of a queue, a topic or the queue manager: returns the present values, checks changes, and changes open queues.
 
 Callers hold the lock. MQSET and the administrator's ALTER share these steps; only this file writes the attributes of a queue.
 """
@@ -19,7 +19,7 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
-from mqflow.mqi.options import QueueType
+from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES, TopicAttributes
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("attributes_now", "change_queue", "reset_statistics", "with_changes")
@@ -74,8 +74,7 @@ def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:
         changed = convert({**asdict(record), **changes}, type(record), strict=False)
     except ValidationError as error:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-    specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
-    for spec in specs:
+    for spec in _specs_of(changed):
         # The row of the table names the field.
         if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
             raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
@@ -92,5 +91,11 @@ def _wake(queue: LocalQueue | QueueDefinition) -> None:
                 wake_all(handle.queue)
 
 
-def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
-    return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)
+def _specs_of(record: Struct) -> tuple[AttributeSpec, ...]:
+    match record:
+        case QueueAttributes():
+            return tuple(spec for spec in QUEUE_ATTRIBUTES if record.kind in spec.kinds)
+        case TopicAttributes():
+            return TOPIC_ATTRIBUTES
+        case _:
+            return QUEUE_MANAGER_ATTRIBUTES

@@ -8,48 +8,40 @@ from msgspec import Struct
 
 from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.mqi.authorities import Authority, AuthorityKind
-from mqflow.mqi.options import QueueType
 
 __all__ = (
     "Act",
     "Action",
     "AlterCommand",
-    "AlterObjectCommand",
     "AlterQueueManagerCommand",
     "AuthorityAct",
     "ClearCommand",
     "ClearTopic",
     "Command",
     "DefineCommand",
-    "DefineObjectCommand",
-    "DefineOfTopics",
     "DeleteAuthorityCommand",
     "DeleteCommand",
-    "DeleteObjectCommand",
-    "DeleteOfTopics",
     "Display",
     "DisplayAuthorities",
     "DisplayChannelStatus",
+    "DisplayCommand",
     "DisplayConnections",
     "DisplayEntity",
-    "DisplayObjects",
-    "DisplayOfTopics",
     "DisplayQueueManager",
-    "DisplayQueues",
     "DisplayStatus",
     "DisplayStatusOf",
     "EndCommand",
-    "ObjectAct",
+    "ObjectCommand",
+    "ObjectNoun",
     "Operator",
     "Ping",
+    "QueueNoun",
     "RefreshSecurity",
     "Selection",
     "SetAuthorityCommand",
     "StatusNoun",
     "StopConnection",
     "SyntaxProblem",
-    "TopicAct",
-    "TopicNoun",
     "Unsupported",
     "Value",
     "Where",
@@ -59,8 +51,10 @@ __all__ = (
 Value = bool | int | str | tuple[str, ...]
 """The value of an attribute."""
 
-TopicNoun = Literal["TOPIC", "SUB"]
-"""The objects of publish/subscribe that a command can define or show."""
+QueueNoun = Literal["QLOCAL", "QALIAS", "QMODEL", "QREMOTE"]
+
+ObjectNoun = QueueNoun | Literal["TOPIC", "SUB"] | Noun
+"""The objects that a command can define, alter, delete and show."""
 
 StatusNoun = Literal[
     "QMSTATUS",
@@ -112,21 +106,25 @@ class Selection(Struct, frozen=True):
 
 
 class DefineCommand(Struct, frozen=True):
-    """DEFINE QLOCAL, QALIAS or QMODEL. Attributes that are not in `values` come from queue `like`, or the default queue."""
+    """DEFINE QLOCAL, TOPIC, SUB, CHANNEL ... Attributes that are not in `values` come from `like` or the default object."""
 
-    kind: QueueType
+    noun: ObjectNoun
     name: str
     values: Mapping[str, Value]
+    #: The object's type (CHLTYPE, AUTHTYPE); 0 for a noun with one type only.
+    kind: int = 0
     like: str = ""
     replace: bool = False
 
 
 class AlterCommand(Struct, frozen=True):
-    """ALTER QLOCAL, QALIAS or QMODEL. Attributes that are not in `values` stay as they are."""
+    """ALTER QLOCAL, TOPIC, SUB, CHANNEL ... Attributes that are not in `values` stay as they are."""
 
-    kind: QueueType
+    noun: ObjectNoun
     name: str
     values: Mapping[str, Value]
+    #: The object's type (CHLTYPE, AUTHTYPE); 0 for an object of any type.
+    kind: int = 0
     force: bool = False
 
 
@@ -137,15 +135,17 @@ class AlterQueueManagerCommand(Struct, frozen=True):
 
 
 class DeleteCommand(Struct, frozen=True):
-    """DELETE QLOCAL, QALIAS or QMODEL."""
+    """DELETE QLOCAL, TOPIC, SUB, CHANNEL ..."""
 
-    kind: QueueType
+    noun: ObjectNoun
     name: str
     purge: bool = False
-    #: IGNSTATE(YES): the command also succeeds if there is no queue of that name.
+    #: IGNSTATE(YES): the command also succeeds if there is no object of that name.
     ignore_state: bool = False
     #: AUTHREC(NO): the queue manager keeps the authority records of this name.
     keep_authorities: bool = False
+    #: True for CHLTABLE(CLNTTAB), a client-connection channel; None for a channel of either table.
+    client: bool | None = None
 
 
 class ClearCommand(Struct, frozen=True):
@@ -154,13 +154,14 @@ class ClearCommand(Struct, frozen=True):
     name: str
 
 
-class DisplayQueues(Struct, frozen=True):
-    """DISPLAY QUEUE, QLOCAL, QALIAS or QMODEL."""
+class DisplayCommand(Struct, frozen=True):
+    """DISPLAY QUEUE, QLOCAL, TOPIC, SUB, CHANNEL ..."""
 
+    noun: ObjectNoun | Literal["QUEUE"]
     #: A name, or a generic name that ends in an asterisk.
     pattern: str
-    #: None for queues of every kind.
-    kind: QueueType | None
+    #: The only type to show: a `QueueType`, CHLTYPE or AUTHTYPE; 0 for every type.
+    kind: int
     selection: Selection
 
 
@@ -246,37 +247,10 @@ class RefreshSecurity(Struct, frozen=True):
     what: str
 
 
-class DefineOfTopics(Struct, frozen=True):
-    """DEFINE or ALTER TOPIC or SUB. Attributes that a DEFINE does not name come from the object `like`, or from the default."""
-
-    noun: TopicNoun
-    name: str
-    values: Mapping[str, Value]
-    like: str = ""
-    replace: bool = False
-    alters: bool = False
-
-
-class DeleteOfTopics(Struct, frozen=True):
-    """DELETE TOPIC or SUB."""
-
-    noun: TopicNoun
-    name: str
-    ignore_state: bool = False
-
-
 class ClearTopic(Struct, frozen=True):
     """CLEAR TOPICSTR CLRTYPE(RETAINED)."""
 
     topic_string: str
-
-
-class DisplayOfTopics(Struct, frozen=True):
-    """DISPLAY TOPIC or SUB."""
-
-    noun: TopicNoun
-    pattern: str
-    selection: Selection
 
 
 class DisplayStatusOf(Struct, frozen=True):
@@ -293,52 +267,6 @@ class StopConnection(Struct, frozen=True):
 
     #: 16 hexadecimal digits.
     identifier: str
-
-
-TopicAct = DefineOfTopics | DeleteOfTopics | ClearTopic
-
-
-class DefineObjectCommand(Struct, frozen=True):
-    """DEFINE CHANNEL, NAMELIST, PROCESS ... Attributes that are not in `values` come from `like` or the default object."""
-
-    noun: Noun
-    name: str
-    values: Mapping[str, Value]
-    #: The object's type (CHLTYPE, AUTHTYPE); 0 for a kind of object with one type only.
-    kind: int = 0
-    like: str = ""
-    replace: bool = False
-
-
-class AlterObjectCommand(Struct, frozen=True):
-    """ALTER CHANNEL, NAMELIST, PROCESS ... Attributes that are not in `values` stay as they are."""
-
-    noun: Noun
-    name: str
-    values: Mapping[str, Value]
-    #: 0 for an object of any type.
-    kind: int = 0
-
-
-class DeleteObjectCommand(Struct, frozen=True):
-    """DELETE CHANNEL, NAMELIST, PROCESS ..."""
-
-    noun: Noun
-    name: str
-    #: True for CHLTABLE(CLNTTAB), a client-connection channel; None for a channel of either table.
-    client: bool | None = None
-    #: IGNSTATE(YES): the command also succeeds if there is no object of that name.
-    ignore_state: bool = False
-
-
-class DisplayObjects(Struct, frozen=True):
-    """DISPLAY CHANNEL, NAMELIST, PROCESS ..."""
-
-    noun: Noun
-    pattern: str
-    #: The only type to show; 0 for every type.
-    kind: int
-    selection: Selection
 
 
 class DisplayConnections(Struct, frozen=True):
@@ -358,13 +286,11 @@ class DisplayChannelStatus(Struct, frozen=True):
 
 
 Display = (
-    DisplayQueues
+    DisplayCommand
     | DisplayStatus
     | DisplayQueueManager
     | DisplayAuthorities
     | DisplayEntity
-    | DisplayOfTopics
-    | DisplayObjects
     | DisplayConnections
     | DisplayChannelStatus
     | DisplayStatusOf
@@ -372,20 +298,8 @@ Display = (
 """The commands that only show something."""
 
 AuthorityAct = SetAuthorityCommand | DeleteAuthorityCommand | RefreshSecurity
-ObjectAct = DefineObjectCommand | AlterObjectCommand | DeleteObjectCommand
-Act = (
-    DefineCommand
-    | AlterCommand
-    | AlterQueueManagerCommand
-    | DeleteCommand
-    | ClearCommand
-    | Ping
-    | EndCommand
-    | StopConnection
-    | AuthorityAct
-    | ObjectAct
-    | TopicAct
-)
+ObjectCommand = DefineCommand | AlterCommand | DeleteCommand
+Act = ObjectCommand | AlterQueueManagerCommand | ClearCommand | ClearTopic | Ping | EndCommand | StopConnection | AuthorityAct
 """The commands that change something and show nothing."""
 
 Action = Act | Display | Unsupported

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import QueueStatus
-from mqflow.embedded.mqsc.commands import DisplayQueueManager, DisplayQueues, DisplayStatus, Operator, Selection, Value, Where
+from mqflow.embedded.mqsc.commands import DisplayCommand, DisplayQueueManager, DisplayStatus, Operator, Selection, Value, Where
 from mqflow.embedded.mqsc.values import printable, quoted, word_of
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
@@ -60,11 +60,11 @@ class Record(Struct, frozen=True):
 _Row = Mapping[str, Any]  # Any: the table of attributes gives each field's type
 
 
-def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tuple[Record, ...]:
+def show_queues(queues: Iterable[QueueAttributes], command: DisplayCommand) -> tuple[Record, ...]:
     """Return the queues whose name, kind and attributes the command asks for."""
     records: list[Record] = []
     for queue in queues:
-        if not matches(command.pattern, queue.name) or command.kind not in {None, queue.kind}:
+        if not matches(command.pattern, queue.name) or command.kind not in {0, queue.kind}:
             continue
         records += laid_out(
             "AMQ8409: Queue details.", [asdict(queue)], QUEUES[queue.kind], ("QUEUE", "TYPE"), command.selection

@@ -4,10 +4,12 @@ A command that fails does not stop the script: the next command runs, as in runm
 Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER the given ones), q085100.
 """
 
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum, auto
 from typing import Final, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES
@@ -16,37 +18,44 @@ from mqflow.embedded.mqsc.commands import (
     Act,
     AlterCommand,
     AlterQueueManagerCommand,
-    AuthorityAct,
     ClearCommand,
+    ClearTopic,
     Command,
     DefineCommand,
+    DeleteAuthorityCommand,
     DeleteCommand,
     Display,
     DisplayAuthorities,
     DisplayChannelStatus,
+    DisplayCommand,
     DisplayConnections,
     DisplayEntity,
-    DisplayObjects,
-    DisplayOfTopics,
     DisplayQueueManager,
-    DisplayQueues,
     DisplayStatus,
     DisplayStatusOf,
     EndCommand,
-    ObjectAct,
+    ObjectCommand,
     Ping,
+    RefreshSecurity,
+    SetAuthorityCommand,
     StopConnection,
     SyntaxProblem,
-    TopicAct,
     Unsupported,
 )
 from mqflow.embedded.mqsc.connections import show_connections
 from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
-from mqflow.embedded.mqsc.objects import change_objects, no_channel_status, show_objects
+from mqflow.embedded.mqsc.objects import (
+    alter_object,
+    define_object,
+    delete_object,
+    no_channel_status,
+    object_names,
+    show_objects,
+)
 from mqflow.embedded.mqsc.parser import parse
 from mqflow.embedded.mqsc.status import show_status_of
-from mqflow.embedded.mqsc.topics import change_topics, show_topics
-from mqflow.embedded.mqsc.vocabulary import KINDS
+from mqflow.embedded.mqsc.topics import define_subscription, define_topic, show_subscriptions, show_topics
+from mqflow.embedded.mqsc.vocabulary import KINDS, OBJECT_KINDS, QUEUE_TYPES
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import QueueType
@@ -153,25 +162,21 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
 
 def carry_out(action: Act, administration: Administration) -> str:
     """Carry the action out, and return the sentence that confirms it."""
-    if isinstance(action, AuthorityAct | TopicAct | ObjectAct):
-        return _carry_out_beside_queues(action, administration)
     match action:
-        case DefineCommand():
-            _define(action, administration)
-            said = f"AMQ8006: {_NOUNS[action.kind]}({action.name}) is defined."
-        case AlterCommand():
-            _require(administration, action.kind, action.name, "ALTER")
-            administration.alter(action.name, action.values, force=action.force)
-            said = f"AMQ8008: {_NOUNS[action.kind]}({action.name}) is changed."
+        case DefineCommand() | AlterCommand() | DeleteCommand():
+            said = _carry_out_on_object(action, administration)
+        case SetAuthorityCommand() | DeleteAuthorityCommand() | RefreshSecurity():
+            said = change_authorities(action, administration.authorities)
         case AlterQueueManagerCommand():
             administration.alter_queue_manager(action.values)
             said = f"AMQ8005: Queue manager {administration.queue_manager.name} is changed."
-        case DeleteCommand():
-            said = _delete(action, administration)
         case ClearCommand():
             _require(administration, QueueType.LOCAL, action.name, "CLEAR")
             administration.clear(action.name)
             said = f"AMQ8022: QLOCAL({action.name}) is cleared."
+        case ClearTopic(topic_string):
+            administration.publishing.clear_retained(topic_string)
+            said = f"AMQ8805: The retained publication on topic {topic_string} is cleared."
         case StopConnection(identifier):
             administration.objects.stop_connection(identifier)
             said = f"AMQ8457: Connection {identifier} is stopped."
@@ -184,40 +189,53 @@ def carry_out(action: Act, administration: Administration) -> str:
     return said
 
 
-def _carry_out_beside_queues(action: AuthorityAct | TopicAct | ObjectAct, administration: Administration) -> str:
-    if isinstance(action, AuthorityAct):
-        return change_authorities(action, administration.authorities)
-    if isinstance(action, TopicAct):
-        return change_topics(action, administration.publishing)
-    return change_objects(action, administration.objects)
+def _carry_out_on_object(action: ObjectCommand, administration: Administration) -> str:
+    family = _FAMILIES[action.noun]
+    shown = f"{family.shown} {action.name}" if family.shown else f"{action.noun}({action.name})"
+    defined, changed, deleted = (number and f"{number}: " for number in family.numbers)
+    match action:
+        case DefineCommand():
+            family.define(action, administration)
+            return f"{defined}{shown} is defined."
+        case AlterCommand():
+            family.alter(action, administration)
+            return f"{changed}{shown} is changed."
+        case DeleteCommand():
+            if action.ignore_state and action.name not in family.names(action, administration):
+                return f"There is no {action.noun}({action.name}) to delete, which is no error with IGNSTATE(YES)."
+            family.delete(action, administration)
+            return f"{deleted}{shown} is deleted."
+        case unknown:
+            assert_never(unknown)
 
 
-def _define(action: DefineCommand, administration: Administration) -> None:
-    base = _DEFAULTS[action.kind]
+def _define_queue(action: DefineCommand, administration: Administration) -> None:
+    kind = QUEUE_TYPES[action.noun]
+    base = _DEFAULTS[kind]
     if action.like:
-        base = _require(administration, action.kind, action.like, "DEFINE LIKE")
+        base = _require(administration, kind, action.like, "DEFINE LIKE")
     else:
         base = administration.queue(base.name) or base
     # Read-only attributes (creation date, depth) belong to the other queue only. getattr: the table names the fields.
-    settings = {
-        spec.field: getattr(base, spec.field) for spec in QUEUE_ATTRIBUTES if action.kind in spec.kinds and not spec.read_only
-    }
-    attributes = QueueAttributes(name=action.name, kind=action.kind, **{**settings, **action.values})
+    settings = {spec.field: getattr(base, spec.field) for spec in QUEUE_ATTRIBUTES if kind in spec.kinds and not spec.read_only}
+    attributes = QueueAttributes(name=action.name, kind=kind, **{**settings, **action.values})
     administration.define(attributes, replace=action.replace)
 
 
-def _delete(action: DeleteCommand, administration: Administration) -> str:
-    if action.ignore_state and administration.queue(action.name) is None:
-        return f"There is no {_NOUNS[action.kind]}({action.name}) to delete, which is no error with IGNSTATE(YES)."
-    _require(administration, action.kind, action.name, "DELETE")
+def _alter_queue(action: AlterCommand, administration: Administration) -> None:
+    _require(administration, QUEUE_TYPES[action.noun], action.name, "ALTER")
+    administration.alter(action.name, action.values, force=action.force)
+
+
+def _delete_queue(action: DeleteCommand, administration: Administration) -> None:
+    _require(administration, QUEUE_TYPES[action.noun], action.name, "DELETE")
     administration.delete(action.name, purge=action.purge, keep_authorities=action.keep_authorities)
-    return f"AMQ8007: {_NOUNS[action.kind]}({action.name}) is deleted."
 
 
 def _display(action: Display, administration: Administration) -> tuple[Record, ...]:
     match action:
-        case DisplayQueues():
-            records = show_queues(administration.queues(), action)
+        case DisplayCommand():
+            records = _FAMILIES[action.noun].show(action, administration)
             subject = action.pattern
         case DisplayStatus():
             local = (queue.name for queue in administration.queues() if queue.kind is QueueType.LOCAL)
@@ -233,13 +251,10 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             subject = action.profile
         case DisplayEntity():
             return show_entity(administration.authorities, action)
-        case DisplayOfTopics():
-            records = show_topics(action, administration.publishing)
-            subject = action.pattern
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
-        case DisplayObjects() | DisplayConnections() | DisplayChannelStatus() | DisplayStatusOf():
-            records = _display_objects(action, administration)
+        case DisplayConnections() | DisplayChannelStatus() | DisplayStatusOf():
+            records = _display_status_of(action, administration)
             subject = action.pattern
         case unknown:
             assert_never(unknown)
@@ -248,12 +263,10 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
     return records
 
 
-def _display_objects(
-    action: DisplayObjects | DisplayConnections | DisplayChannelStatus | DisplayStatusOf, administration: Administration
+def _display_status_of(
+    action: DisplayConnections | DisplayChannelStatus | DisplayStatusOf, administration: Administration
 ) -> tuple[Record, ...]:
     match action:
-        case DisplayObjects():
-            return show_objects(action, administration.objects)
         case DisplayConnections():
             return show_connections(administration.objects.connections(), administration.queue_manager.name, action)
         case DisplayStatusOf():
@@ -273,3 +286,53 @@ def _require(administration: Administration, kind: QueueType, name: str, verb: s
         detail = f"It is a {_NOUNS[queue.kind]}, not a {_NOUNS[kind]}"
         raise error_for(Reason.OBJECT_TYPE_ERROR, verb, name, administration.queue_manager.name, detail)
     return queue
+
+
+class _Family(Struct, frozen=True):
+    """The steps of the commands about one family of objects, and their words."""
+
+    define: Callable[[DefineCommand, Administration], None]
+    alter: Callable[[AlterCommand, Administration], None]
+    delete: Callable[[DeleteCommand, Administration], None]
+    show: Callable[[DisplayCommand, Administration], tuple[Record, ...]]
+    #: Returns the names of all objects of the noun.
+    names: Callable[[DeleteCommand, Administration], Collection[str]]
+    #: The numbers of runmqsc: defined, changed, deleted. Empty if scripts search for no number.
+    numbers: tuple[str, str, str] = ("", "", "")
+    #: The word for the object in a sentence; empty for the noun with the name in brackets.
+    shown: str = ""
+
+
+_QUEUES: Final = _Family(
+    _define_queue,
+    _alter_queue,
+    _delete_queue,
+    show=lambda command, on: show_queues(on.queues(), command),
+    names=lambda _, on: {queue.name for queue in on.queues()},
+    numbers=("AMQ8006", "AMQ8008", "AMQ8007"),
+)
+_OBJECTS: Final = _Family(define_object, alter_object, delete_object, show=show_objects, names=object_names)
+_FAMILIES: Final[Mapping[str, _Family]] = {
+    **dict.fromkeys(("QUEUE", *KINDS), _QUEUES),
+    "TOPIC": _Family(
+        define_topic,
+        lambda action, on: on.publishing.alter_topic(action.name, action.values),
+        lambda action, on: on.publishing.delete_topic(action.name),
+        show=show_topics,
+        names=lambda _, on: {found.name for found in on.publishing.topics()},
+        numbers=("AMQ8690", "AMQ8691", "AMQ8692"),
+        shown="Topic",
+    ),
+    "SUB": _Family(
+        define_subscription,
+        lambda action, on: on.publishing.alter_subscription(action.name, action.values),
+        lambda action, on: on.publishing.delete_subscription(action.name),
+        show=show_subscriptions,
+        names=lambda _, on: {found.attributes.name for found in on.publishing.subscriptions()},
+        numbers=("AMQ8094", "AMQ8098", "AMQ8095"),
+        shown="Subscription",
+    ),
+    **dict.fromkeys(OBJECT_KINDS, _OBJECTS),
+    "CHANNEL": replace(_OBJECTS, numbers=("AMQ8014", "AMQ8016", "AMQ8015")),
+}
+"""The family of each noun."""

@@ -6,14 +6,13 @@ command.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Final, TypeVar
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.catalogue.kinds import Noun
-from mqflow.embedded.mqsc import topics
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind
 from mqflow.embedded.mqsc.authorities import (
     DELETING,
     SETTING,
@@ -34,13 +33,13 @@ from mqflow.embedded.mqsc.commands import (
     DefineCommand,
     DeleteCommand,
     DisplayChannelStatus,
+    DisplayCommand,
     DisplayConnections,
-    DisplayObjects,
     DisplayQueueManager,
-    DisplayQueues,
     DisplayStatus,
     DisplayStatusOf,
     EndCommand,
+    ObjectNoun,
     Operator,
     Ping,
     RefreshSecurity,
@@ -48,30 +47,26 @@ from mqflow.embedded.mqsc.commands import (
     StatusNoun,
     StopConnection,
     SyntaxProblem,
-    TopicNoun,
     Unsupported,
+    Value,
     Where,
 )
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE
 from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, sentences
-from mqflow.embedded.mqsc.objects import (
-    DEFINING_OBJECTS,
-    DELETING_OBJECTS,
-    OBJECTS,
-    build_alter_object,
-    build_define_object,
-    build_delete_object,
-    kind_asked_for,
-)
 from mqflow.embedded.mqsc.status import STATUSES
+from mqflow.embedded.mqsc.topics import build_clear
 from mqflow.embedded.mqsc.values import read_value
 from mqflow.embedded.mqsc.vocabulary import (
     HANDLE_STATUS,
     KINDS,
+    OBJECT_KINDS,
     QUEUE_MANAGER,
     QUEUE_STATUS,
+    QUEUE_TYPES,
     QUEUES,
+    SUBSCRIPTIONS,
     SYNONYMS,
+    TOPICS,
     UNSUPPORTED_ATTRIBUTES,
     VERBS,
     Attributes,
@@ -157,33 +152,83 @@ def _noun(verb: str, tokens: Sequence[Token]) -> str:
     return noun
 
 
-def _define(noun: str, subject: Clause, parameters: Parameters) -> DefineCommand:
-    options = parameters.options
-    for word in options.keys() - {"LIKE"}:
+def _define(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> DefineCommand:
+    options, values = parameters.options, parameters.values
+    for word in options.keys() - {"LIKE", "TYPE"}:
         bare(options[word])
-    like = name_of(options["LIKE"]) if "LIKE" in options else ""
-    return DefineCommand(KINDS[noun], name_of(subject), parameters.values, like, "REPLACE" in options)
+    choice(options, "TYPE", ("LOCAL",))
+    like = _name(noun, options["LIKE"]) if "LIKE" in options else ""
+    kind = _type_to_define(OBJECT_KINDS[noun], subject, values) if noun in OBJECT_KINDS else 0
+    return DefineCommand(noun, _name(noun, subject), values, kind, like, "REPLACE" in options)
 
 
-def _alter(noun: str, subject: Clause, parameters: Parameters) -> AlterCommand:
-    for clause in parameters.options.values():
-        bare(clause)
-    return AlterCommand(KINDS[noun], name_of(subject), parameters.values, "FORCE" in parameters.options)
+def _type_to_define(kind: DefinedKind, subject: Clause, values: dict[str, Value]) -> int:
+    """Take the type of a new object out of `values`, and return it. Refuses an attribute that this type does not have."""
+    if kind.type_spec is not None and "kind" not in values:
+        words = ", ".join(kind.type_spec.words or ())
+        raise RefusedError(subject.keyword, f"DEFINE {kind.noun} needs {kind.type_spec.keyword}: one of {words}.")
+    number = _pop_type(values)
+    strangers = set(values) - {spec.field for spec in kind.applicable(number)}
+    if strangers:
+        keywords = ", ".join(spec.keyword for spec in kind.specs if spec.field in strangers)
+        raise RefusedError(subject.keyword, f"{keywords}: not an attribute of this type of {kind.noun}.")
+    return number
+
+
+def _alter(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> AlterCommand:
+    options = parameters.options
+    for word in options.keys() - {"TYPE"}:
+        bare(options[word])
+    choice(options, "TYPE", ("LOCAL",))
+    kind = _pop_type(parameters.values) if noun in OBJECT_KINDS else 0
+    return AlterCommand(noun, _name(noun, subject), parameters.values, kind, "FORCE" in options)
+
+
+def _delete(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> DeleteCommand:
+    options = parameters.options
+    for word in options.keys() - {"IGNSTATE", "AUTHREC", "CHLTABLE"}:
+        bare(options[word])
+    return DeleteCommand(
+        noun,
+        _name(noun, subject),
+        purge="PURGE" in options,
+        ignore_state=choice(options, "IGNSTATE", ("NO", "YES")) == "YES",
+        keep_authorities=choice(options, "AUTHREC", ("YES", "NO")) == "NO",
+        client=choice(options, "CHLTABLE", ("QMGRTBL", "CLNTTAB")) == "CLNTTAB" if "CHLTABLE" in options else None,
+    )
+
+
+def _display(noun: ObjectNoun | Literal["QUEUE"], subject: Clause, parameters: Parameters) -> DisplayCommand:
+    pattern = single(subject).folded if noun == "SUB" else pattern_of(subject)
+    types: dict[str, int] = {"ALL": 0}
+    if noun in OBJECT_KINDS:
+        spec = OBJECT_KINDS[noun].type_spec
+        types |= (spec and spec.words) or {}
+    else:
+        types |= QUEUE_TYPES
+    kind = types[choice(parameters.options, "TYPE", tuple(types))] or types.get(noun, 0)
+    selection = _selection(parameters, _SHOWN[noun], everything=not pattern.endswith(("*", "#")))
+    return DisplayCommand(noun, pattern, kind, selection)
+
+
+def _name(noun: ObjectNoun, clause: Clause) -> str:
+    if noun == "SUB":
+        return single(clause).folded
+    name = name_of(clause)
+    if noun in OBJECT_KINDS and len(name) > (chars_max := OBJECT_KINDS[noun].name_spec.chars):
+        raise RefusedError(clause.keyword, f"'{name}' is longer than the {chars_max} characters of such a name.")
+    return name
+
+
+def _pop_type(values: dict[str, Value]) -> int:
+    kind = values.pop("kind", 0)
+    return kind if isinstance(kind, int) else 0
 
 
 def _alter_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> AlterQueueManagerCommand:
     for clause in (subject, *parameters.options.values()):
         bare(clause)
     return AlterQueueManagerCommand(parameters.values)
-
-
-def _delete(noun: str, subject: Clause, parameters: Parameters) -> DeleteCommand:
-    options = parameters.options
-    for word in options.keys() - {"IGNSTATE", "AUTHREC"}:
-        bare(options[word])
-    ignore_state = choice(options, "IGNSTATE", ("NO", "YES")) == "YES"
-    keep_authorities = choice(options, "AUTHREC", ("YES", "NO")) == "NO"
-    return DeleteCommand(KINDS[noun], name_of(subject), "PURGE" in options, ignore_state, keep_authorities)
 
 
 def _clear(_noun: str, subject: Clause, _parameters: Parameters) -> ClearCommand:
@@ -201,12 +246,6 @@ def _refresh_security(_noun: str, subject: Clause, parameters: Parameters) -> Re
     return RefreshSecurity(choice(parameters.options, "TYPE", ("AUTHSERV", "CONNAUTH", "SSL")))
 
 
-def _display_queues(noun: str, subject: Clause, parameters: Parameters) -> DisplayQueues:
-    pattern = pattern_of(subject)
-    kind = KINDS.get(choice(parameters.options, "TYPE", ("ALL", *KINDS)), KINDS.get(noun))
-    return DisplayQueues(pattern, kind, _selection(parameters, _ANY_QUEUE, everything=not pattern.endswith("*")))
-
-
 def _display_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatus:
     pattern = pattern_of(subject)
     handles = choice(parameters.options, "TYPE", ("QUEUE", "HANDLE")) == "HANDLE"
@@ -217,12 +256,6 @@ def _display_status(_noun: str, subject: Clause, parameters: Parameters) -> Disp
 def _display_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> DisplayQueueManager:
     bare(subject)
     return DisplayQueueManager(_selection(parameters, QUEUE_MANAGER, everything=True))
-
-
-def _display_objects(noun: Noun, subject: Clause, parameters: Parameters) -> DisplayObjects:
-    pattern = pattern_of(subject)
-    selection = _selection(parameters, OBJECTS[noun], everything=not pattern.endswith("*"))
-    return DisplayObjects(noun, pattern, kind_asked_for(noun, parameters), selection)
 
 
 def _display_connections(_noun: str, subject: Clause, parameters: Parameters) -> DisplayConnections:
@@ -303,58 +336,92 @@ def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
     raise RefusedError(token, f"'{token.text}' cannot be used here. This attribute is compared by {', '.join(taken)}.")
 
 
-_ANY_QUEUE: Final[Attributes] = {word: spec for table in QUEUES.values() for word, spec in table.items()}
 _ANY_CONNECTION: Final[Attributes] = {**CONNECTION, **CONNECTION_HANDLE}
 _ANY_STATUS: Final[Attributes] = {**QUEUE_STATUS, **HANDLE_STATUS}
-_OF_QUEUES: Final = UNSUPPORTED_ATTRIBUTES["QUEUE"]
-_DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE"}
-_ALTERING: Final = {"FORCE": "FORCE", "NOFORCE": "FORCE"}
-_DELETING: Final = {"PURGE": "PURGE", "NOPURGE": "PURGE", "IGNSTATE": "IGNSTATE", "AUTHREC": "AUTHREC"}
+_ANY_QUEUE: Final[Attributes] = {word: spec for table in QUEUES.values() for word, spec in table.items()}
+_SHOWN: Final[Mapping[ObjectNoun | Literal["QUEUE"], Attributes]] = {
+    **dict.fromkeys(("QUEUE", *KINDS), _ANY_QUEUE),
+    "TOPIC": TOPICS,
+    "SUB": SUBSCRIPTIONS,
+    **{kind.noun: keyword_table(kind.specs) for kind in DEFINED_KINDS.values()},
+}
+"""The attributes that DISPLAY shows, by noun."""
 _SERVICE: Final = frozenset({"SERVCOMP"})
 _SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
 
 
-def _object_forms(noun: Noun) -> dict[tuple[str, str], _Form]:
-    """Return the forms of DEFINE, ALTER, DELETE and DISPLAY for one kind of object."""
-    attributes, unsupported = OBJECTS[noun], UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
+_DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE"}
+_IGNORING: Final = {"IGNSTATE": "IGNSTATE"}
+
+
+class _Options(NamedTuple):
+    """The option words of the commands about a family of objects, as `_Form.options`."""
+
+    defining: Mapping[str, str] = _DEFINING
+    altering: Mapping[str, str] = MappingProxyType({})
+    deleting: Mapping[str, str] = _IGNORING
+    showing: Mapping[str, str] = _SHOWING
+    #: Words of DELETE that have no effect here.
+    kept: frozenset[str] = frozenset()
+
+
+_OF_QUEUES: Final = _Options(
+    altering={"FORCE": "FORCE", "NOFORCE": "FORCE"},
+    deleting=_IGNORING | {"PURGE": "PURGE", "NOPURGE": "PURGE", "AUTHREC": "AUTHREC"},
+)
+_OF_TOPICS: Final = _Options(
+    defining=_DEFINING | {"TYPE": "TYPE"},
+    altering={"TYPE": "TYPE"},
+    showing={"ALL": "ALL", "WHERE": "WHERE"},
+    kept=frozenset({"AUTHREC"}),
+)
+_OPTIONS: Final[Mapping[str, _Options]] = {
+    **dict.fromkeys(KINDS, _OF_QUEUES),
+    "TOPIC": _OF_TOPICS,
+    "SUB": _OF_TOPICS,
+    **dict.fromkeys(OBJECT_KINDS, _Options()),
+    "CHANNEL": _Options(deleting=_IGNORING | {"CHLTABLE": "CHLTABLE"}),
+}
+
+
+def _object_forms(noun: ObjectNoun) -> dict[tuple[str, str], _Form]:
+    """Return the forms of DEFINE, ALTER, DELETE and DISPLAY for one noun."""
+    options, shown = _OPTIONS[noun], _SHOWN[noun]
+    settable = {word: spec for word, spec in shown.items() if word not in options.altering}
+    if noun in QUEUE_TYPES:
+        settable = {**QUEUES[QUEUE_TYPES[noun]]}
+    unsupported = UNSUPPORTED_ATTRIBUTES["QUEUE" if noun in QUEUE_TYPES else noun]
     return {
-        ("DEFINE", noun): _Form(_of(build_define_object, noun), attributes, DEFINING_OBJECTS, unsupported),
-        ("ALTER", noun): _Form(_of(build_alter_object, noun), attributes, {}, unsupported),
-        ("DELETE", noun): _Form(_of(build_delete_object, noun), {}, DELETING_OBJECTS, unsupported),
-        ("DISPLAY", noun): _Form(_of(_display_objects, noun), attributes, _SHOWING, unsupported, asking=True),
+        ("DEFINE", noun): _Form(_of(_define, noun), settable, options.defining, unsupported),
+        ("ALTER", noun): _Form(_of(_alter, noun), settable, options.altering, unsupported),
+        ("DELETE", noun): _Form(_of(_delete, noun), {}, options.deleting, unsupported | options.kept),
+        ("DISPLAY", noun): _Form(_of(_display, noun), shown, options.showing, unsupported, asking=True),
     }
 
 
 def _forms() -> dict[tuple[str, str], _Form]:
+    of = UNSUPPORTED_ATTRIBUTES
+    any_queue: Literal["QUEUE"] = "QUEUE"
     forms = {
-        ("CLEAR", "QLOCAL"): _Form(_clear, {}, {}, _OF_QUEUES),
+        ("CLEAR", "QLOCAL"): _Form(_clear, {}, {}, of["QUEUE"]),
+        ("CLEAR", "TOPICSTR"): _Form(build_clear, {}, {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}, of["TOPIC"]),
         ("PING", "QMGR"): _Form(_ping, {}, {}, frozenset()),
-        ("ALTER", "QMGR"): _Form(_alter_queue_manager, QUEUE_MANAGER, {"FORCE": "FORCE"}, UNSUPPORTED_ATTRIBUTES["QMGR"]),
-        ("DISPLAY", "QMGR"): _Form(
-            _display_queue_manager, QUEUE_MANAGER, {"ALL": "ALL"}, UNSUPPORTED_ATTRIBUTES["QMGR"], asking=True
-        ),
-        ("DISPLAY", "QSTATUS"): _Form(_display_status, _ANY_STATUS, _SHOWING, UNSUPPORTED_ATTRIBUTES["QSTATUS"], asking=True),
-        ("DISPLAY", "QUEUE"): _Form(_display_queues, _ANY_QUEUE, _SHOWING, _OF_QUEUES, asking=True),
+        ("ALTER", "QMGR"): _Form(_alter_queue_manager, QUEUE_MANAGER, {"FORCE": "FORCE"}, of["QMGR"]),
+        ("DISPLAY", "QMGR"): _Form(_display_queue_manager, QUEUE_MANAGER, {"ALL": "ALL"}, of["QMGR"], asking=True),
+        ("DISPLAY", "QSTATUS"): _Form(_display_status, _ANY_STATUS, _SHOWING, of["QSTATUS"], asking=True),
+        ("DISPLAY", "QUEUE"): _Form(_of(_display, any_queue), _ANY_QUEUE, _SHOWING, of["QUEUE"], asking=True),
+        ("DISPLAY", "CONN"): _Form(_display_connections, _ANY_CONNECTION, _SHOWING, of["CONN"], asking=True),
+        ("DISPLAY", "CHSTATUS"): _Form(_display_channel_status, {}, _SHOWING, of["CHSTATUS"], asking=True),
+        ("SET", "AUTHREC"): _Form(build_set, {}, SETTING, _SERVICE),
+        ("DELETE", "AUTHREC"): _Form(build_delete, {}, DELETING, _SERVICE),
+        ("DISPLAY", "AUTHREC"): _Form(build_display, {}, SHOWING, _SERVICE),
+        ("DISPLAY", "ENTAUTH"): _Form(build_display_entity, {}, SHOWING_ENTITY, _SERVICE),
+        ("REFRESH", "SECURITY"): _Form(_refresh_security, {}, {"TYPE": "TYPE"}, frozenset()),
+        **_status_forms(),
     }
-    forms["SET", "AUTHREC"] = _Form(build_set, {}, SETTING, _SERVICE)
-    forms["DELETE", "AUTHREC"] = _Form(build_delete, {}, DELETING, _SERVICE)
-    forms["DISPLAY", "AUTHREC"] = _Form(build_display, {}, SHOWING, _SERVICE)
-    forms["DISPLAY", "ENTAUTH"] = _Form(build_display_entity, {}, SHOWING_ENTITY, _SERVICE)
-    forms["REFRESH", "SECURITY"] = _Form(_refresh_security, {}, {"TYPE": "TYPE"}, frozenset())
-    forms["CLEAR", "TOPICSTR"] = _Form(topics.build_clear, {}, topics.CLEARING, topics.UNSUPPORTED)
-    forms |= _topic_forms()
-    forms["DISPLAY", "CONN"] = _Form(
-        _display_connections, _ANY_CONNECTION, _SHOWING, UNSUPPORTED_ATTRIBUTES["CONN"], asking=True
-    )
-    forms |= _status_forms()
-    forms["DISPLAY", "CHSTATUS"] = _Form(_display_channel_status, {}, _SHOWING, UNSUPPORTED_ATTRIBUTES["CHSTATUS"], asking=True)
-    for each in OBJECTS:
-        forms |= _object_forms(each)
-    for noun, kind in KINDS.items():
-        forms["DEFINE", noun] = _Form(_define, QUEUES[kind], _DEFINING, _OF_QUEUES)
-        forms["ALTER", noun] = _Form(_alter, QUEUES[kind], _ALTERING, _OF_QUEUES)
-        forms["DELETE", noun] = _Form(_delete, {}, _DELETING, _OF_QUEUES)
-        forms["DISPLAY", noun] = forms["DISPLAY", "QUEUE"]
+    for noun in _SHOWN:
+        if noun != "QUEUE":
+            forms |= _object_forms(noun)
     return forms
 
 
@@ -365,7 +432,7 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
         *("CHLAUTH", "CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
     )
     return {
-        ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, topics.UNSUPPORTED, asking=True),
+        ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, UNSUPPORTED_ATTRIBUTES["TPSTATUS"], asking=True),
         ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),
         ("STOP", "CONN"): _Form(_stop_connection, {}, {}, frozenset({"EXTCONN"})),
         **{
@@ -379,22 +446,6 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
             for noun in shown
         },
     }
-
-
-def _topic_forms() -> dict[tuple[str, str], _Form]:
-    forms: dict[tuple[str, str], _Form] = {}
-    for noun, attributes in topics.NOUNS.items():
-        display = _of(partial(topics.build_display, _selection), noun)
-        forms["DISPLAY", noun] = _Form(display, attributes, topics.SHOWING, topics.UNSUPPORTED, asking=True)
-    definable: tuple[TopicNoun, ...] = ("TOPIC", "SUB")
-    for noun in definable:
-        attributes = {word: spec for word, spec in topics.NOUNS[noun].items() if word != "TYPE"}
-        for verb in ("DEFINE", "ALTER"):
-            build = _of(partial(topics.build_define, verb), noun)
-            options = topics.DEFINING if verb == "DEFINE" else {"TYPE": "TYPE"}
-            forms[verb, noun] = _Form(build, attributes, options, topics.UNSUPPORTED)
-        forms["DELETE", noun] = _Form(_of(topics.build_delete, noun), {}, topics.DELETING, frozenset({"AUTHREC"}))
-    return forms
 
 
 def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:

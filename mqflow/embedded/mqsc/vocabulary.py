@@ -7,17 +7,25 @@ the same form for DISPLAY QSTATUS. Source: the "Synonym:" lines and parameter li
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind
+from mqflow.embedded.mqsc.commands import QueueNoun
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES
+from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
 from mqflow.mqi.options import QueueType
 
 __all__ = (
     "HANDLE_STATUS",
     "KINDS",
+    "OBJECT_KINDS",
     "QUEUES",
     "QUEUE_MANAGER",
     "QUEUE_STATUS",
+    "QUEUE_TYPES",
+    "SUBSCRIPTIONS",
     "SYNONYMS",
+    "TOPICS",
     "UNSUPPORTED_ATTRIBUTES",
     "VERBS",
     "Attributes",
@@ -29,8 +37,19 @@ _COUNT_MAX: Final = 999_999_999
 Attributes = Mapping[str, AttributeSpec]
 """Attributes by every word that names them: keyword, other spellings, and both words of a pair like SHARE, NOSHARE."""
 
-KINDS: Final = {"QLOCAL": QueueType.LOCAL, "QALIAS": QueueType.ALIAS, "QMODEL": QueueType.MODEL, "QREMOTE": QueueType.REMOTE}
+KINDS: Final[Mapping[QueueNoun, QueueType]] = {
+    "QLOCAL": QueueType.LOCAL,
+    "QALIAS": QueueType.ALIAS,
+    "QMODEL": QueueType.MODEL,
+    "QREMOTE": QueueType.REMOTE,
+}
 """The queues that can be defined."""
+
+QUEUE_TYPES: Final[Mapping[str, QueueType]] = dict(KINDS.items())
+"""The same table, for a look-up by any noun."""
+
+OBJECT_KINDS: Final[Mapping[str, DefinedKind]] = {kind.noun: kind for kind in DEFINED_KINDS.values()}
+"""The kinds of object in the catalogue, by noun."""
 
 SYNONYMS: Final = {
     "DEF": "DEFINE",
@@ -92,6 +111,10 @@ UNSUPPORTED_ATTRIBUTES: Final = {
             AMQPKA AUTHMODE CMDSCOPE COMPHDR COMPMSG DEFCDISP JAASCFG MCANAME MODENAME MREXIT MRDATA MSGDATA MSGEXIT NETPRTY
             PASSWORD PORT PROPCTL QSGDISP RCVDATA RCVEXIT SCYDATA SCYEXIT SENDDATA SENDEXIT SPLPROT TMPMODEL TMPQPRFX TPNAME
             TPROOT USECLTID USEDLQ USERID""",
+        **dict.fromkeys(
+            ("TOPIC", "SUB", "TPSTATUS"),
+            "CAPEXPRY CLROUTE CLUSINFO CMDSCOPE COMMINFO MCAST OTELPCTL OTELTRAC PSPROP PUBACCT QSGDISP",
+        ),
         "NAMELIST": "CMDSCOPE NLTYPE QSGDISP",
         "PROCESS": "CMDSCOPE QSGDISP",
         "AUTHINFO": """
@@ -101,6 +124,7 @@ UNSUPPORTED_ATTRIBUTES: Final = {
         "CONN": """
             APPLDESC ASTATE CLIENTID CMDSCOPE CONNOPTS CONNTAG DEST DESTQMGR EXTURID HSTATE PID QMURID QSGDISP READA SUBID
             SUBNAME TID TOPICSTR UOWLOG UOWLOGDA UOWLOGTI UOWSTDA UOWSTTI URDISP URID URTYPE""",
+        "SERVICE": "",
         "QMSTATUS": """
             ARCHLOG ARCHSZ AUTOCLUS CURRLOG DATFSSZ DATFSUSE DATPATH HOSTNAME INSTDESC INSTNAME INSTPATH LDAPCONN LOG LOGEXTSZ
             LOGFSSZ LOGFSUSE LOGINUSE LOGPATH LOGPRIM LOGSEC LOGSTRDA LOGSTRL LOGSTRTI LOGTYPE LOGUTIL MEDIALOG MEDIASZ QMFSSZ
@@ -133,6 +157,8 @@ _WHOSE: Final = (
     AttributeSpec("type", "TYPE", 0, chars=8, read_only=True),
 )
 
+TOPICS: Final = keyword_table((*TOPIC_ATTRIBUTES, AttributeSpec("type", "TYPE", 0, chars=8, read_only=True)))
+SUBSCRIPTIONS: Final = keyword_table(SUBSCRIPTION_ATTRIBUTES)
 QUEUES: Final = {kind: keyword_table(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds) for kind in KINDS.values()}
 QUEUE_MANAGER: Final = keyword_table(QUEUE_MANAGER_ATTRIBUTES)
 # MQINQ returns no status. The numbers are PCF's (MQIACF_*, MQCACF_*); 0 if a PCF response has the value in another form.

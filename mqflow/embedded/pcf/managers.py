@@ -9,13 +9,13 @@ from typing import Final
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.mqsc.commands import AlterQueueManagerCommand, Value
+from mqflow.embedded.mqsc.commands import AlterQueueManagerCommand
 from mqflow.embedded.mqsc.interpreter import Verdict, carry_out, run
 from mqflow.embedded.mqsc.report import lines_of
 from mqflow.embedded.pcf.queues import Row
-from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
-from mqflow.embedded.pcf.values import value_from
+from mqflow.embedded.pcf.values import settings_of
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIN, CFST, PCFError
@@ -51,14 +51,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
 def change(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CHANGE_Q_MGR."""
     request.check((), None, filters=False)
-    values: dict[str, Value] = {}
-    for identifier, parameter in request.parameters.items():
-        if identifier == ParameterId.FORCE:
-            continue
-        spec = _SETTABLE.get(identifier)
-        if spec is None:
-            raise unexpected(parameter, f"Parameter {identifier} is no attribute of the queue manager, or cannot be set")
-        values[spec.field] = value_from(spec, parameter)
+    values = settings_of(request, _SETTABLE, {ParameterId.FORCE}, "the queue manager")
     carry_out(AlterQueueManagerCommand(values), administration)
     return ()
 

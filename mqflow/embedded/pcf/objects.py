@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedObject, Noun
-from mqflow.embedded.mqsc.commands import AlterObjectCommand, DefineObjectCommand, DeleteObjectCommand, Value
+from mqflow.embedded.mqsc.commands import AlterCommand, DefineCommand, DeleteCommand, ObjectCommand, Value
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.objects import find_objects
 from mqflow.embedded.pcf.queues import Row
-from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
-from mqflow.embedded.pcf.values import value_from
+from mqflow.embedded.pcf.values import settings_of
 from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.errors import MQIError
@@ -83,7 +83,7 @@ def _define(codes: _Codes, request: Request, administration: Administration, *, 
     values = _values(codes, request, kind, {*required, ParameterId.REPLACE})
     source = _name(codes, request, codes.from_name) if copies else ""
     name = _name(codes, request, codes.to_name if copies else codes.name)
-    _carry_out(DefineObjectCommand(codes.noun, name, values, kind, source, replacing), administration)
+    _carry_out(DefineCommand(codes.noun, name, values, kind, source, replacing), administration)
     return ()
 
 
@@ -91,7 +91,7 @@ def _change(codes: _Codes, request: Request, administration: Administration) -> 
     request.check(codes.identity, None, filters=False)
     kind = _kind(codes, request)
     values = _values(codes, request, kind, {*codes.identity})
-    _carry_out(AlterObjectCommand(codes.noun, _name(codes, request, codes.name), values, kind), administration)
+    _carry_out(AlterCommand(codes.noun, _name(codes, request, codes.name), values, kind), administration)
     return ()
 
 
@@ -105,7 +105,8 @@ def _delete(codes: _Codes, request: Request, administration: Administration) -> 
     elif codes.noun == "CHANNEL" and request.has(codes.type):
         client = _kind(codes, request) == ChannelType.CLNTCONN
     ignoring = request.yes(ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
-    _carry_out(DeleteObjectCommand(codes.noun, _name(codes, request, codes.name), client, ignoring), administration)
+    name = _name(codes, request, codes.name)
+    _carry_out(DeleteCommand(codes.noun, name, ignore_state=ignoring, client=client), administration)
     return ()
 
 
@@ -188,15 +189,7 @@ def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[s
     settable: dict[int, AttributeSpec] = {
         spec.selector: spec for spec in codes.kind.applicable(kind) if not spec.read_only and spec.field != "kind"
     }
-    values: dict[str, Value] = {}
-    for identifier, parameter in request.parameters.items():
-        if identifier in own:
-            continue
-        spec = settable.get(identifier)
-        if spec is None:
-            raise unexpected(parameter, f"Parameter {identifier} is no attribute of such a {codes.noun}, or cannot be set")
-        values[spec.field] = value_from(spec, parameter)
-    return values
+    return settings_of(request, settable, own, f"such a {codes.noun}")
 
 
 _OF_CHANNELS: Final[Mapping[int, PCFReason]] = {
@@ -207,7 +200,7 @@ _OF_CHANNELS: Final[Mapping[int, PCFReason]] = {
 """The reasons that PCF has for channels only."""
 
 
-def _carry_out(action: DefineObjectCommand | AlterObjectCommand | DeleteObjectCommand, administration: Administration) -> None:
+def _carry_out(action: ObjectCommand, administration: Administration) -> None:
     try:
         carry_out(action, administration)
     except MQIError as error:

@@ -11,13 +11,13 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import Administration, QueueStatus
-from mqflow.embedded.mqsc.commands import AlterCommand, ClearCommand, DefineCommand, DeleteCommand, Value
+from mqflow.embedded.mqsc.commands import AlterCommand, ClearCommand, DefineCommand, DeleteCommand, QueueNoun, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
-from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_STATUS
-from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_STATUS
+from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
-from mqflow.embedded.pcf.values import value_from
+from mqflow.embedded.pcf.values import settings_of
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
@@ -34,6 +34,7 @@ Q_TYPE: Final = 20
 _ALL_TYPES: Final = 1001
 _CLUSTER: Final = 7
 _KINDS: Final = frozenset(QueueType)
+_NOUNS: Final[Mapping[QueueType, QueueNoun]] = {kind: noun for noun, kind in KINDS.items()}
 _NOT_HERE: Final = frozenset({_CLUSTER})
 
 _SETTABLE: Final[Mapping[QueueType, Mapping[int, AttributeSpec]]] = {
@@ -46,22 +47,23 @@ _SHOWN: Final[Mapping[QueueType, tuple[AttributeSpec, ...]]] = {
 
 def create(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CREATE_Q."""
-    request.check((Q_NAME, Q_TYPE), None, filters=False)
-    kind = _kind(request)
-    replacing = request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
-    values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE})
-    carry_out(DefineCommand(kind, request.name(Q_NAME), values, replace=replacing), administration)
-    return ()
+    return _define(request, administration, Q_NAME)
 
 
 def copy(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_COPY_Q."""
-    request.check((ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME, Q_TYPE), None, filters=False)
+    return _define(request, administration, ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME)
+
+
+def _define(request: Request, administration: Administration, *names: int) -> Iterable[Row]:
+    """Define a queue. The parameters `names` name the queue, and before it the queue to copy, if any."""
+    request.check((*names, Q_TYPE), None, filters=False)
     kind = _kind(request)
     replacing = request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
-    own = {ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE}
-    source, target = request.name(ParameterId.FROM_Q_NAME), request.name(ParameterId.TO_Q_NAME)
-    carry_out(DefineCommand(kind, target, _values(request, kind, own), source, replacing), administration)
+    values = _values(request, kind, {*names, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE})
+    *sources, name = (request.name(identifier) for identifier in names)
+    like = sources[0] if sources else ""
+    carry_out(DefineCommand(_NOUNS[kind], name, values, like=like, replace=replacing), administration)
     return ()
 
 
@@ -71,7 +73,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
     kind = _kind(request)
     forced = request.yes(ParameterId.FORCE, PCFReason.FORCE_VALUE_ERROR)
     values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.FORCE})
-    carry_out(AlterCommand(kind, request.name(Q_NAME), values, forced), administration)
+    carry_out(AlterCommand(_NOUNS[kind], request.name(Q_NAME), values, force=forced), administration)
     return ()
 
 
@@ -84,7 +86,7 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
     purge = request.yes(ParameterId.PURGE, PCFReason.PURGE_VALUE_ERROR)
     ignoring = request.yes(ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
     keeping = not request.choice(_AUTH_REC, (0, 1), 1, PCFReason.PARM_VALUE_ERROR)
-    carry_out(DeleteCommand(kind, name, purge, ignoring, keeping), administration)
+    carry_out(DeleteCommand(_NOUNS[kind], name, purge, ignoring, keeping), administration)
     return ()
 
 
@@ -186,14 +188,4 @@ def _kind(request: Request) -> QueueType:
 
 def _values(request: Request, kind: QueueType, own: set[int]) -> dict[str, Value]:
     """Return the values that the command sets. Each parameter outside `own` must be an attribute of a queue of this kind."""
-    values: dict[str, Value] = {}
-    for identifier, parameter in request.parameters.items():
-        if identifier in own:
-            continue
-        spec = _SETTABLE[kind].get(identifier)
-        if spec is None:
-            raise unexpected(
-                parameter, f"Parameter {identifier} is no attribute of a {kind.name.lower()} queue, or cannot be set"
-            )
-        values[spec.field] = value_from(spec, parameter)
-    return values
+    return settings_of(request, _SETTABLE[kind], own, f"a {kind.name.lower()} queue")

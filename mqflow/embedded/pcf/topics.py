@@ -4,26 +4,25 @@ Source: IBM, "Change, Copy, and Create Topic", "Delete Topic", "Inquire Topic", 
 Subscription", "Inquire Subscription"; MQTSCOPE_*, MQRU_*, MQVU_* numbers.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.mqsc.commands import ClearTopic, DefineOfTopics, DeleteOfTopics, TopicNoun, Value
+from mqflow.embedded.mqsc.commands import AlterCommand, ClearTopic, DefineCommand, DeleteCommand, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
-from mqflow.embedded.mqsc.topics import like_subscription
 from mqflow.embedded.pcf.queues import Row
-from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
-from mqflow.embedded.pcf.values import value_from
+from mqflow.embedded.pcf.values import settings_of
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES, row_of
 from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
-from mqflow.mqi.pcf.structures import CFBS, CFSL, Parameter, PCFError
+from mqflow.mqi.pcf.structures import CFBS, CFSL, PCFError
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
@@ -69,39 +68,32 @@ _SUBSCRIPTION: Final = tuple(_in_pcf(spec) for spec in SUBSCRIPTION_ATTRIBUTES i
 _SETTABLE_SUB: Final = {spec.selector: spec for spec in _SUBSCRIPTION if not spec.read_only}
 _SETTABLE_TOPIC: Final = {spec.selector: spec for spec in TOPIC_ATTRIBUTES if not spec.read_only}
 _P: Final = ParameterId
+_Noun = Literal["TOPIC", "SUB"]
 
 
 def create_topic(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CREATE_TOPIC."""
     request.check((TOPIC_NAME, TOPIC_STRING), None, filters=False)
-    _define("TOPIC", request.name(TOPIC_NAME), request, administration, alters=False)
-    return ()
+    return _define("TOPIC", request, administration, request.name(TOPIC_NAME))
 
 
 def copy_topic(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_COPY_TOPIC: copies a topic object, and sets the attributes of the command in the copy."""
     request.check((_FROM_TOPIC, _TO_TOPIC), None, filters=False)
-    source = request.name(_FROM_TOPIC)
-    found = next((each for each in administration.publishing.topics() if each.name == source), None)
-    if found is None:
-        raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=f"There is no topic {source}", parameter=_FROM_TOPIC)
-    # getattr: the table names the fields of the record.
-    values = {spec.field: getattr(found, spec.field) for spec in _SETTABLE_TOPIC.values()}
-    _define("TOPIC", request.name(_TO_TOPIC), request, administration, alters=False, like=lambda given: {**values, **given})
-    return ()
+    return _define("TOPIC", request, administration, request.name(_TO_TOPIC), source=_FROM_TOPIC)
 
 
 def change_topic(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CHANGE_TOPIC."""
     request.check((TOPIC_NAME,), None, filters=False)
-    _define("TOPIC", request.name(TOPIC_NAME), request, administration, alters=True)
-    return ()
+    return _alter("TOPIC", request, administration, request.name(TOPIC_NAME))
 
 
 def delete_topic(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_DELETE_TOPIC."""
     request.check((TOPIC_NAME,), {_P.IGNORE_STATE}, filters=False)
-    carry_out(DeleteOfTopics("TOPIC", request.name(TOPIC_NAME), bool(request.number(_P.IGNORE_STATE, 0))), administration)
+    ignoring = bool(request.number(_P.IGNORE_STATE, 0))
+    carry_out(DeleteCommand("TOPIC", request.name(TOPIC_NAME), ignore_state=ignoring), administration)
     return ()
 
 
@@ -142,28 +134,19 @@ def create_subscription(request: Request, administration: Administration) -> Ite
     request.check((SUB_NAME,), None, filters=False)
     if not request.has(TOPIC_NAME) and not request.has(TOPIC_STRING):
         raise PCFError(PCFReason.PARM_MISSING, detail="A topic object or a topic string is required", parameter=TOPIC_STRING)
-    _define("SUB", _sub_name(request), request, administration, alters=False)
-    return ()
+    return _define("SUB", request, administration, _sub_name(request))
 
 
 def copy_subscription(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_COPY_SUBSCRIPTION: copies a subscription, and sets the attributes of the command in the copy."""
     request.check((_FROM_SUB, _TO_SUB), None, filters=False)
-    source, target = request.text(_FROM_SUB), request.text(_TO_SUB)
-    found = next((each for each in administration.publishing.subscriptions() if each.attributes.name == source), None)
-    if found is None:
-        raise PCFError(Reason.NO_SUBSCRIPTION, detail=f"There is no subscription {source}", parameter=_FROM_SUB)
-    if not target:
-        raise PCFError(PCFReason.SUB_NAME_ERROR, detail="A subscription needs a name", parameter=_TO_SUB)
-    _define("SUB", target, request, administration, alters=False, like=partial(like_subscription, found.attributes))
-    return ()
+    return _define("SUB", request, administration, _sub_name(request, _TO_SUB), source=_FROM_SUB)
 
 
 def change_subscription(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CHANGE_SUBSCRIPTION."""
     request.check((SUB_NAME,), None, filters=False)
-    _define("SUB", _sub_name(request), request, administration, alters=True)
-    return ()
+    return _alter("SUB", request, administration, _sub_name(request))
 
 
 def delete_subscription(request: Request, administration: Administration) -> Iterable[Row]:
@@ -176,7 +159,7 @@ def delete_subscription(request: Request, administration: Administration) -> Ite
         if identifier not in known:
             raise PCFError(Reason.NO_SUBSCRIPTION, detail="No subscription has this identifier", parameter=SUB_ID)
         name = known[identifier]
-    carry_out(DeleteOfTopics("SUB", name, bool(request.number(_P.IGNORE_STATE, 0))), administration)
+    carry_out(DeleteCommand("SUB", name, ignore_state=bool(request.number(_P.IGNORE_STATE, 0))), administration)
     return ()
 
 
@@ -204,40 +187,36 @@ def inquire_subscription(request: Request, administration: Administration) -> It
 _DURABLE: Final = 1274
 
 
-def _define(
-    noun: TopicNoun,
-    name: str,
-    request: Request,
-    administration: Administration,
-    *,
-    alters: bool,
-    like: Callable[[Mapping[str, Value]], dict[str, Value]] | None = None,
-) -> None:
-    replacing = bool(request.choice(_P.REPLACE, (0, 1), 0, PCFReason.REPLACE_VALUE_ERROR))
-    own = {_FROM_SUB, _TO_SUB, _FROM_TOPIC, _TO_TOPIC, _P.REPLACE}
-    if like is None or noun == "TOPIC":  # a copy of a subscription can have another topic object
-        own |= {SUB_NAME} if noun == "SUB" else {TOPIC_NAME}
-    settable = _SETTABLE_SUB if noun == "SUB" else _SETTABLE_TOPIC
-    values: dict[str, Value] = {}
-    for identifier, parameter in request.parameters.items():
-        if identifier in own:
-            continue
-        if noun == "SUB" and identifier == CORREL_ID:
-            values["correlation_id"] = request.bytes(CORREL_ID).hex().upper()
-            continue
-        values |= _value(settable, parameter)
-    if like is not None:
-        values = like(values)
-    carry_out(DefineOfTopics(noun, name, values, replace=replacing, alters=alters), administration)
+def _define(noun: _Noun, request: Request, administration: Administration, name: str, source: int = 0) -> Iterable[Row]:
+    """Define an object. `source` is the parameter that names the object to copy; 0 for no copy."""
+    like = request.text(source)
+    replacing = request.yes(_P.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
+    values = _values(noun, request, copies=bool(like))
+    try:
+        carry_out(DefineCommand(noun, name, values, like=like, replace=replacing), administration)
+    except MQIError as error:
+        if like and error.reason in {Reason.UNKNOWN_OBJECT_NAME, Reason.NO_SUBSCRIPTION} and error.object_name == like:
+            raise PCFError(error.reason, detail=f"There is no {noun} {like}", parameter=source) from None
+        raise
+    return ()
 
 
-def _value(settable: Mapping[int, AttributeSpec], parameter: Parameter) -> dict[str, Value]:
-    spec = settable.get(parameter.parameter)
-    if spec is None:
-        raise unexpected(parameter)
-    value = value_from(spec, parameter)
-    different = _DIFFERENT.get(spec.field) if settable is _SETTABLE_SUB else None
-    return {spec.field: different.get(int(value), value) if different and isinstance(value, int) else value}
+def _alter(noun: _Noun, request: Request, administration: Administration, name: str) -> Iterable[Row]:
+    carry_out(AlterCommand(noun, name, _values(noun, request)), administration)
+    return ()
+
+
+def _values(noun: _Noun, request: Request, *, copies: bool = False) -> dict[str, Value]:
+    if noun == "TOPIC":
+        return settings_of(request, _SETTABLE_TOPIC, {TOPIC_NAME, _FROM_TOPIC, _TO_TOPIC, _P.REPLACE}, "a topic")
+    own = {_FROM_SUB, _TO_SUB, _P.REPLACE, CORREL_ID} | ({SUB_NAME} if not copies else set())
+    values = settings_of(request, _SETTABLE_SUB, own, "a subscription")
+    for field, numbers in _DIFFERENT.items():
+        if field in values:
+            values[field] = numbers[int(str(values[field]))]
+    if request.has(CORREL_ID):
+        values["correlation_id"] = request.bytes(CORREL_ID).hex().upper()
+    return values
 
 
 # Any: the table of attributes gives each field's type.
@@ -246,8 +225,8 @@ def _pcf_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**row, **{field: numbers.get(row[field], row[field]) for field, numbers in different.items()}}
 
 
-def _sub_name(request: Request) -> str:
-    name = request.text(SUB_NAME)
+def _sub_name(request: Request, identifier: int = SUB_NAME) -> str:
+    name = request.text(identifier)
     if not name:
-        raise PCFError(PCFReason.SUB_NAME_ERROR, detail="A subscription needs a name", parameter=SUB_NAME)
+        raise PCFError(PCFReason.SUB_NAME_ERROR, detail="A subscription needs a name", parameter=identifier)
     return name

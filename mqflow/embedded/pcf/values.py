@@ -1,17 +1,18 @@
 """Converts the value of an attribute from a PCF parameter and back to a parameter, by the attribute's row of the table."""
 
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.values import accepted, typed
-from mqflow.embedded.pcf.request import unexpected
+from mqflow.embedded.pcf.request import Request, unexpected
 from mqflow.embedded.rules.attribute_values import accepts
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.pcf.structures import CFIN, CFIN64, CFSL, CFST, Parameter, PCFError
 
-__all__ = ("parameter_of", "value_from")
+__all__ = ("parameter_of", "settings_of", "value_from")
 
 _PADDED_CHARS_MAX: Final = 264
 """A response does not pad longer texts (topic strings, peer names). The longest padded text is a connection name."""
@@ -49,6 +50,22 @@ def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
     if number in (spec.words or {}).values() or (spec.low < spec.high and spec.low <= number <= spec.high):
         return typed(spec, number)
     raise _refused(spec, number)
+
+
+def settings_of(request: Request, settable: Mapping[int, AttributeSpec], own: Collection[int], whose: str) -> dict[str, Value]:
+    """Return the values that the command sets, by field. Each parameter outside `own` must be settable.
+
+    `whose` names the object in the error: "a local queue".
+    """
+    values: dict[str, Value] = {}
+    for identifier, parameter in request.parameters.items():
+        if identifier in own:
+            continue
+        spec = settable.get(identifier)
+        if spec is None:
+            raise unexpected(parameter, f"Parameter {identifier} is no attribute of {whose}, or cannot be set")
+        values[spec.field] = value_from(spec, parameter)
+    return values
 
 
 def _list_from(spec: AttributeSpec, parameter: Parameter) -> Value:

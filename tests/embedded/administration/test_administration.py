@@ -8,6 +8,7 @@ from mqflow.embedded.administration.interface import HandleStatus
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
@@ -147,6 +148,18 @@ def test_values_are_checked_when_a_queue_is_defined(queue_manager: EmbeddedQueue
 def test_values_of_the_queue_manager_are_checked(queue_manager: EmbeddedQueueManager) -> None:
     with refused(Reason.ITEM_VALUE_ERROR):
         queue_manager.administration.alter_queue_manager({"max_handles": 0})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"default_priority": 10}, Reason.ITEM_VALUE_ERROR), ({"nonsense": 1}, Reason.SELECTOR_ERROR)],
+)
+def test_values_of_a_topic_are_checked(queue_manager: EmbeddedQueueManager, changes: dict[str, object], reason: Reason) -> None:
+    topics = queue_manager.administration.publishing
+    topics.define_topic(TopicAttributes(name="T", topic_string="orders"))
+
+    with refused(reason):
+        topics.alter_topic("T", changes)
 
 
 @pytest.mark.parametrize("changes", [{"nonsense": 1}, {"name": "OTHER"}, {"kind": 3}])

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from tests.own_programs import run_module
+
 _HEAD = struct.Struct("<4q")
 _SECTOR_BYTES = 512
-_ROOT = Path(__file__).parents[3]
 
 
 class Kind(IntEnum):
@@ -45,15 +46,7 @@ class Disk(Struct, frozen=True):
         """Run a module of the tests on this disk, in a process of its own, with these faults of `disk.c`."""
         environment = {f"DISK_{name.upper()}": str(value) for name, value in faults.items()}
         environment |= {"LD_PRELOAD": str(self.library), "DISK_FOLDER": str(folder), "DISK_LIBRARY": str(self.library)}
-        return subprocess.run(
-            [sys.executable, "-m", module, str(folder), *arguments],
-            env=environment,
-            cwd=_ROOT,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
+        return run_module(module, folder, *arguments, environment=environment)
 
 
 def build_disk(folder: Path) -> Disk:

@@ -2,7 +2,7 @@
 
 Run as a program: each life is a forked child, killed at a point that the seed decides. The child opens the folder itself (the
 owner is killed), or connects to the socket of a served queue manager (an application is killed). The printed lines, one system
-call for each line, are the history that `test_kill` checks.
+call for each line, are the history that `failover.checking` reads.
 """
 
 import ctypes
@@ -46,32 +46,31 @@ class _Life:
 
     def put(self) -> None:
         name = self._new_name()
-        say("asked-put", name)
+        say(self.life, "put", name)
         self._die_perhaps()
         self.connection.put(self.source, _PERSISTENT, name.encode(), PutOption.NO_SYNCPOINT)
-        say("put", name)
+        say(self.life, "put-done", name)
 
     def consume(self) -> None:
         """Get one to three messages under syncpoint, put as many on the other queue, and commit or back out."""
-        pairs: list[str] = []
+        moved: list[str] = []
         for _ in range(self.chance.randint(1, 3)):
-            say("asked-get")
+            say(self.life, "get", 1)
             got = self.connection.get(self.source, _GET)
             if got is None:
+                say(self.life, "got")
                 break
-            say("got", got.body.decode(), got.descriptor.backout_count)
-            moved = self._new_name()
-            self.connection.put(self.target, _PERSISTENT, moved.encode(), PutOption.SYNCPOINT)
-            pairs.append(f"{got.body.decode()}>{moved}")
+            say(self.life, "got", f"{got.body.decode()}={got.descriptor.backout_count}")
             self._die_perhaps()
-        end, ended = ("asked-commit", "committed") if self.chance.random() < 0.6 else ("asked-backout", "backed-out")
-        say(end, *pairs)
-        self._die_perhaps()
-        if end == "asked-commit":
+            moved.append(f"{got.body.decode()}>{self._new_name()}")
+            self.connection.put(self.target, _PERSISTENT, moved[-1].encode(), PutOption.SYNCPOINT)
+            self._die_perhaps()
+        if self.chance.random() < 0.6:
             self.connection.commit()
+            say(self.life, "move-done", *moved)
         else:
             self.connection.backout()
-        say(ended, *pairs)
+            say(self.life, "move-not", *moved)
 
     def _new_name(self) -> str:
         self.made += 1
@@ -142,7 +141,6 @@ def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
     if not place.is_socket():
         _create(place)
     for life in range(int(lives)):
-        say("life", life)
         child = os.fork()  # before the folder is opened: the child opens it
         if child == 0:
             try:
@@ -153,7 +151,6 @@ def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
         if place.is_socket():
             _wait_until_noticed(place)
-    say("life", lives)
 
 
 if __name__ == "__main__":

@@ -4,27 +4,17 @@ For more drains: `python -m tests.campaign drains`. The time of an exit depends 
 `tests/app/run/test_draining.py` asserts its bound in virtual time.
 """
 
-import subprocess
-import sys
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from tests.embedded.failover.drains import Drained, violations
+from tests.own_programs import run_module
 
 DRAINS = 40
 
 
 def _drained(count: int, *more: str) -> Drained:
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.embedded.failover.drains", str(count), *more],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    ended = run_module("tests.embedded.failover.drains", count, *more, timeout_s=600)
     assert 0 == ended.returncode, ended.stderr
     return msgspec.json.decode(ended.stdout, type=Drained)
 

@@ -5,10 +5,6 @@ the load of the machine. `tests/simulation/test_failover_times.py` asserts them 
 `tests/campaign` assert the percentiles of all measured failovers.
 """
 
-import subprocess
-import sys
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -16,6 +12,7 @@ from tests.embedded.failover.checking import Lying, violations
 from tests.embedded.failover.defects import DEFECTS
 from tests.embedded.failover.failovers import Result, percentile
 from tests.long import DAY, usually
+from tests.own_programs import run_module
 
 FAILOVERS = usually(75, long=500)
 """More than any planted defect needs."""
@@ -23,14 +20,7 @@ PACED = 8
 
 
 def _failed_over(count: int, *more: str) -> Result:
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.embedded.failover.failovers", str(count), *more],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    ended = run_module("tests.embedded.failover.failovers", count, *more, timeout_s=600)
     assert 0 == ended.returncode, ended.stderr
     return msgspec.json.decode(ended.stdout, type=Result)
 

@@ -8,18 +8,14 @@ from mqflow.embedded.mqsc import Command, SyntaxProblem, parse
 from mqflow.embedded.mqsc.commands import (
     Action,
     AlterCommand,
-    AlterObjectCommand,
     AlterQueueManagerCommand,
     ClearCommand,
     DefineCommand,
-    DefineObjectCommand,
     DeleteCommand,
-    DeleteObjectCommand,
     DisplayChannelStatus,
+    DisplayCommand,
     DisplayConnections,
-    DisplayObjects,
     DisplayQueueManager,
-    DisplayQueues,
     DisplayStatus,
     EndCommand,
     Operator,
@@ -43,46 +39,49 @@ def only(script: str) -> Command | SyntaxProblem:
 
 
 ACTIONS: list[tuple[str, Action]] = [
-    ("DEFINE QLOCAL(ORDERS.IN)", DefineCommand(LOCAL, "ORDERS.IN", {})),
-    ("define qlocal(orders.in)", DefineCommand(LOCAL, "ORDERS.IN", {})),
-    ("DEF QL('orders.in')", DefineCommand(LOCAL, "orders.in", {})),
-    ("DEF QL(A) BOTHRESH(3), BOQNAME(B)", DefineCommand(LOCAL, "A", {"backout_threshold": 3, "backout_requeue_queue": "B"})),
-    ("DEF QL(A) PUT(DISABLED) GET(enabled)", DefineCommand(LOCAL, "A", {"put_inhibited": True, "get_inhibited": False})),
+    ("DEFINE QLOCAL(ORDERS.IN)", DefineCommand("QLOCAL", "ORDERS.IN", {})),
+    ("define qlocal(orders.in)", DefineCommand("QLOCAL", "ORDERS.IN", {})),
+    ("DEF QL('orders.in')", DefineCommand("QLOCAL", "orders.in", {})),
+    ("DEF QL(A) BOTHRESH(3), BOQNAME(B)", DefineCommand("QLOCAL", "A", {"backout_threshold": 3, "backout_requeue_queue": "B"})),
+    ("DEF QL(A) PUT(DISABLED) GET(enabled)", DefineCommand("QLOCAL", "A", {"put_inhibited": True, "get_inhibited": False})),
     (
         "DEF QL(A) DEFPSIST(YES) DEFSOPT(EXCL)",
-        DefineCommand(LOCAL, "A", {"default_persistence": 1, "default_input_open_option": 4}),
+        DefineCommand("QLOCAL", "A", {"default_persistence": 1, "default_input_open_option": 4}),
     ),
-    ("DEF QL(A) NOSHARE HARDENBO", DefineCommand(LOCAL, "A", {"shareable": False, "harden_get_backout": True})),
-    ("DEF QL(A) CAPEXPRY(600)", DefineCommand(LOCAL, "A", {"cap_expiry_tenths": 600})),
-    ("DEF QL(A) CAPEXPRY(NOLIMIT)", DefineCommand(LOCAL, "A", {"cap_expiry_tenths": -1})),
+    ("DEF QL(A) NOSHARE HARDENBO", DefineCommand("QLOCAL", "A", {"shareable": False, "harden_get_backout": True})),
+    ("DEF QL(A) CAPEXPRY(600)", DefineCommand("QLOCAL", "A", {"cap_expiry_tenths": 600})),
+    ("DEF QL(A) CAPEXPRY(NOLIMIT)", DefineCommand("QLOCAL", "A", {"cap_expiry_tenths": -1})),
     (
         "DEF QL(A) TRIGGER TRIGTYPE(DEPTH) PROCESS(P)",
-        DefineCommand(LOCAL, "A", {"trigger": True, "trigger_type": 3, "process": "P"}),
+        DefineCommand("QLOCAL", "A", {"trigger": True, "trigger_type": 3, "process": "P"}),
     ),
-    ("DEF QL(A) LIKE(B) REPLACE", DefineCommand(LOCAL, "A", {}, like="B", replace=True)),
-    ("DEF QL(A) NOREPLACE", DefineCommand(LOCAL, "A", {})),
-    ("DEF QA(A) TARGET(B)", DefineCommand(ALIAS, "A", {"target": "B"})),
-    ("DEF QA(A) TARGQ('b')", DefineCommand(ALIAS, "A", {"target": "b"})),
-    ("DEF QM(A) DEFTYPE(PERMDYN)", DefineCommand(MODEL, "A", {"definition_type": 2})),
-    ("ALT QL(A) MAXDEPTH(10)", AlterCommand(LOCAL, "A", {"max_depth": 10})),
-    ("ALTER QA(A) TARGET(B) FORCE", AlterCommand(ALIAS, "A", {"target": "B"}, force=True)),
-    ("ALTER QMODEL(A) NOFORCE", AlterCommand(MODEL, "A", {})),
+    ("DEF QL(A) LIKE(B) REPLACE", DefineCommand("QLOCAL", "A", {}, like="B", replace=True)),
+    ("DEF QL(A) NOREPLACE", DefineCommand("QLOCAL", "A", {})),
+    ("DEF QA(A) TARGET(B)", DefineCommand("QALIAS", "A", {"target": "B"})),
+    ("DEF QA(A) TARGQ('b')", DefineCommand("QALIAS", "A", {"target": "b"})),
+    ("DEF QM(A) DEFTYPE(PERMDYN)", DefineCommand("QMODEL", "A", {"definition_type": 2})),
+    ("ALT QL(A) MAXDEPTH(10)", AlterCommand("QLOCAL", "A", {"max_depth": 10})),
+    ("ALTER QA(A) TARGET(B) FORCE", AlterCommand("QALIAS", "A", {"target": "B"}, force=True)),
+    ("ALTER QMODEL(A) NOFORCE", AlterCommand("QMODEL", "A", {})),
     ("ALTER QMGR DEADQ(DLQ) MAXHANDS(10)", AlterQueueManagerCommand({"dead_letter_queue": "DLQ", "max_handles": 10})),
     ("ALTER QMGR DEADQ('')", AlterQueueManagerCommand({"dead_letter_queue": ""})),
-    ("DELETE QLOCAL(A)", DeleteCommand(LOCAL, "A")),
-    ("DELETE QL(A) PURGE", DeleteCommand(LOCAL, "A", purge=True)),
-    ("DELETE QL(A) NOPURGE IGNSTATE(YES)", DeleteCommand(LOCAL, "A", ignore_state=True)),
+    ("DELETE QLOCAL(A)", DeleteCommand("QLOCAL", "A")),
+    ("DELETE QL(A) PURGE", DeleteCommand("QLOCAL", "A", purge=True)),
+    ("DELETE QL(A) NOPURGE IGNSTATE(YES)", DeleteCommand("QLOCAL", "A", ignore_state=True)),
     ("CLEAR QL(A)", ClearCommand("A")),
-    ("DISPLAY QUEUE(*)", DisplayQueues("*", None, NAMES_ONLY)),
-    ("DIS Q(A)", DisplayQueues("A", None, EVERYTHING)),
-    ("DIS Q(A*) ALL", DisplayQueues("A*", None, EVERYTHING)),
-    ("DIS QL(A*) CURDEPTH", DisplayQueues("A*", LOCAL, Selection(everything=False, keywords=frozenset({"CURDEPTH"})))),
-    ("DIS QA(A)", DisplayQueues("A", ALIAS, EVERYTHING)),
-    ("DIS QM(A)", DisplayQueues("A", MODEL, EVERYTHING)),
-    ("DIS Q(*) TYPE(QALIAS)", DisplayQueues("*", ALIAS, NAMES_ONLY)),
+    ("DISPLAY QUEUE(*)", DisplayCommand("QUEUE", "*", 0, NAMES_ONLY)),
+    ("DIS Q(A)", DisplayCommand("QUEUE", "A", 0, EVERYTHING)),
+    ("DIS Q(A*) ALL", DisplayCommand("QUEUE", "A*", 0, EVERYTHING)),
+    (
+        "DIS QL(A*) CURDEPTH",
+        DisplayCommand("QLOCAL", "A*", LOCAL, Selection(everything=False, keywords=frozenset({"CURDEPTH"}))),
+    ),
+    ("DIS QA(A)", DisplayCommand("QALIAS", "A", ALIAS, EVERYTHING)),
+    ("DIS QM(A)", DisplayCommand("QMODEL", "A", MODEL, EVERYTHING)),
+    ("DIS Q(*) TYPE(QALIAS)", DisplayCommand("QUEUE", "*", ALIAS, NAMES_ONLY)),
     (
         "DIS Q(A) CURDEPTH NOSHARE",
-        DisplayQueues("A", None, Selection(everything=False, keywords=frozenset({"CURDEPTH", "SHARE"}))),
+        DisplayCommand("QUEUE", "A", 0, Selection(everything=False, keywords=frozenset({"CURDEPTH", "SHARE"}))),
     ),
     ("DIS QMGR", DisplayQueueManager(EVERYTHING)),
     ("DIS QMGR DEADQ", DisplayQueueManager(Selection(everything=False, keywords=frozenset({"DEADQ"})))),
@@ -96,14 +95,14 @@ ACTIONS: list[tuple[str, Action]] = [
     ("END", EndCommand()),
     ("quit", EndCommand()),
     ("exit", EndCommand()),
-    ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)", DefineObjectCommand("CHANNEL", "A", {}, 7)),
-    ("DEF CHL(A) CHLTYPE(SDR) CONNAME('h(1)')", DefineObjectCommand("CHANNEL", "A", {"connection_name": "h(1)"}, 1)),
-    ("ALTER CHL(A) MAXINST(5)", AlterObjectCommand("CHANNEL", "A", {"instances_max": 5})),
-    ("DELETE CHL(A) CHLTABLE(CLNTTAB)", DeleteObjectCommand("CHANNEL", "A", client=True)),
-    ("DELETE CHL(A)", DeleteObjectCommand("CHANNEL", "A")),
-    ("DEF NL(A) NAMES(B, C)", DefineObjectCommand("NAMELIST", "A", {"names": ("B", "C")})),
-    ("DEF NL(A) NAMES(' ') REPLACE", DefineObjectCommand("NAMELIST", "A", {"names": ()}, replace=True)),
-    ("DIS CHL(*) TYPE(RCVR)", DisplayObjects("CHANNEL", "*", 3, Selection(everything=False))),
+    ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)", DefineCommand("CHANNEL", "A", {}, 7)),
+    ("DEF CHL(A) CHLTYPE(SDR) CONNAME('h(1)')", DefineCommand("CHANNEL", "A", {"connection_name": "h(1)"}, 1)),
+    ("ALTER CHL(A) MAXINST(5)", AlterCommand("CHANNEL", "A", {"instances_max": 5})),
+    ("DELETE CHL(A) CHLTABLE(CLNTTAB)", DeleteCommand("CHANNEL", "A", client=True)),
+    ("DELETE CHL(A)", DeleteCommand("CHANNEL", "A")),
+    ("DEF NL(A) NAMES(B, C)", DefineCommand("NAMELIST", "A", {"names": ("B", "C")})),
+    ("DEF NL(A) NAMES(' ') REPLACE", DefineCommand("NAMELIST", "A", {"names": ()}, replace=True)),
+    ("DIS CHL(*) TYPE(RCVR)", DisplayCommand("CHANNEL", "*", 3, Selection(everything=False))),
     ("DIS CONN(*) TYPE(HANDLE)", DisplayConnections("*", handles=True, selection=Selection(everything=False))),
     ("DIS CHS(A)", DisplayChannelStatus("A")),
     ("DEFINE COMMINFO(A) COMMEV(B)", Unsupported("DEFINE COMMINFO")),
@@ -138,7 +137,7 @@ def test_a_filter_means(condition: str, expected: Where) -> None:
     command = only(f"DISPLAY QUEUE(*) WHERE({condition})")
 
     assert isinstance(command, Command), command
-    assert DisplayQueues("*", None, Selection(everything=False, where=expected)) == command.action
+    assert DisplayCommand("QUEUE", "*", 0, Selection(everything=False, where=expected)) == command.action
 
 
 # The column, and words that the answer must have.
@@ -229,14 +228,14 @@ def test_an_attribute_that_only_a_real_queue_manager_has_is_left_out_by_name() -
 
     assert isinstance(command, Command)
     assert ("INDXTYPE", "TPIPE") == command.ignored
-    assert DefineCommand(LOCAL, "A", {"max_depth": 1}) == command.action
+    assert DefineCommand("QLOCAL", "A", {"max_depth": 1}) == command.action
 
 
 def test_a_display_of_ignored_attributes_only_does_not_show_everything() -> None:
     command = only("DISPLAY QLOCAL(A) INDXTYPE")
 
     assert isinstance(command, Command)
-    assert DisplayQueues("A", LOCAL, NAMES_ONLY) == command.action
+    assert DisplayCommand("QLOCAL", "A", LOCAL, NAMES_ONLY) == command.action
 
 
 #: Known words, so that random scripts contain commands and not only noise.

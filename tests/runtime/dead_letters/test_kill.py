@@ -1,14 +1,11 @@
 """kill -9 at any call of a DLQ handler: no message is lost or doubled, and at the end every action is complete."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.own_programs import run_module
 from tests.runtime.dead_letters.kills import DLQ, IN, MESSAGES, OTHER
 
 LIVES = 25
@@ -16,14 +13,7 @@ LIVES = 25
 
 def test_nothing_is_lost_and_nothing_put_twice_however_often_the_handler_is_killed() -> None:
     with memory_folder() as folder:
-        ended = subprocess.run(
-            [sys.executable, "-m", "tests.runtime.dead_letters.kills", str(folder / "data"), "1", str(LIVES)],
-            cwd=Path(__file__).parents[3],
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
+        ended = run_module("tests.runtime.dead_letters.kills", folder / "data", 1, LIVES)
         assert (0, "") == (ended.returncode, ended.stderr)
         with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
             found = {queue: _numbers(queue_manager, queue) for queue in (DLQ, IN, OTHER)}

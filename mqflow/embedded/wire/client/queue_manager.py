@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
-from mqflow.embedded.wire.client.administration import ServedAdministration
+from mqflow.embedded.wire.client.administration import ServedAdministration, served_administration
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.dial import Dial, dial
 from mqflow.embedded.wire.client.line import Line
@@ -81,7 +81,7 @@ class ServedQueueManager:
     @property
     def administration(self) -> "ServedAdministration":
         """The administration of the queue manager, over a new connection. The caller must close the administration."""
-        return ServedAdministration(self._line("mqflow administration", self._user, administers=True))
+        return served_administration(self._line("mqflow administration", self._user, administers=True))
 
     def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
         """Return a new connection (MQCONNX).

@@ -4,7 +4,7 @@ The interface gives the types of the arguments and of the answer, so a new call 
 module knows no socket and no rule of MQ.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from inspect import Parameter, signature
 from operator import attrgetter
@@ -23,7 +23,7 @@ from mqflow.embedded.catalogue.kinds import DefinedObject, object_from
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("ANSWERS", "Administer", "administered")
+__all__ = ("ANSWERS", "PARTS", "PROPERTIES", "Administer", "administered", "request_of")
 
 
 class Administer(Struct, frozen=True, tag=True):
@@ -35,24 +35,27 @@ class Administer(Struct, frozen=True, tag=True):
     arguments: Mapping[str, Any]  # Any: the interface gives the type of each argument
 
 
-_PARTS: Final = {
+PARTS: Final = {
     "authorities.": AuthorityAdministration,
     "publishing.": TopicAdministration,
     "objects.": ObjectAdministration,
 }
+"""The parts of the interface."""
+PROPERTIES: Final = frozenset(name for name, member in vars(Administration).items() if isinstance(member, property))
+"""The calls that are properties. Only the interface itself has properties, its parts have none."""
 
 
 # Any, here and below: a function with any parameters and any result.
 def _calls_of(protocol: type, part: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
     for name, member in vars(protocol).items():
         function: Any = member.fget if isinstance(member, property) else member
-        if not name.startswith("_") and get_type_hints(function)["return"] not in _PARTS.values():
+        if not name.startswith("_") and get_type_hints(function)["return"] not in PARTS.values():
             yield part + name, function
 
 
 _CALLS: Final = {
     **dict(_calls_of(Administration)),
-    **{call: function for part, protocol in _PARTS.items() for call, function in _calls_of(protocol, part)},
+    **{call: function for part, protocol in PARTS.items() for call, function in _calls_of(protocol, part)},
 }
 
 
@@ -70,6 +73,19 @@ def _arguments_of(call: str) -> type[Struct]:
 
 ANSWERS: Final[Mapping[str, Any]] = {call: get_type_hints(function)["return"] for call, function in _CALLS.items()}
 """The type of the answer, by call."""
+
+
+def request_of(call: str, *arguments: Any, **named: Any) -> Administer:
+    """Return the request for a call with these arguments. Raises `TypeError` for arguments that the call does not take."""
+    bound = signature(_CALLS[call]).bind(None, *arguments, **named).arguments
+    return Administer(call, {name: _plain(value) for name, value in bound.items() if name != "self"})
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as a type that the wire can encode."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def administered(administration: Administration, request: Administer) -> object:

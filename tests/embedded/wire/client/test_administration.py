@@ -122,3 +122,22 @@ def test_a_request_without_a_valid_call_is_refused_with_2319(local: Administrati
         administered(local, request_)
 
     assert Reason.ITEM_VALUE_ERROR == refused.value.reason
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"), [(CALLS["queues"], Reason.CONNECTION_BROKEN), (CALLS["define"], Reason.CALL_INTERRUPTED)]
+)
+def test_without_an_answer_the_outcome_of_a_change_is_unknown(call: Callable[[Administration], object], reason: Reason) -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager, memory_folder() as folder:
+        server = serve(queue_manager, folder / "qm")
+        administration = ServedQueueManager(server.path).administration
+        server.close()
+
+        with pytest.raises(MQIError) as lost:
+            call(administration)
+
+    assert reason == lost.value.reason
+
+
+def test_a_call_that_the_interface_does_not_have_is_no_attribute(served: ServedAdministration) -> None:
+    assert not hasattr(served, "no_call")  # the calls are found by their names
