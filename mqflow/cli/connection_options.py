@@ -10,7 +10,6 @@ from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.wire.client.administration import ServedAdministration
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.errors import MQIError
@@ -100,5 +99,6 @@ def administered(queue_manager: QueueManager) -> Iterator[Administration | None]
     try:
         yield administration
     finally:
-        if isinstance(administration, ServedAdministration):
-            administration.close()
+        close = getattr(administration, "close", None)  # that of a served queue manager is a connection
+        if close is not None:
+            close()
