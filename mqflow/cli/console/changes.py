@@ -11,10 +11,11 @@ from typing import Final
 import click
 from msgspec import Struct, field
 
+from mqflow.app.application import App
 from mqflow.cli.console.audit import AuditLog
 from mqflow.cli.console.desk import Desk, Where, first_with
 from mqflow.cli.console.message_search import is_editable, text_from_form
-from mqflow.cli.messages.edit import put_back_edited
+from mqflow.cli.messages.edit import payload_problem, put_back_edited
 from mqflow.cli.messages.poison import disposals, with_failure
 from mqflow.cli.messages.redrive import is_wanted as is_wanted_by
 from mqflow.cli.messages.redrive import records_of, redrive_name
@@ -99,8 +100,9 @@ class _Moves(Struct):
 class Changes:
     """Plans changes, and carries them out."""
 
-    def __init__(self, desk: Desk, audit: AuditLog) -> None:
-        """Take the desk of the queue manager, and the log of all changes."""
+    def __init__(self, desk: Desk, audit: AuditLog, app: App | None = None) -> None:
+        """Take the desk of the queue manager, the log of all changes, and the application whose handlers check new bodies."""
+        self._app: Final = app
         self._desk: Final = desk
         self._audit: Final = audit
 
@@ -182,6 +184,11 @@ class Changes:
             data = with_text(original.descriptor, original.data, after)
         except MQIError as error:
             raise RefusedError(f"The message cannot be put back like this: {error}") from error
+        app = self._app
+        if app is not None and any(listener.queue == target.queue for listener in app.listeners):
+            why_not = payload_problem(app, target, original, data)
+            if why_not:
+                raise RefusedError(f"The message cannot be put back like this: {why_not}")
         return EditPlan(queue=queue, seen=seen, target=target, before=before, after=after, data=data)
 
     def editable(self, queue: str, message_id: bytes, *, to: str = "") -> tuple[Got, str, Target]:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
+from mqflow.app.application import App
 from mqflow.app.channels.location import locate
 from mqflow.app.config.settings import Settings, load
 from mqflow.app.errors import ConfigurationError
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
 from mqflow.cli.watching.control import Source
@@ -40,6 +42,7 @@ _Opened = Callable[[], AbstractContextManager[QueueManager]]
     help="Show this rules table and its matches; repeatable.",
 )
 @click.option("--allow-changes", is_flag=True, help="Allow redrive and edit, each after a dry run.")
+@click.option("--app", "application", metavar="MODULE:APP", help="Check an edited body against the handler of its queue.")
 @click.option(
     "--audit",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -56,6 +59,7 @@ def command(
     queues: tuple[str, ...],
     rules: tuple[Path, ...],
     allow_changes: bool,  # noqa: FBT001 - click passes options by name
+    application: str | None,
     audit: Path,
     tls_certificate: Path | None,
     tls_key: Path | None,
@@ -86,13 +90,14 @@ def command(
         rules=rules,
         hosts=known,
         audit=audit if allow_changes else None,
+        app=None if application is None else load_application(application),
     )
     with serving_pages(http, made, "The console is on", tls=tls):
         THREADS.event().wait()
 
 
 def console_of_application(
-    address: str, settings: Settings, url: str, *, allow_changes: bool
+    address: str, app: App, settings: Settings, url: str, *, allow_changes: bool
 ) -> "Callable[[Source, Figures, _Opened], ASGIApp]":
     """Return the function that makes the console of one running application. Prints the token.
 
@@ -106,7 +111,7 @@ def console_of_application(
             return [report(status, figures(queues_of(status)))]
 
         there = replace(settings, url=url)
-        return _console(opened_there, there, answering, hosts=hosts, audit=_AUDIT if allow_changes else None)
+        return _console(opened_there, there, answering, hosts=hosts, audit=_AUDIT if allow_changes else None, app=app)
 
     return make
 
@@ -118,6 +123,7 @@ def _console(
     *,
     hosts: frozenset[str],
     audit: Path | None,
+    app: App | None = None,
     queues: tuple[str, ...] = (),
     rules: tuple[Path, ...] = (),
 ) -> "ASGIApp":
@@ -133,7 +139,7 @@ def _console(
 
     access = Access(SYSTEM_CLOCK, hosts=hosts)
     desk = Desk(opened_there, settings, answering, SYSTEM_CLOCK, queues=queues, rules=rules)
-    changes = None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK))
+    changes = None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK), app)
     # Not a note: a log would keep the token.
     click.echo(f"The token of the console: {access.token}", err=True)
     if audit is not None:

@@ -37,7 +37,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("MovedMessage", "command", "move_edited", "put_back_edited")
+__all__ = ("MovedMessage", "command", "move_edited", "payload_problem", "put_back_edited")
 
 _DIGITS_MIN: Final = 8
 
@@ -75,7 +75,7 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
     file = folder / f"{seen.descriptor.message_id.hex()}.txt"
     file.write_bytes(text.encode())
     try:
-        data = _edited(file, before, text, lambda data: _problem(app, target, before, data))
+        data = _edited(file, before, text, lambda data: payload_problem(app, target, before, data))
         if data == before.data:
             note("The text has not changed, so nothing was moved.")
             sys.exit(EXIT_NOTHING)
@@ -163,7 +163,7 @@ def _run_editor(file: Path) -> None:
         raise click.ClickException(f"The editor {editor!r} ended with {code}. Nothing was moved.")
 
 
-def _problem(app: App | None, target: Target, before: Restored, data: bytes) -> str:
+def payload_problem(app: App | None, target: Target, before: Restored, data: bytes) -> str:
     """Return why no handler of the application takes this message, or an empty text."""
     if app is None:
         return ""

@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mqflow import App
 from mqflow.app.config.settings import Settings
 from mqflow.cli.console.console_command import console_of_application
 from mqflow.cli.watching.figures import QueueFigures
@@ -57,7 +58,7 @@ async def test_an_application_has_its_console_below_its_probes(
     def figures(queues: object, /) -> tuple[QueueFigures, ...]:
         return (QueueFigures(queue="ORDERS.IN", depth=7),)
 
-    make = console_of_application("127.0.0.1:0", Settings(), bench.settings.url, allow_changes=False)
+    make = console_of_application("127.0.0.1:0", App(), Settings(), bench.settings.url, allow_changes=False)
     app = pages(source, figures, make(source, figures, lambda: nullcontext(bench.queue_manager)))
     token = capsys.readouterr().err.rpartition(" ")[2].strip()
     here = "http://localhost"

@@ -5,6 +5,9 @@ import re
 
 import pytest
 
+from mqflow import App
+from mqflow.cli.console.audit import AuditLog
+from mqflow.cli.console.changes import Changes
 from mqflow.cli.console.views import live_events
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
@@ -174,6 +177,25 @@ async def test_an_edited_message_is_put_back_as_one_copy(bench: Bench) -> None:
     assert (b'{"number": 7}\n<b>\n', identifier) == (got.body, got.descriptor.message_id.hex())
     assert (0, 0) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
     assert '"action":"edit"' in bench.audit.read_text()
+
+
+async def test_an_edited_body_that_its_handler_cannot_read_is_not_put(bench: Bench) -> None:
+    app = App()
+
+    @app.listener("ORDERS.IN")
+    async def book(order: dict[str, int]) -> None: ...
+
+    bench.changes = Changes(bench.desk, AuditLog(bench.audit, bench.clock), app)
+    identifier = bench.fail(b'{"number": "7"}').hex()
+    browser = await bench.browser().log_in()
+    form = await browser.get(f"/edit?queue=ORDERS.BOQ&id={identifier}")
+
+    refused = await browser.press(form, "Compare...", body='{"number": "8"}')
+    plan = await browser.press(form, "Compare...", body='{"number": 7}')
+
+    assert 409 == refused.status_code
+    assert "book does not take it" in refused.text
+    assert "1 message moved" in (await browser.press(plan, "Put the edited message")).text
 
 
 @pytest.mark.parametrize("body", [b"\xff\x00", b"a\r\nb\n", b"bell \x07"], ids=["no text", "mixed line ends", "control"])
