@@ -2,10 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from mqflow.cli.watching.counts import BOUNDS_S, COUNTED, OVERFLOW, SERIES_MAX, EventCounts
 from mqflow.cli.watching.metrics import STATES, exposed, families
@@ -211,6 +215,27 @@ def test_every_query_of_the_dashboard_names_an_exported_metric() -> None:
         named = set(re.findall(r"\bmqflow_\w+", query))
         assert named, query
         assert named <= exported, query
+
+
+def test_grafana_knows_every_field_of_the_dashboard() -> None:
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    plugins.register_default_plugins()
+
+    read = json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))
+
+    assert [] == list(lost(dashboard, read, "dashboard"))
+
+
+def lost(given: Any, read: Any, place: str) -> Iterator[str]:
+    """Yield each place whose value is not there, or is another one, after Grafana's own library has read it."""
+    if isinstance(given, dict) and isinstance(read, dict):
+        for name, value in given.items():
+            yield from lost(value, read.get(name), f"{place}.{name}")
+    elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+        for number, (one, other) in enumerate(zip(given, read, strict=True)):
+            yield from lost(one, other, f"{place}[{number}]")
+    elif given != read:
+        yield place
 
 
 def test_every_metric_is_on_the_dashboard_or_in_its_reference() -> None:
