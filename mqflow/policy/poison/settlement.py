@@ -1,4 +1,4 @@
-"""Decides how a unit of work ends after a handler had a message, and the next step for the message.
+"""Decides the next step for a message after a handler had it.
 
 This module knows outcomes and plans; it knows no connection and no clock. `backout` decides the plan, `redelivery_delay` the
 pause.
@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.backout import Plan
-from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Interrupted, Outcome, Settlement, Undecodable
+from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Interrupted, Outcome, Undecodable
 
-__all__ = ("Dispose", "Done", "Next", "Redeliver", "after", "dead_letter_reason", "is_final", "settle")
+__all__ = ("Dispose", "Done", "Next", "Redeliver", "after", "dead_letter_reason", "is_final")
 
 
 class Done(Struct, frozen=True):
@@ -32,17 +32,6 @@ class Dispose(Struct, frozen=True):
 
 
 Next = Done | Redeliver | Dispose
-
-
-def settle(outcome: Outcome) -> Settlement:
-    """Return COMMIT if the handler returned, otherwise BACKOUT: unfinished work is not committed."""
-    match outcome:
-        case Completed():
-            return Settlement.COMMIT
-        case Failed() | Undecodable() | Interrupted():
-            return Settlement.BACKOUT
-        case _:
-            assert_never(outcome)
 
 
 def is_final(outcome: Outcome, *, redeliver_undecodable: bool = False) -> bool:

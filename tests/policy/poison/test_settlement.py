@@ -1,4 +1,4 @@
-"""The outcome of a handler decides the end of its unit of work, and the next step for the message."""
+"""The outcome of a handler decides the next step for the message."""
 
 import pytest
 from hypothesis import given
@@ -13,10 +13,9 @@ from mqflow.policy.poison.disposition import (
     Outcome,
     Requeue,
     Return,
-    Settlement,
     Undecodable,
 )
-from mqflow.policy.poison.settlement import Dispose, Done, Redeliver, after, dead_letter_reason, settle
+from mqflow.policy.poison.settlement import Dispose, Done, Redeliver, after, dead_letter_reason
 
 FAILED = Failed("builtins.ValueError", "no such flight")
 REJECTED = Failed("mqflow.Reject", "a flight to where it starts", final=True)
@@ -32,15 +31,6 @@ failures = st.builds(
 )
 outcomes = st.builds(Completed) | failures | st.builds(Undecodable, st.text(), st.text()) | st.builds(Interrupted, st.text())
 plans = st.sampled_from([DELIVER, AT_THRESHOLD])
-
-
-def test_a_handler_that_returned_commits() -> None:
-    assert Settlement.COMMIT is settle(Completed())
-
-
-@pytest.mark.parametrize("outcome", [FAILED, REJECTED, UNDECODABLE, INTERRUPTED], ids=lambda outcome: type(outcome).__name__)
-def test_everything_but_a_handler_that_returned_backs_out(outcome: Outcome) -> None:
-    assert Settlement.BACKOUT is settle(outcome)
 
 
 def test_nothing_follows_for_a_message_whose_handler_returned() -> None:
@@ -92,7 +82,7 @@ def test_an_interrupted_handling_never_disposes_and_never_pauses(decided: Plan, 
 def test_only_a_committed_message_is_done_with(outcome: Outcome, decided: Plan, redeliver: bool) -> None:  # noqa: FBT001 - drawn
     follows = after(outcome, decided=decided, disposed=DISPOSED, pause_s=0.1, redeliver_undecodable=redeliver)
 
-    assert (settle(outcome) is Settlement.COMMIT) == isinstance(follows, Done)
+    assert isinstance(outcome, Completed) == isinstance(follows, Done)
 
 
 @given(outcomes, plans)
