@@ -218,11 +218,11 @@ class _Prefixed:
         self._puts: Final = puts
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Do what `App.put` does."""
+        """Put a message, as `App.put` does."""
         return self._puts.put(self._prefix + queue, payload, **keywords)
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
-        """Do what `App.put_many` does."""
+        """Put the messages, as `App.put_many` does."""
         return self._puts.put_many(self._prefix + queue, payloads, **keywords)
 
 

@@ -48,7 +48,7 @@ class Cron(Struct, frozen=True):
         return next(self._from(moment)).timestamp()
 
     def latest(self, since: float, now: float) -> float:
-        """Return the last moment of the expression that is not after `now`, and at least the first after `since`."""
+        """Return the last moment up to `now`; if that moment is not after `since`, the first moment after `since`."""
         return max(next(self._from(now // 1 + 1, reverse=True)).timestamp(), self.next_after(since))
 
     def _from(self, moment: float, *, reverse: bool = False) -> "CronSim":

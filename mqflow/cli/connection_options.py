@@ -77,7 +77,7 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
 
 @contextmanager
 def connected(url: str | None) -> Iterator[Connection]:
-    """Give a connection. An open unit of work is backed out at the end."""
+    """Yield a connection. An open unit of work is backed out at the end."""
     with opened(url) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow")
         try:

@@ -83,7 +83,7 @@ def silver(
     dedupe: bool | None = None,
     whole: bool = False,
 ) -> None:
-    """Bring silver up to bronze, as `medallion.run_silver` does.
+    """Bring silver up to date with bronze, as `medallion.run_silver` does.
 
     Raises `RulesError` for a rules table with errors, before anything is read.
     """
@@ -100,7 +100,7 @@ def silver(
 
 
 def gold(spark: "SparkSession", tables: str | Path) -> medallion.GoldRun:
-    """Bring gold up to silver."""
+    """Bring gold up to date with silver."""
     landed = bronze_table(spark, tables, Kind.DISPOSITION)
     return medallion.run_gold(spark, table_set(tables, "gold"), table_set(tables, "silver"), landed)
 

@@ -106,7 +106,7 @@ def stack_of(running: object) -> str:
 
 
 def place_of(running: object) -> str:
-    """Return `file:line in function` of the innermost frame of the application in what runs, as for `stack_of`; or ""."""
+    """Return `file:line in function` of the innermost frame of the application, or "". See `stack_of`."""
     if isinstance(running, int):
         frame = sys._current_frames().get(running)  # noqa: SLF001 - as in `stack_of`
         frames = [] if frame is None else [(each, line) for each, line in traceback.walk_stack(frame)][::-1]

@@ -71,7 +71,7 @@ class Context:
         return note(self._delivery, coroutine, "ctx.publish", sys._getframe(1))  # noqa: SLF001 - as above
 
     def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
-        """Do what `put` does, for a handler that is a plain function and therefore runs in a thread."""
+        """Put a message like `put`, in a handler that is a plain function and therefore runs in a thread."""
         keywords.setdefault("codec", self._codec)
         message = outgoing(queue, payload, **keywords)
         try:

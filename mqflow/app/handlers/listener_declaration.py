@@ -179,7 +179,7 @@ class PutsMessages(Protocol):
         ...
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
-        """Do what `App.put_many` does."""
+        """Put the messages, as `App.put_many` does."""
         ...
 
 

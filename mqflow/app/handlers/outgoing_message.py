@@ -225,7 +225,7 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
 
 
 def put_framed(session: Session, message: Outgoing, descriptor: MessageDescriptor, data: bytes, stager: Stager) -> Put:
-    """Do what `put_in_unit_of_work` does, on the thread of the session; `framed` made descriptor and data."""
+    """Put like `put_in_unit_of_work`, on the thread of the session; `framed` made descriptor and data."""
     target = _target(message, session.connection.queue_manager_name)
     if message.delay_ms:
         return _put(session, message, target, descriptor, data, stager)

@@ -259,19 +259,19 @@ class RunningApplication:
         return self._runtime.left_after(bound_s)
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Do what `App.put` does."""
+        """Put a message, as `App.put` does."""
         return noted(self._puts.put(partial(outgoing, queue, payload), keywords), "app.put")
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
-        """Do what `App.put_many` does."""
+        """Put the messages, as `App.put_many` does."""
         return noted(self._puts.put_many(partial(all_outgoing, queue, payloads), keywords), "app.put_many")
 
     def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Do what `App.publish` does."""
+        """Publish a message, as `App.publish` does."""
         return noted(self._puts.put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
-        """Do what `App.unsubscribe` does."""
+        """Delete a subscription, as `App.unsubscribe` does."""
         supervisor = self._runtime.supervisor
         session = await (supervisor.connect_now(pauses=False) if in_delivery(supervisor) else supervisor.connect())
         try:
@@ -283,7 +283,7 @@ class RunningApplication:
     def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> Coroutine[Any, Any, T]:
-        """Do what `App.request` does."""
+        """Send a request and return its reply, as `App.request` does."""
         return noted(self._request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords), "app.request")
 
     async def _request(
@@ -317,7 +317,7 @@ class RunningApplication:
     async def consumer(
         self, chosen: TopicSubscription | str, *, selector: str = "", transacted: bool = True
     ) -> "AsyncIterator[Consumer]":
-        """Do what `App.consumer` does, for a subscription or for the name of a queue."""
+        """Open a consumer, as `App.consumer` does, for a subscription or for the name of a queue."""
         from mqflow.app.handlers.consumer import Consumer  # noqa: PLC0415 - an application of listeners has no synchronous consumer
 
         consumer = Consumer(

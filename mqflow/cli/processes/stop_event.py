@@ -11,7 +11,7 @@ __all__ = ("stop_event",)
 
 @contextmanager
 def stop_event(*numbers: signal.Signals) -> Iterator[Event]:
-    """Give an event that each of these signals sets while the block runs."""
+    """Yield an event that each of these signals sets while the block runs."""
     stopping = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -71,7 +71,7 @@ def figures(queue_manager: QueueManager, queues: Sequence[str]) -> tuple[QueueFi
 def within(
     limit_s: float, inquire: Callable[[Sequence[str]], tuple[QueueFigures, ...]], world: World = SYSTEM_WORLD
 ) -> Figures:
-    """Return a function that answers within `limit_s`, also if the queue manager does not: then without a depth.
+    """Return a function that answers within `limit_s`. If the queue manager needs longer, the answer has no depth.
 
     While an inquiry is under way, no second one begins.
     """

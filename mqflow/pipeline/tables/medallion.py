@@ -105,7 +105,7 @@ def run_silver(
     dedupe: bool | None = None,
     whole: bool = False,
 ) -> None:
-    """Bring silver up to bronze: make the rows about messages with new records again, and leave all other rows.
+    """Bring silver up to date with bronze: make the rows about messages with new records again, and leave all other rows.
 
     With `dedupe`, rows that landed twice count once; `payload` limits the data in `silver.payload`. By default both are as in
     the run before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes every row again. This also happens

@@ -53,7 +53,7 @@ async def call_handler(
 async def call_handler_in_middleware(
     handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
 ) -> Outcome:
-    """Do what `call_handler` does, but raise each cancellation of the task: it can belong to an `asyncio.timeout` of a layer.
+    """Call the handler like `call_handler`, but raise each cancellation: it can belong to an `asyncio.timeout` of a layer.
 
     If no layer catches the cancellation, the `call_handler` around the layers makes an outcome of it.
     """

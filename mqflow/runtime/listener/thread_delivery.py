@@ -239,7 +239,7 @@ def on_the_loop() -> Generator[None, None, None]:
 
 
 async def rest_of(deliveries: Sequence[Delivery]) -> Outcome | None:
-    """Bring the handling to its end that the thread has begun; a `Handle`."""
+    """Finish the handling that the thread has begun. This function is a `Handle`."""
     rest = deliveries[0].rest
     return await rest() if rest is not None else None
 

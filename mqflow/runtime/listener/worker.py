@@ -142,7 +142,7 @@ class Worker:
         await self._settler.commit(handled)
 
     async def _run_through(self, gate: "Gate", allowed: Callable[[], None]) -> None:
-        """Do what `_run` does, through the gate: each unit is committed before the worker waits for its next turn."""
+        """Run like `_run`, through the gate: each unit is committed before the worker waits for its next turn."""
         state = self._state
         probes = state.refused
         if not probes:

@@ -19,15 +19,15 @@ class Stream(Protocol):
     """A connected stream."""
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """Do what `socket.recv` does."""
+        """Receive bytes, as `socket.recv` does."""
         ...
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
-        """Do what `socket.send` does."""
+        """Send bytes, as `socket.send` does."""
         ...
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
-        """Do what `socket.setsockopt` does."""
+        """Set an option, as `socket.setsockopt` does."""
         ...
 
     def fileno(self) -> int:
@@ -35,11 +35,11 @@ class Stream(Protocol):
         ...
 
     def shutdown(self, how: int, /) -> None:
-        """Do what `socket.shutdown` does."""
+        """Shut the stream down, as `socket.shutdown` does."""
         ...
 
     def close(self) -> None:
-        """Do what `socket.close` does."""
+        """Close the stream, as `socket.close` does."""
         ...
 
 
@@ -108,7 +108,7 @@ class TlsStream:
         return len(data)
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
-        """Do what `socket.setsockopt` does."""
+        """Set an option, as `socket.setsockopt` does."""
         self._raw.setsockopt(level, option, value)
 
     def fileno(self) -> int:

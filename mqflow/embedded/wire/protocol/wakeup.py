@@ -48,7 +48,7 @@ class Signal(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the signal: no more sets, no more waits."""
+        """Close the signal. Afterwards no thread may set it or wait for it."""
         ...
 
 
@@ -90,6 +90,6 @@ class SocketSignal:
         return self._heard.fileno()
 
     def close(self) -> None:
-        """Close the signal: no more sets, no more waits."""
+        """Close the signal. Afterwards no thread may set it or wait for it."""
         self._heard.close()
         self._said.close()

@@ -120,7 +120,7 @@ class ServedPeer(Protocol):
 
 
 class Admit(Protocol):
-    """Gives a peer that has logged in its place. Raises `MQIError` 2025 if no place is free."""
+    """Gives a place to a peer that has logged in. Raises `MQIError` 2025 if no place is free."""
 
     def __call__(self, connection: ServedPeer, *, administers: bool) -> None:
         """Give the place of an application or of an administrator."""
