@@ -80,7 +80,7 @@ class Authorities:
             raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._sentence(*place, words) for place, words in lacking.items()))
 
     def held(self, user: str, kind: AuthorityKind, name: str) -> frozenset[Authority]:
-        """Return the user's authorities on the object. Administrators have all; so have all users while nothing is checked."""
+        """Return the user's authorities on the object. Administrators have all; without checks, every user has all."""
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:

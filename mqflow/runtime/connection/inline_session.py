@@ -74,8 +74,8 @@ class InlineSession:
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, most: int) -> Sequence[Got]:
         """Return the messages of the next unit of work, up to `most`, without a wait; empty if none is there.
 
-        Returns none every `_TURNS_BEFORE_YIELD` calls: the caller then calls `exchange`, which lets other tasks run. Raises the
-        `MQIError` of a refused get.
+        Every `_TURNS_BEFORE_YIELD` calls the result is empty: the caller then calls `exchange`, which lets other tasks run.
+        Raises the `MQIError` of a refused get.
         """
         self._turns += 1
         if self._turns >= _TURNS_BEFORE_YIELD:
