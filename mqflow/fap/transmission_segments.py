@@ -178,11 +178,6 @@ class Flows:
             if flow is not None:
                 yield flow
 
-    @property
-    def in_the_middle(self) -> bool:
-        """Whether the last segment or flow is not complete."""
-        return bool(self._waiting or self._begun)
-
     def _segment(self) -> tuple[Header, bytes] | None:
         front = bytes(self._waiting[:4])
         if not any(each.startswith(front) for each in _IDENTIFIERS):

@@ -5,14 +5,13 @@ q005020, q005010 (wildcards of topics: ``#`` any number of levels, also in the m
 its own), and the character scheme (``*`` any characters, ``?`` one character, ``%`` escapes the next character).
 """
 
-from collections.abc import Iterator
 from enum import Enum
 from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
 from mqflow.mqi.names import is_text
-from mqflow.mqi.wildcards import Pattern, Wild, fits, pattern_of
+from mqflow.mqi.wildcards import Pattern, Wild, characters_of, fits, pattern_of
 
 __all__ = ("TOPIC_STRING_CHARS_MAX", "Scheme", "has_wildcards", "is_topic_string", "joined", "literal_levels", "matches")
 
@@ -64,13 +63,4 @@ def matches(pattern: str, scheme: Scheme, topic: str) -> bool:
 def _compiled(pattern: str, scheme: Scheme) -> Pattern:
     if scheme is Scheme.TOPIC:
         return pattern_of(_LEVELS.get(level, level) for level in pattern.split("/"))
-    return pattern_of(_characters(pattern))
-
-
-def _characters(pattern: str) -> Iterator[str | Wild]:
-    rest = iter(pattern)
-    for character in rest:
-        if character == _ESCAPE:
-            yield next(rest, _ESCAPE)
-        else:
-            yield _CHARACTERS.get(character, character)
+    return pattern_of(characters_of(pattern, _CHARACTERS, _ESCAPE))

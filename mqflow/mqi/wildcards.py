@@ -4,12 +4,12 @@ A subscriber chooses the pattern and a publisher the text, and each can be ten t
 regular expressions, and follows all possible matches at the same time. The bits of one number are the parts reached so far.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from msgspec import Struct
 
-__all__ = ("Parts", "Pattern", "Wild", "fits", "pattern_of")
+__all__ = ("Parts", "Pattern", "Wild", "characters_of", "fits", "pattern_of")
 
 
 class Wild(Enum):
@@ -38,6 +38,16 @@ class Pattern(Struct, frozen=True, gc=False):
     def has_wildcards(self) -> bool:
         """Whether a part is a wildcard."""
         return self.literal is None
+
+
+def characters_of(text: str, marks: Mapping[str, Wild], escape: str) -> Iterator[str | Wild]:
+    """Yield the parts of a text whose wildcards are `marks`; a character behind the escape character is literal."""
+    rest = iter(text)
+    for character in rest:
+        if character == escape:
+            yield next(rest, escape)
+        else:
+            yield marks.get(character, character)
 
 
 def pattern_of(parts: Parts) -> Pattern:

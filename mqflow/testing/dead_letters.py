@@ -13,15 +13,13 @@ from msgspec.structs import replace
 from mqflow.events import DeadLetterActed, Event
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Encoding, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import matchers
 from mqflow.policy.dead_letters.rules import Control, RulesError, RulesTable, parse
 from mqflow.policy.dead_letters.scan import RESCAN_RETRY_INTERVALS
 from mqflow.policy.poison import moved_message
-from mqflow.policy.poison.disposition import Settlement
-from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, end_unit
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, Put
@@ -119,20 +117,10 @@ def drive(handler: DeadLetterHandler, connection: Connection, clock: Advancing) 
                 f"The DLQ handler has looked for messages {in_vain} times, and has neither settled one nor waited."
             )
         if settlement is not None:
-            handler.settled(_settle(connection, settlement))
+            handler.settled(end_unit(connection, settlement))
         if handler.owes_records:
             handler.record_left()
     handler.rest()
-
-
-def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
-    try:
-        (connection.commit if settlement is Settlement.COMMIT else connection.backout)()
-    except MQIError as error:
-        if error.reason != Reason.BACKED_OUT:
-            raise
-        return error
-    return None
 
 
 def _ending(control: Control, for_s: float | None) -> Control:

@@ -2,7 +2,6 @@
 
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from tests.conformance.programs import Program
-from tests.conformance.under_test import QueueManagerUnderTest
 
 
 def test_a_message_starts_at_zero(queue: str, program: Program) -> None:
@@ -88,16 +87,6 @@ def test_a_browse_shows_the_count(queue: str, program: Program) -> None:
 
     assert seen is not None
     assert seen.descriptor.backout_count == 1
-
-
-def test_a_message_put_and_got_in_one_unit_of_work_is_not_counted_but_gone(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
-    program.put_in_unit(queue, b"one")
-    program.get_in_unit(queue)
-    program.backout()
-
-    assert queue_manager.depth(queue) == 0
 
 
 def test_a_returned_message_is_at_its_old_place(queue: str, program: Program) -> None:

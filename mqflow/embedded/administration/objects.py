@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec import ValidationError
 
 from mqflow.embedded.administration.interface import ConnectionHandle, ConnectionStatus
-from mqflow.embedded.calls.authority_records import end_authorities
+from mqflow.embedded.calls.authority_records import delete_with_authorities
 from mqflow.embedded.calls.object_records import define_object, defined_objects
 from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_object, key_of
@@ -17,7 +17,6 @@ from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ConnectionState
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.authorities import AuthorityKind
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
@@ -51,9 +50,9 @@ class ObjectDefinitions:
         """Delete an object and the authority records of exactly its name. Raises 2085 if it does not exist."""
 
         def begin() -> Pending[None]:
-            return self._delete(
-                self._known(noun, name, client=client), AuthorityKind.CLNTCONN if client else AuthorityKind(noun)
-            )
+            key = self._known(noun, name, client=client).key
+            authorities = AuthorityKind.CLNTCONN if client else AuthorityKind(noun)
+            return delete_with_authorities(self._state, key, noun, name, authorities)
 
         carry_out(self._state, f"DELETE {noun}", name, begin)
 
@@ -107,17 +106,6 @@ class ObjectDefinitions:
         if strangers:
             raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(strangers)}: not an attribute of its type")
         return self._keep(_changed(known, changes))
-
-    def _delete(self, found: DefinedObject, kind: AuthorityKind) -> Pending[None]:
-        state, kept = self._state, defined_objects(self._state, found.noun)
-        ended, restore = end_authorities(state, kind, found.name)
-        del kept[found.key]
-
-        def undo() -> None:
-            kept[found.key] = found
-            restore()
-
-        return Pending(None, changes=(deleted(found.key, found.noun), *ended), undo=(undo,))
 
     def _keep(self, attributes: DefinedObject) -> Pending[None]:
         date, time = self._state.now_as_text()

@@ -12,7 +12,7 @@ from msgspec import structs
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration.interface import PublisherStatus, SubscriptionStatus, TopicStatus
-from mqflow.embedded.calls.authority_records import end_authorities
+from mqflow.embedded.calls.authority_records import delete_with_authorities
 from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
@@ -23,7 +23,6 @@ from mqflow.embedded.calls.subscribe import expires_at, new_subscription, regist
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TopicAttributes
 from mqflow.mqi.authorities import AuthorityKind
@@ -151,15 +150,7 @@ class TopicDefinitions:
         self._topic(name)
         if name == BASE_TOPIC:
             raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
-        state, kept = self._state, records(self._state, TopicAttributes)
-        ended, restore = end_authorities(state, AuthorityKind.TOPIC, name)
-        found = kept.pop(name)
-
-        def undo() -> None:
-            kept[name] = found
-            restore()
-
-        return Pending(None, changes=(deleted(name, TopicAttributes), *ended), undo=(undo,))
+        return delete_with_authorities(self._state, name, TopicAttributes, name, AuthorityKind.TOPIC)
 
     def _topic(self, name: str) -> TopicAttributes:
         known = records(self._state, TopicAttributes).get(name)

@@ -7,15 +7,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from mqflow.embedded.calls.object_records import records
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.object_records import delete_object, records
 from mqflow.embedded.calls.pending_answer import Pending
+from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted
 from mqflow.embedded.storage.store import Change
 from mqflow.mqi.authorities import ADMINISTRATION, MQI, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord
 
-__all__ = ("change_authorities", "end_authorities", "give_to_creator", "stored_name")
+__all__ = ("change_authorities", "delete_with_authorities", "end_authorities", "give_to_creator", "stored_name")
 
 _ALL_ON_QUEUES: Final = MQI[AuthorityKind.QUEUE] | ADMINISTRATION[AuthorityKind.QUEUE]
 
@@ -37,6 +41,15 @@ def end_authorities(state: QueueManagerState, kind: AuthorityKind, name: str) ->
     kept = records(state, AuthorityRecord).values()
     ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
     return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)
+
+
+def delete_with_authorities(
+    state: QueueManagerState, key: str, kind: type[Struct] | Noun, name: str, authorities: AuthorityKind
+) -> Pending[None]:
+    """Delete an object that exists, and the authority records of exactly its name, in memory."""
+    ended, restore = end_authorities(state, authorities, name)
+    pending = delete_object(state, key, kind)
+    return replace(pending, changes=(*(pending.changes or ()), *ended)).undone_by(restore)
 
 
 def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Change]:

@@ -38,9 +38,9 @@ def define_object(state: QueueManagerState, name: str, record: Struct) -> Pendin
     return Pending(None, changes=(defined(name, record),), undo=(undo,))
 
 
-def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Pending[None]:
+def delete_object(state: QueueManagerState, name: str, kind: type[Struct] | Noun) -> Pending[None]:
     """Delete an object that exists, in memory."""
-    kept = records(state, kind)
+    kept = state.objects[kind_of(kind)]
     undo = _restore(kept, name)
     del kept[name]
     return Pending(None, changes=(deleted(name, kind),), undo=(undo,))

@@ -8,7 +8,6 @@ from mqflow.embedded.mqsc.values import accepted, typed
 from mqflow.embedded.pcf.request import Request, unexpected
 from mqflow.embedded.rules.attribute_values import accepts
 from mqflow.mqi.attributes.queue import AttributeSpec
-from mqflow.mqi.names import is_object_name
 from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.pcf.structures import CFIN, CFIN64, CFSL, CFST, Parameter, PCFError
 
@@ -41,13 +40,13 @@ def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
         if not isinstance(parameter, CFST):
             raise unexpected(parameter)
         text = parameter.value.rstrip(" \0")
-        if len(text) > spec.chars or (spec.object_name and text and not is_object_name(text)):
+        if not accepts(spec, text):
             raise _refused(spec, text)
         return text
     if not isinstance(parameter, CFIN | CFIN64):
         raise unexpected(parameter)
     number = parameter.value
-    if number in (spec.words or {}).values() or (spec.low < spec.high and spec.low <= number <= spec.high):
+    if accepts(spec, number):
         return typed(spec, number)
     raise _refused(spec, number)
 

@@ -5,13 +5,13 @@ only if the condition is true. Values of different types are neither equal nor u
 (use).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
 from typing import Final
 
 from mqflow.mqi.selectors.lexer import SelectorError, Word, WordKind, words_of
-from mqflow.mqi.wildcards import Pattern, Wild, fits, pattern_of
+from mqflow.mqi.wildcards import Pattern, Wild, characters_of, fits, pattern_of
 
 __all__ = ("Lookup", "Selector", "SelectorError", "Value", "compile_selector")
 
@@ -134,7 +134,7 @@ class _Parser:
             escape = self._string()
             if len(escape) != 1:
                 raise SelectorError("ESCAPE takes one character", position)
-        return pattern_of(_like(text, escape))
+        return pattern_of(characters_of(text, _LIKE, escape))
 
     def _sum(self) -> _Part:
         return self._chain(self._product, "+-")
@@ -246,13 +246,3 @@ def _calculated(operator: str, first: Value, second: Value) -> Value:
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _like(pattern: str, escape: str) -> Iterator[str | Wild]:
-    """Yield the parts of LIKE's pattern: % any characters, _ one character; a character behind the escape is literal."""
-    rest = iter(pattern)
-    for character in rest:
-        if character == escape:
-            yield next(rest, escape)
-        else:
-            yield _LIKE.get(character, character)

@@ -157,9 +157,7 @@ class ThreadedSession:
 
         `in_unit_of_work` says whether the work can change the unit of work: then its caller must not abandon it.
         """
-        self._check_open()
-        answer = OneShot(self._loop_caller)
-        self._requests.put((work, answer))
+        answer = self.begin(work)
         reply: tuple[Any, BaseException | None] = (None, None)
         with anyio.CancelScope(shield=True):
             try:
@@ -338,9 +336,7 @@ class ThreadedSession:
 
     async def settle(self, settlement: Settlement) -> None:
         """End the unit of work, shielded from cancellation and with a time limit."""
-        self._check_open()
-        answer = OneShot(self._loop_caller)
-        self._requests.put((lambda: self._settle(settlement), answer))
+        answer = self.begin(lambda: self._settle(settlement))
         try:
             await settlement_reply(answer, settlement, self.connection.queue_manager_name)
         finally:
@@ -351,10 +347,8 @@ class ThreadedSession:
 
         The settlement has a time limit. The get after the settlement has no time limit.
         """
-        self._check_open()
         self._settled = False
-        answer = OneShot(self._loop_caller)
-        self._requests.put((work, answer))
+        answer = self.begin(work)
         try:
             try:
                 # The request was `work`, which returns an `Exchange`.

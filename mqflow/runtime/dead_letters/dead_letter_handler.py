@@ -45,7 +45,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "EventSink", "Rules", "run_to_end")
+__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "EventSink", "Rules", "end_unit", "run_to_end")
 
 DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 # PROPCTL can hide properties from a get. A message that is moved must keep them.
@@ -455,13 +455,13 @@ def run_to_end(
         cut = replace(look, wait_s=min(look.wait_s, wait_ms_max / 1_000))
         settlement = handler.act(look, connection.get(handler.handle, handler.options(cut)))
         if settlement is not None:
-            handler.settled(_settle(connection, settlement))
+            handler.settled(end_unit(connection, settlement))
         if handler.owes_records:
             handler.record_left()
     handler.rest()
 
 
-def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
+def end_unit(connection: Connection, settlement: Settlement) -> MQIError | None:
     """End the unit of work. If the commit ended in a backout, return the error 2003."""
     try:
         if settlement is Settlement.COMMIT:

@@ -93,22 +93,6 @@ async def test_each_field_of_a_record_has_the_value_of_its_own_source(mq: QueueM
     assert (None,) * 5 == (record.delay_req_ms, record.due_ts, record.redrive_id, record.redrive_of, record.trace_id)
 
 
-async def test_a_message_that_was_handled_has_one_record(mq: QueueManagerKit) -> None:
-    put = await mq.put("IN", "good", persistent=True, correlation_id=b"c" * 24)
-
-    found = [each for each in await recorded(mq, failing()) if each.outcome is COMMITTED]
-
-    [record] = found
-    assert (put.descriptor.message_id, b"c" * 24) == (record.msg_id, record.correl_id)
-    assert ("QM1", "IN", "on_order", 0, 4) == (record.qmgr, record.queue, record.handler, record.backout_count, record.msg_len)
-    assert record.put_ts is not None
-    assert record.get_ts is not None
-    assert record.done_ts is not None
-    assert record.put_ts <= record.get_ts + 10_000  # PutTime is cut to hundredths
-    assert record.get_ts <= record.done_ts
-    assert record.exc_class is None
-
-
 async def test_a_poison_message_has_a_record_for_each_of_its_deliveries(mq: QueueManagerKit) -> None:
     await mq.put("IN", "bad")
 
