@@ -360,14 +360,17 @@ class Worker:
         return DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, group, outcome)
 
     def _groups(self, deliveries: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
-        """Return the deliveries of each call of the handler. A redelivered message, which comes last, has a call of its own."""
+        """Return the deliveries of each call of the handler. A message that was backed out before has a call of its own.
+
+        A redelivered message comes last. A message from the staging queue can have any place.
+        """
         if len(deliveries) == 1:
             return (deliveries,)
         if not self._spec.handles_batch:
             return [(delivery,) for delivery in deliveries]
-        if deliveries[-1].got.descriptor.backout_count:
-            return deliveries[:-1], deliveries[-1:]
-        return (deliveries,)
+        new = [delivery for delivery in deliveries if not delivery.got.descriptor.backout_count]
+        alone = [(delivery,) for delivery in deliveries if delivery.got.descriptor.backout_count]
+        return [new, *alone] if new else alone
 
     async def _handle(self, deliveries: Sequence[Delivery]) -> Outcome:
         """Call the handler, and return its outcome."""

@@ -30,9 +30,12 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import Found, carry_out
 from mqflow.verbs import GetOptions
 from tests.cli.processes.counted_app import (
+    BATCHES_FILE,
     CALLS_FOLDER,
     COMPLETES,
     ENDED,
+    FORMS,
+    IN_A_BATCH,
     LEDGER_FILE,
     REAL_TIME_ACTS,
     RUN_FILE,
@@ -141,28 +144,33 @@ def run_processes(run: Run, processes: int, backend: str, kind: str = "embedded"
 
 
 def check_counts(run: Run, messages: Sequence[bytes]) -> None:
-    calls = {int(path.name): path.read_text().splitlines() for path in CALLS_FOLDER.iterdir()}
-    completed = Counter({number: words.count(COMPLETES) for number, words in calls.items() if COMPLETES in words})
-    failed = Counter({number: count for number, words in calls.items() if (count := len(words) - words.count(COMPLETES))})
+    calls = {int(path.name): Counter(path.read_text().splitlines()) for path in CALLS_FOLDER.iterdir()}
+    completed, in_failed_batches = (
+        +Counter({number: words.pop(word, 0) for number, words in calls.items()}) for word in (COMPLETES, IN_A_BATCH)
+    )
+    failed = +Counter({number: words.total() for number, words in calls.items()})
+    sizes = map(int, BATCHES_FILE.read_text().splitlines()) if BATCHES_FILE.exists() else ()
+    options = run.options | ({"batch": True} if run.form == "batches" else {})
     with closing(Data()) as data:
         told = Told(data, messages)
-        check(told, run.scripts, failed, completed, run.options)
-        check_spans(told, SPANS_FILE.read_text().splitlines())
+        check(told, run.scripts, failed, completed, options, in_failed_batches)
+        check_spans(told, SPANS_FILE.read_text().splitlines(), sum(size - 1 for size in sizes))
         assert [0, 0, len(messages) - len(completed)] == data.depths("IN", EMBEDDED_STAGING_QUEUE, "BOQ")
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("processes", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["embedded", *PACKAGES])
 def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handler_does(
-    kind: str, processes: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, processes: int, form: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dice = Random(f"{kind}, {processes} processes, seed {seed}")  # noqa: S311 - repeatable, not secret
+    dice = Random(f"{kind}, {processes} processes, {form}, seed {seed}")  # noqa: S311 - repeatable, not secret
     backend = dice.choice(["asyncio", "trio"])
     options = {"concurrency": dice.randint(1, 16), "unit_of_work": dice.choice([1, 1, 4])}
-    run = Run([script(dice) for _ in range(MESSAGES)], options)
+    run = Run([script(dice) for _ in range(MESSAGES)], options, form)
 
     messages = run_processes(run, processes, backend, kind)
 
