@@ -29,6 +29,7 @@ from tests.stories.counting import ACTS, NeverRetryError, Order, Script
 COMPLETES: Final = "completes"
 IN_A_BATCH: Final = "in a batch that failed"
 ENDED: Final = "ended\n"
+FROM_STAGING_QUEUE: Final = "retry from the staging queue"
 RUN_FILE: Final = Path("run.json")
 CALLS_FOLDER: Final = Path("calls")
 SPANS_FILE: Final = Path("spans")
@@ -70,7 +71,7 @@ def _retry_from_the_staging_queue() -> None:
 
 REAL_TIME_ACTS: Final[dict[str, Callable[[], None]]] = {
     **{name: act for name, act in ACTS.items() if name != "retry after a minute"},
-    "retry from the staging queue": _retry_from_the_staging_queue,
+    FROM_STAGING_QUEUE: _retry_from_the_staging_queue,
 }
 
 

@@ -1,6 +1,6 @@
 """Every failure counts once, also if one, two or three processes handle the messages of a queue manager on disk.
 
-The processes open the queue manager itself, or reach it through ibmmq or pymqi on the stand-in library.
+The processes open the queue manager itself, reach a served one, or reach it through ibmmq or pymqi on the stand-in library.
 The handlers follow random scripts. Their own log must agree with the queues, the records, the decision ledger and the spans.
 MQFLOW_PROCESS_SEEDS=N runs N seeds for each row, instead of one.
 """
@@ -35,6 +35,7 @@ from tests.cli.processes.counted_app import (
     COMPLETES,
     ENDED,
     FORMS,
+    FROM_STAGING_QUEUE,
     IN_A_BATCH,
     LEDGER_FILE,
     REAL_TIME_ACTS,
@@ -84,10 +85,12 @@ class Told:
         return [event for event in self._events if isinstance(event, kind)]
 
 
-def script(dice: Random) -> Script:
+def script(dice: Random, kind: str) -> Script:
     if dice.random() < 0.1:
         return ["undecodable"], False
-    return dice.choices(sorted(REAL_TIME_ACTS), k=dice.randint(0, THRESHOLD)), dice.random() < 0.5
+    # For "served", this process serves the queue manager without the delay processor that `mqflow qmgr serve` has.
+    acts = sorted(REAL_TIME_ACTS.keys() - ({FROM_STAGING_QUEUE} if kind == "served" else set()))
+    return dice.choices(acts, k=dice.randint(0, THRESHOLD)), dice.random() < 0.5
 
 
 def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
@@ -104,13 +107,16 @@ def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
 def commands(kind: str) -> Iterator[tuple[list[str], str, list[str]]]:
     """Give the command before Python, the URL of the application, and the folders of its packages.
 
-    "embedded" opens the folder of the data. A package reaches a queue manager that this process serves.
+    "embedded" opens the folder of the data. "served" and each package reach a queue manager that this process serves.
     """
-    if kind not in PACKAGES:
+    if kind == "embedded":
         yield [], f"embedded:{DATA}?qmgr=QM1", []
         return
-    folders = folder_of(kind)
+    folders = folder_of(kind) if kind in PACKAGES else []
     with closing(Data()) as data, closing(serve(data.queue_manager, SOCKET)):
+        if kind == "served":
+            yield [], f"embedded+unix:{SOCKET}?qmgr=QM1", []
+            return
         standin = [sys.executable, "-m", "mqflow.cli", "standin", "run", "--url", f"embedded+unix:{SOCKET}?qmgr=QM1", "--"]
         yield standin, f"{kind}://mq.example:1414/QM1?channel=APP.SVRCONN", folders
 
@@ -162,7 +168,7 @@ def check_counts(run: Run, messages: Sequence[bytes]) -> None:
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("processes", [1, 2, 3])
-@pytest.mark.parametrize("kind", ["embedded", *PACKAGES])
+@pytest.mark.parametrize("kind", ["embedded", "served", *PACKAGES])
 def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handler_does(
     kind: str, processes: int, form: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +176,7 @@ def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handle
     dice = Random(f"{kind}, {processes} processes, {form}, seed {seed}")  # noqa: S311 - repeatable, not secret
     backend = dice.choice(["asyncio", "trio"])
     options = {"concurrency": dice.randint(1, 16), "unit_of_work": dice.choice([1, 1, 4])}
-    run = Run([script(dice) for _ in range(MESSAGES)], options, form)
+    run = Run([script(dice, kind) for _ in range(MESSAGES)], options, form)
 
     messages = run_processes(run, processes, backend, kind)
 
