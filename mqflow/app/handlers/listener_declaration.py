@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError, DeliveryOverError, PayloadError
 from mqflow.app.handlers.backout_declaration import Backout, Batch
-from mqflow.app.handlers.codecs import Codec
+from mqflow.app.handlers.codecs import Codec, Decode
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler, Place
 from mqflow.app.handlers.message import Message
@@ -276,6 +276,18 @@ def _may_leave_the_loop(options: ListenerOptions) -> bool:
     return options.time_limit_s is None and options.rate_limit is None and options.breaker is None
 
 
+def _decoded(decode: Decode, messages: Sequence[Message]) -> Sequence[Any]:
+    """Return the payload of each message of a batch. The `UndecodableError` of a message has the descriptor of the message."""
+    payloads = list[Any]()
+    for message in messages:
+        try:
+            payloads.append(decode(message))
+        except UndecodableError as error:
+            error.descriptor = message.descriptor
+            raise
+    return payloads
+
+
 class _Chain:
     """Passes deliveries through the middleware to the handlers of a listener."""
 
@@ -367,7 +379,7 @@ class _Chain:
         decode = handler.decode
         payload: Any = None
         if decode is not None:
-            payload = [decode(each) for each in messages] if handler.takes_batch else decode(message)
+            payload = _decoded(decode, messages) if handler.takes_batch else decode(message)
         context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
         if delivery.calls:

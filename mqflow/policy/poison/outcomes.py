@@ -6,6 +6,7 @@ This module knows exceptions and records; it catches only the error that `str` o
 from datetime import timedelta
 from typing import Final
 
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError
 from mqflow.policy.delivery_delay import DELAY_MS_MAX
 from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
@@ -35,6 +36,9 @@ class Retry(Exception):  # noqa: N818 - as Reject
 
 class UndecodableError(Exception):
     """The body cannot be decoded to the payload type; a codec raises it, with the error and its place."""
+
+    #: The descriptor of the message, if the message is one of a batch.
+    descriptor: MessageDescriptor | None = None
 
 
 def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:

@@ -83,6 +83,12 @@ class Delivery:
         #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
         self.trace_id = ""
 
+    def begin_again(self) -> None:
+        """Prepare another call of the handler in the same unit of work. The call before has put nothing."""
+        self.is_over = False
+        self.calls.clear()
+        self.kept_puts.clear()
+
     @property
     def has_puts(self) -> bool:
         """Whether the unit of work has, or can have, messages that the handler of this delivery has put."""

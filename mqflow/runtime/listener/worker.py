@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement
+from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement, Undecodable
+from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import delivers
@@ -338,23 +339,38 @@ class Worker:
             if group[-1].got.descriptor.backout_count:
                 step = await self._disposer.examine(unit, group[-1])
             if isinstance(step, CallHandler):
-                outcome = await self._outcome_of(group)
-                step = DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, group, outcome)
+                step = await self._call(unit, group)
             if isinstance(step, BackOut):
                 return step
         if self._records is not None:
             await self._records.committed(unit.completed)
         return DONE
 
+    async def _call(self, unit: Unit, group: Sequence[Delivery]) -> Step:
+        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the others."""
+        outcome = await self._outcome_of(group)
+        while len(group) > 1 and (undecodable := _undecodable_of(group, outcome)):
+            step = await self._disposer.failed(unit, undecodable, outcome)
+            if not isinstance(step, DeliveryDone):
+                return step
+            group = [delivery for delivery in group if delivery not in undecodable]
+            for delivery in group:
+                delivery.begin_again()
+            outcome = await self._outcome_of(group)
+        return DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, group, outcome)
+
     def _groups(self, deliveries: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
-        """Return the deliveries of each call of the handler. A redelivered message, which comes last, has a call of its own."""
+        """Return the deliveries of each call of the handler. A message that was backed out before has a call of its own.
+
+        A redelivered message comes last. A message from the staging queue can have any place.
+        """
         if len(deliveries) == 1:
             return (deliveries,)
         if not self._spec.handles_batch:
             return [(delivery,) for delivery in deliveries]
-        if deliveries[-1].got.descriptor.backout_count:
-            return deliveries[:-1], deliveries[-1:]
-        return (deliveries,)
+        new = [delivery for delivery in deliveries if not delivery.got.descriptor.backout_count]
+        alone = [(delivery,) for delivery in deliveries if delivery.got.descriptor.backout_count]
+        return [new, *alone] if new else alone
 
     async def _handle(self, deliveries: Sequence[Delivery]) -> Outcome:
         """Call the handler, and return its outcome."""
@@ -391,3 +407,10 @@ class Worker:
         if spec.time_limit_s is None:
             return call_handler(spec.handle, deliveries, spec.never_retry)
         return call_handler_within(spec.time_limit_s, spec.handle, deliveries, spec.never_retry)
+
+
+def _undecodable_of(batch: Sequence[Delivery], outcome: Outcome) -> Sequence[Delivery]:
+    """Return the message of the batch that does not decode, as a sequence; an empty one if the outcome has another cause."""
+    error = outcome.exception if isinstance(outcome, Undecodable) else None
+    descriptor = error.descriptor if isinstance(error, UndecodableError) else None
+    return [delivery for delivery in batch if delivery.got.descriptor is descriptor]

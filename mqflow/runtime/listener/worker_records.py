@@ -94,8 +94,8 @@ class Recorder:
 
     async def rolled_back(self, unit: Unit, step: BackOut) -> None:
         """Record, in a separate unit of work, that the messages of this unit were rolled back, or that one of them stays."""
-        failures = {each.delivery: each.outcome for each in unit.ended}
-        failures |= dict.fromkeys(step.failed or unit.deliveries, step.outcome)
+        failures = dict.fromkeys(step.failed or unit.deliveries, step.outcome)
+        failures |= {each.delivery: each.outcome for each in unit.ended}
         left = step.left.delivery if step.left is not None else None
         rolled_back = [delivery for delivery in unit.deliveries if delivery is not left]
         records = self._records(rolled_back, RecordOutcome.ROLLED_BACK, lambda delivery: _failure(failures.get(delivery)))

@@ -12,6 +12,7 @@ import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
 from mqflow.app.errors import RequestFailedError, RequestTimeoutError
+from mqflow.app.handlers.middleware import Call, Incoming
 from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.events import (
     Decided,
@@ -27,7 +28,7 @@ from mqflow.events import (
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.poison.backout import decide
-from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Return, Settlement, Undecodable
+from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Outcome, Return, Settlement, Undecodable
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
 
@@ -540,6 +541,42 @@ async def test_one_poison_message_does_not_sink_the_rest_of_its_batch(mq: QueueM
     assert {"number": 3} == dead.json()
     assert [0, 1, 2, 4] == sorted(done)
     assert 0 == mq.depth("IN")
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+@pytest.mark.parametrize("broken", [{1}, {0, 3}, {0, 1, 2}, {0, 1, 2, 3}])
+async def test_each_message_that_does_not_decode_leaves_its_batch_alone_and_no_other_message_is_delivered_again(
+    mq: QueueManagerKit, broken: set[int]
+) -> None:
+    calls, given = list[list[int]](), list[int]()
+
+    class Auditor:
+        async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
+            given.append(len(delivery.messages))
+            await delivery.context.put("OUT", b"audited")
+            return await call_next(delivery)
+
+    app = App(middleware=[Auditor()])
+
+    @app.listener("IN", batch=Batch(max=4))
+    async def handle(orders: list[Order], ctx: Context) -> None:
+        calls.append([order.number for order in orders])
+        await ctx.put("OUT", b"handled")
+
+    for number in range(4):
+        await mq.put("IN", "broken" if number in broken else {"number": number})
+    async with mq.run(app):
+        dead = await mq.drain("BOQ", at_least=len(broken))
+        await anyio.sleep(60)
+
+    good = [number for number in range(4) if number not in broken]
+    assert [good] * bool(good) == calls
+    assert list(range(4, 4 - len(given), -1)) == given
+    assert [(1, "undecodable", "msgspec.DecodeError")] * len(broken) == [
+        (d.why.count, d.why.outcome, d.why.error) for d in dead
+    ]
+    assert [0] * 4 == [event.backout_count for event in mq.told(Delivered)]
+    assert [b"audited", b"handled"] * bool(good) == [found.body for found in mq.browse("OUT")]
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(1, [0, 1, 2, 3]), (2, [0, 1, 2, 0, 1, 2, 3])])

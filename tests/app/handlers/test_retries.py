@@ -1,5 +1,7 @@
 """`Retry(after=...)`: a message with a long pause waits on the staging queue, and its backout count continues."""
 
+from collections import Counter
+
 import anyio
 import pytest
 
@@ -215,6 +217,28 @@ async def test_a_failed_batch_waits_in_the_worker(mq: QueueManagerKit) -> None:
     assert [2] == sizes[:1]
     assert [] == mq.told(WaitsOnQueue)
     assert 0 == mq.depth("IN")
+
+
+async def test_messages_that_come_back_from_the_staging_queue_together_are_handled_one_by_one(mq: QueueManagerKit) -> None:
+    app, sizes, calls = App(), list[int](), Counter[bytes]()
+
+    @app.listener("IN", batch=Batch(max=4))
+    async def handle(messages: list[Message]) -> None:
+        sizes.append(len(messages))
+        calls.update(message.body for message in messages)
+        if any(calls[message.body] <= 3 for message in messages):
+            raise Retry(after=60)
+
+    for number in range(4):
+        await mq.put("IN", b"%d" % number)
+    for _ in range(3):
+        async with mq.run(app):
+            await anyio.sleep(1)
+        await anyio.sleep(120)  # all are due when the application starts again
+
+    assert [4] + [1] * 12 == sizes
+    assert dict.fromkeys((b"0", b"1", b"2", b"3"), 4) == calls
+    assert (0, 0, 0) == (mq.depth("IN"), mq.depth("BOQ"), mq.depth(STAGING))
 
 
 @pytest.mark.parametrize("puts", [False, True])

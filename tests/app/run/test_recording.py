@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from mqflow import App, Backout, Pace, Reject, Retry
+from mqflow import App, Backout, Batch, Pace, Reject, Retry
 from mqflow.app.config.settings import Settings
 from mqflow.events import Warned
 from mqflow.mqi.options import GetOption, OpenOption
@@ -134,6 +134,26 @@ async def test_the_same_trouble_has_the_same_print_and_no_two_records_the_same_n
     assert 1 == len({each.exc_fingerprint for each in found if each.exc_class})
     assert 9 == len(decisions(found))
     assert len(found) == len({each.disp_id for each in found})
+
+
+async def test_a_message_that_does_not_decode_keeps_its_own_exception_in_the_record_of_its_batch(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN", batch=Batch(max=3))
+    def on_orders(numbers: list[int]) -> None:
+        if len(numbers) > 1:
+            raise ValueError("only one at a time")
+
+    for body in (1, "broken", 3):
+        await mq.put("IN", body)
+
+    found = await recorded(mq, app)
+
+    assert ["ValueError", "msgspec.DecodeError", "ValueError"] == [
+        each.exc_class for each in found if each.outcome is ROLLED_BACK
+    ]
+    assert ["msgspec.DecodeError"] == [each.exc_class for each in found if each.outcome is BACKED_OUT]
+    assert 2 == [each.outcome for each in found].count(COMMITTED)
 
 
 async def test_in_a_longer_unit_only_the_culprit_has_the_exception_in_its_record(mq: QueueManagerKit) -> None:

@@ -1,7 +1,7 @@
 """An application that several processes run at the same time. Its handler follows the scripts of the file `RUN_FILE`.
 
-The handler's own log is a file for each message in `CALLS_FOLDER`. Each span appends a line to `SPANS_FILE`,
-and each event an entry to the decision ledger `LEDGER_FILE`.
+The handler's own log is a file for each message in `CALLS_FOLDER`. Each span appends a line to `SPANS_FILE`, and each
+event an entry to the decision ledger `LEDGER_FILE`. `BATCHES_FILE` has the sizes of the batches of several messages.
 """
 
 import os
@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
-from mqflow import App, Backout, Context, Pace, Retry
+from mqflow import App, Backout, Batch, Context, Pace, Retry
 from mqflow.app.config.settings import LedgerSettings, Settings
 from mqflow.events import Disposed, Event, Settled
 from mqflow.otel import OpenTelemetry
@@ -27,19 +27,24 @@ from mqflow.runtime.listener.unit import BackOut, DeliveryDone, Unit
 from tests.stories.counting import ACTS, NeverRetryError, Order, Script
 
 COMPLETES: Final = "completes"
+IN_A_BATCH: Final = "in a batch that failed"
 ENDED: Final = "ended\n"
+FROM_STAGING_QUEUE: Final = "retry from the staging queue"
 RUN_FILE: Final = Path("run.json")
 CALLS_FOLDER: Final = Path("calls")
 SPANS_FILE: Final = Path("spans")
+BATCHES_FILE: Final = Path("batches")
 LEDGER_FILE: Final = Path("ledger.db")
 RETRY_IN_WORKER_S: Final = 0.02
 
 
 class Run(msgspec.Struct):
-    """The scripts by number of the message, and the options of the listener."""
+    """The scripts by number of the message, the options of the listener, and the form of its handlers."""
 
     scripts: list[Script]
     options: dict[str, Any]
+    #: A key of `FORMS`.
+    form: str = "one handler"
     #: Whether the application has the defect of `move_at_the_next_delivery`.
     has_defect: bool = False
 
@@ -66,7 +71,7 @@ def _retry_from_the_staging_queue() -> None:
 
 REAL_TIME_ACTS: Final[dict[str, Callable[[], None]]] = {
     **{name: act for name, act in ACTS.items() if name != "retry after a minute"},
-    "retry from the staging queue": _retry_from_the_staging_queue,
+    FROM_STAGING_QUEUE: _retry_from_the_staging_queue,
 }
 
 
@@ -110,21 +115,65 @@ def make_app(run: Run) -> App:
     )
     backout = Backout(pace=Pace(first_s=0.01, max_s=0.1), never_retry=(NeverRetryError,))
 
-    @app.listener("IN", backout=backout, **run.options)
-    async def handle(order: Order, ctx: Context) -> None:
-        acts, puts = run.scripts[order.number]
+    FORMS[run.form](app, Handlers(run.scripts), {"backout": backout, **run.options})
+    return app
+
+
+class Handlers:
+    """Handlers that follow the scripts, and that keep the log of their calls."""
+
+    def __init__(self, scripts: list[Script]) -> None:
+        self.scripts: Final = scripts
+
+    async def handle(self, order: Order, ctx: Context) -> None:
+        acts, puts = self.scripts[order.number]
         log = CALLS_FOLDER / str(order.number)
         if puts:
             await ctx.put("OUT", order)
         await anyio.sleep(0.001)
-        failed = len(log.read_text().splitlines()) if log.exists() else 0
+        failed = sum(word != IN_A_BATCH for word in log.read_text().splitlines()) if log.exists() else 0
         if failed < len(acts):
             append(log, acts[failed])
             REAL_TIME_ACTS[acts[failed]]()
             await anyio.sleep(0.001)  # here a cancellation of the task is raised
         append(log, COMPLETES)
 
-    return app
+    async def handle_batch(self, orders: list[Order], ctx: Context) -> None:
+        if len(orders) == 1:
+            await self.handle(orders[0], ctx)
+            return
+        append(BATCHES_FILE, str(len(orders)))
+        fails = any(self.scripts[order.number][0] for order in orders)
+        for order in orders:
+            if self.scripts[order.number][1]:
+                await ctx.put("OUT", order)
+            append(CALLS_FOLDER / str(order.number), IN_A_BATCH if fails else COMPLETES)
+        if fails:
+            raise ValueError("a message of this batch is bad")
+
+
+def one_handler(app: App, handlers: Handlers, options: dict[str, Any]) -> None:
+    app.listener("IN", **options)(handlers.handle)
+
+
+def two_handlers(app: App, handlers: Handlers, options: dict[str, Any]) -> None:
+    @app.listener("IN", where=lambda message: message.body[-1] % 2 == 0, **options)
+    async def handle_some(order: Order, ctx: Context) -> None:
+        await handlers.handle(order, ctx)
+
+    app.listener("IN")(handlers.handle)
+
+
+def strict_order(app: App, handlers: Handlers, options: dict[str, Any]) -> None:
+    one_handler(app, handlers, {"backout": options["backout"], "strict_order": True})
+
+
+def batches(app: App, handlers: Handlers, options: dict[str, Any]) -> None:
+    batch = Batch(max=options["unit_of_work"] + 1, wait_ms=5)
+    app.listener("IN", backout=options["backout"], concurrency=options["concurrency"], batch=batch)(handlers.handle_batch)
+
+
+FORMS: Final = {"one handler": one_handler, "two handlers": two_handlers, "strict order": strict_order, "batches": batches}
 
 
 app = make_app(msgspec.json.decode(RUN_FILE.read_bytes(), type=Run)) if RUN_FILE.exists() else App()

@@ -1,6 +1,6 @@
 """Every failure counts once, also if one, two or three processes handle the messages of a queue manager on disk.
 
-The processes open the queue manager itself, or reach it through ibmmq or pymqi on the stand-in library.
+The processes open the queue manager itself, reach a served one, or reach it through ibmmq or pymqi on the stand-in library.
 The handlers follow random scripts. Their own log must agree with the queues, the records, the decision ledger and the spans.
 MQFLOW_PROCESS_SEEDS=N runs N seeds for each row, instead of one.
 """
@@ -30,9 +30,13 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import Found, carry_out
 from mqflow.verbs import GetOptions
 from tests.cli.processes.counted_app import (
+    BATCHES_FILE,
     CALLS_FOLDER,
     COMPLETES,
     ENDED,
+    FORMS,
+    FROM_STAGING_QUEUE,
+    IN_A_BATCH,
     LEDGER_FILE,
     REAL_TIME_ACTS,
     RUN_FILE,
@@ -81,10 +85,12 @@ class Told:
         return [event for event in self._events if isinstance(event, kind)]
 
 
-def script(dice: Random) -> Script:
+def script(dice: Random, kind: str) -> Script:
     if dice.random() < 0.1:
         return ["undecodable"], False
-    return dice.choices(sorted(REAL_TIME_ACTS), k=dice.randint(0, THRESHOLD)), dice.random() < 0.5
+    # For "served", this process serves the queue manager without the delay processor that `mqflow qmgr serve` has.
+    acts = sorted(REAL_TIME_ACTS.keys() - ({FROM_STAGING_QUEUE} if kind == "served" else set()))
+    return dice.choices(acts, k=dice.randint(0, THRESHOLD)), dice.random() < 0.5
 
 
 def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
@@ -101,13 +107,16 @@ def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
 def commands(kind: str) -> Iterator[tuple[list[str], str, list[str]]]:
     """Give the command before Python, the URL of the application, and the folders of its packages.
 
-    "embedded" opens the folder of the data. A package reaches a queue manager that this process serves.
+    "embedded" opens the folder of the data. "served" and each package reach a queue manager that this process serves.
     """
-    if kind not in PACKAGES:
+    if kind == "embedded":
         yield [], f"embedded:{DATA}?qmgr=QM1", []
         return
-    folders = folder_of(kind)
+    folders = folder_of(kind) if kind in PACKAGES else []
     with closing(Data()) as data, closing(serve(data.queue_manager, SOCKET)):
+        if kind == "served":
+            yield [], f"embedded+unix:{SOCKET}?qmgr=QM1", []
+            return
         standin = [sys.executable, "-m", "mqflow.cli", "standin", "run", "--url", f"embedded+unix:{SOCKET}?qmgr=QM1", "--"]
         yield standin, f"{kind}://mq.example:1414/QM1?channel=APP.SVRCONN", folders
 
@@ -141,28 +150,33 @@ def run_processes(run: Run, processes: int, backend: str, kind: str = "embedded"
 
 
 def check_counts(run: Run, messages: Sequence[bytes]) -> None:
-    calls = {int(path.name): path.read_text().splitlines() for path in CALLS_FOLDER.iterdir()}
-    completed = Counter({number: words.count(COMPLETES) for number, words in calls.items() if COMPLETES in words})
-    failed = Counter({number: count for number, words in calls.items() if (count := len(words) - words.count(COMPLETES))})
+    calls = {int(path.name): Counter(path.read_text().splitlines()) for path in CALLS_FOLDER.iterdir()}
+    completed, in_failed_batches = (
+        +Counter({number: words.pop(word, 0) for number, words in calls.items()}) for word in (COMPLETES, IN_A_BATCH)
+    )
+    failed = +Counter({number: words.total() for number, words in calls.items()})
+    sizes = map(int, BATCHES_FILE.read_text().splitlines()) if BATCHES_FILE.exists() else ()
+    options = run.options | ({"batch": True} if run.form == "batches" else {})
     with closing(Data()) as data:
         told = Told(data, messages)
-        check(told, run.scripts, failed, completed, run.options)
-        check_spans(told, SPANS_FILE.read_text().splitlines())
+        check(told, run.scripts, failed, completed, options, in_failed_batches)
+        check_spans(told, SPANS_FILE.read_text().splitlines(), sum(size - 1 for size in sizes))
         assert [0, 0, len(messages) - len(completed)] == data.depths("IN", EMBEDDED_STAGING_QUEUE, "BOQ")
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("processes", [1, 2, 3])
-@pytest.mark.parametrize("kind", ["embedded", *PACKAGES])
+@pytest.mark.parametrize("kind", ["embedded", "served", *PACKAGES])
 def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handler_does(
-    kind: str, processes: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, processes: int, form: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dice = Random(f"{kind}, {processes} processes, seed {seed}")  # noqa: S311 - repeatable, not secret
+    dice = Random(f"{kind}, {processes} processes, {form}, seed {seed}")  # noqa: S311 - repeatable, not secret
     backend = dice.choice(["asyncio", "trio"])
     options = {"concurrency": dice.randint(1, 16), "unit_of_work": dice.choice([1, 1, 4])}
-    run = Run([script(dice) for _ in range(MESSAGES)], options)
+    run = Run([script(dice, kind) for _ in range(MESSAGES)], options, form)
 
     messages = run_processes(run, processes, backend, kind)
 
