@@ -1,8 +1,8 @@
 """Gets of whole groups only: MQGMO_ALL_MSGS_AVAILABLE and MQGMO_ALL_SEGMENTS_AVAILABLE.
 
-Source: IBM, MQGMO options (q096780): "Messages in a group become available for retrieval only when all messages in the group
-are available"; with LOGICAL_ORDER the option "has an effect only when there is no current group or logical message"; it "implies
-MQGMO_ALL_SEGMENTS_AVAILABLE".
+Source: IBM, MQGMO options (q096780): "Messages in a group become available for retrieval only when all messages in the
+group are available"; with LOGICAL_ORDER the option "has an effect only when there is no current group or logical message"; it
+"implies MQGMO_ALL_SEGMENTS_AVAILABLE".
 """
 
 import pytest

@@ -3,9 +3,9 @@
 A queue manager retains the position of the last put, the last get and the last browse of a handle (`Place`). With
 MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER the position decides the next put and the next get. The code is pure, except for
 `Retained`, which `calls/groups.py` writes. It knows no queue.
-Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), q096780, rc2185, rc2241, rc2242, rc2245,
-rc2247, rc2253, rc2259. From memory: a backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with
-2046 (MQPMO). Whether MQCLOSE also warns after puts in physical order could not be confirmed; here it does not.
+Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
+rc2242, rc2245, rc2247, rc2253, rc2259. From memory: a backout restores the retained positions (MQBACK), and MQPUT1 refuses
+LOGICAL_ORDER with 2046 (MQPMO). Whether MQCLOSE also warns after puts in physical order could not be confirmed; ours does not.
 """
 
 from collections.abc import Callable, Iterable
