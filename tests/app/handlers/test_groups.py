@@ -38,7 +38,8 @@ async def put(mq: QueueManagerKit, group: bytes, number: int, last: int, *, repo
     """Put a message of a group: its number is its place, and `last` the place of the last message."""
     flags = MessageFlag.MSG_IN_GROUP | (MessageFlag.LAST_MSG_IN_GROUP if number == last else 0)
     await mq.put(
-        "IN", Line(number), group_id=group, sequence_number=number, message_flags=int(flags), report=report, expiry_tenths=expiry_tenths
+        "IN", Line(number), group_id=group, sequence_number=number, message_flags=int(flags),
+        report=report, expiry_tenths=expiry_tenths,
     )  # fmt: skip
 
 

@@ -146,7 +146,8 @@ def test_explain_shows_schedules_groups_rate_limits_and_circuit_breakers(run: Ru
     (tmp_path / "paced_app.py").write_text(
         "from mqflow import App, CircuitBreaker, RateLimit\napp = App()\n"
         "app.schedule(60, 'ORDERS.IN', name='minute')\n"
-        "@app.listener('ORDERS.IN', groups=True, rate_limit=RateLimit(10, burst=5), breaker=CircuitBreaker(failures=3, open_s=20))\n"
+        "@app.listener('ORDERS.IN', groups=True, rate_limit=RateLimit(10, burst=5), "
+        "breaker=CircuitBreaker(failures=3, open_s=20))\n"
         "async def book(bodies: list[bytes]) -> None:\n    pass\n"
     )
 
