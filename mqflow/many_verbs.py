@@ -17,6 +17,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.message_group import ends_group
 from mqflow.policy.reconnect.reason_classes import Class, classify, connection_gone
 from mqflow.verbs import (
     UNIT_BYTES_MAX,
@@ -51,6 +52,7 @@ __all__ = (
     "without_wait",
 )
 
+_IN_LOGICAL_ORDER = int(GetOption.LOGICAL_ORDER)
 _CURRENT_Q_DEPTH = 3
 """MQIA_CURRENT_Q_DEPTH."""
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
@@ -144,11 +146,13 @@ def ends_unit(got: Got, options: GetOptions) -> bool:
     """Return whether this message must be the last of its call.
 
     A redelivered message must be the last, so that its failure backs out no other message. A message that is too long (2080)
-    must be the last too, because it stays on its queue. Otherwise the call gets it again and again.
+    must be the last too, because it stays on its queue. Otherwise the call gets it again and again. In logical order, a unit of
+    work has one group: the last message of the group is the last of its call.
     """
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return True
-    return got.descriptor.backout_count > 0 and not options.options & _BROWSES
+    ends = int(options.options) & _IN_LOGICAL_ORDER and ends_group(got.descriptor.message_flags)
+    return bool(ends or got.descriptor.backout_count > 0) and not options.options & _BROWSES
 
 
 @lru_cache(maxsize=64)  # a queue manager can keep a plan for each record, so equal options must be the same record

@@ -60,6 +60,11 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     batch: Batch | None = None
     #: For handlers of one message: the largest number of waiting messages that share a unit of work.
     unit_of_work: int = 1
+    #: The handler of `list[T]` takes one complete message group, in logical order, as one unit of work. A message without a
+    #: group is a group of one.
+    groups: bool = False
+    #: With `groups`: a group with more messages fails, and is moved as a poison message is.
+    group_messages_max: int = 1_000
     #: A handler that runs longer, in seconds, is cancelled, and its unit of work is backed out; None for no limit.
     time_limit_s: float | None = None
     #: Open the queue exclusively, with one message in flight: messages are handled and redelivered in the order of the queue.
@@ -76,7 +81,7 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
             given = getattr(self, name)  # a field of this record, by its name
             if not isinstance(given, kind) and (given is not None or name == "backout"):
                 raise ConfigurationError(f"{name}={given!r}: it must be a {kind.__name__}, {name}={kind.__name__}(...).")
-        for name in ("concurrency", "unit_of_work"):
+        for name in ("concurrency", "unit_of_work", "group_messages_max"):
             count = getattr(self, name)  # as above
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:
                 raise ConfigurationError(f"{name}={count!r}: it must be a number, 1 or more.")
@@ -86,6 +91,12 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
         if limit_s is not None and (not isinstance(limit_s, int | float) or limit_s <= 0):
             raise ConfigurationError(
                 f"time_limit_s={self.time_limit_s!r}: it must be more than 0 seconds, or None for no limit."
+            )
+        if not isinstance(self.groups, bool):
+            raise ConfigurationError(f"groups={self.groups!r}: it must be True or False.")
+        if self.groups and (self.batch is not None or self.unit_of_work > 1 or self.strict_order):
+            raise ConfigurationError(
+                "groups=True makes each message group a unit of work: leave out batch, unit_of_work and strict_order."
             )
         if self.strict_order and (self.concurrency > 1 or self.unit_of_work > 1):
             raise ConfigurationError("strict_order allows one message in flight: leave concurrency and unit_of_work at 1.")
@@ -98,6 +109,8 @@ class ListenerKeywords(TypedDict, total=False):
     backout: Backout
     batch: Batch | None
     unit_of_work: int
+    groups: bool
+    group_messages_max: int
     time_limit_s: float | None
     strict_order: bool
     stuck_after_s: float
@@ -234,14 +247,27 @@ class Listener:
             )
         if handler.takes_batch and self.options.strict_order:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
+        if self.options.groups:
+            self._check_groups(handler)
         self.handlers.append(handler)
+
+    def _check_groups(self, handler: Handler) -> None:
+        if not handler.takes_batch:
+            raise ConfigurationError(
+                f"{handler.name} on {self.queue}: groups=True needs a handler of list[T], and this handler takes one message."
+            )
+        if self.selection or (self.subscription is not None and self.subscription.selector):
+            raise ConfigurationError(
+                f"{handler.name} on {self.queue}: a selector can select a part of a group, so groups=True takes no selector."
+            )
 
     def spec(
         self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
     ) -> ListenerSpec:
         """Return the record of this listener for the runtime."""
         options, backout = self.options, self.options.backout
-        batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
+        batch = (options.batch or Batch()) if self.handlers[0].takes_batch and not options.groups else None
+        unit_of_work = options.group_messages_max if options.groups else options.unit_of_work
         chain = _Chain(self, (*middleware, *self.middleware), codec, stager, broadcast)
         return ListenerSpec(
             name=self.name,
@@ -249,13 +275,14 @@ class Listener:
             subscription=self.subscription,
             selection=self.selection,
             handle=chain.handle,
-            handles_on_thread=_may_leave_the_loop(options) and batch is None and chain.handles_on_thread,
+            handles_on_thread=_may_leave_the_loop(options) and not self.handlers[0].takes_batch and chain.handles_on_thread,
             decide=decide,
             decided=chain.decided,
             behaviour=backout.behaviour,
             concurrency=options.concurrency,
-            unit_of_work=batch.max if batch else options.unit_of_work,
+            unit_of_work=batch.max if batch else unit_of_work,
             handles_batch=batch is not None,
+            handles_groups=options.groups,
             linger_ms=batch.wait_ms if batch else 0,
             strict_order=options.strict_order,
             threshold=None if backout.threshold == "queue" else backout.threshold,

@@ -197,6 +197,8 @@ def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
     ):
         effective = value if override is None else override
         yield _Row(name, "none" if effective is None else str(effective), "source" if override is None else "settings")
+    if declared.groups:
+        yield _Row("groups", f"a message group is a unit of work, of at most {declared.group_messages_max} messages", "source")
     if (limit := declared.rate_limit) is not None:
         yield _Row("rate limit", f"{limit.messages} messages in {limit.per_s:g} s, at most {limit.burst} at once", "source")
     if (breaker := declared.breaker) is not None:

@@ -10,12 +10,12 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
-from mqflow.embedded.calls.groups import begin_browse, browse_start, planned_get, retain_browse, retain_get
+from mqflow.embedded.calls.groups import begin_browse, browse_start, is_whole, planned_get, retain_browse, retain_get
 from mqflow.embedded.calls.message_selection import passes_over
 from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.reports import report_delivery, report_expiration
 from mqflow.embedded.calls.settle import begin_commit
-from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within, plan_get
+from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Within, plan_get
 from mqflow.embedded.rules.group_order import check_found
 from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
@@ -156,8 +156,27 @@ def _first(
             after = message.key
             if all_unselected:
                 handle.passed_over = after
+        elif plan.whole is not None and not is_whole(plan, message, partial(_usable, state, handle, queue, unit)):
+            after = message.key
+            all_unselected = False
         else:
             return message
+
+
+def _usable(
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, unit: UnitOfWork | None, match: Match, after: int
+) -> QueuedMessage | None:
+    """Return the first message behind `after` that matches, has not expired, and that no other handle has locked."""
+    while True:
+        message = queue.next_match(match, after)
+        if unit is not None and unit.puts:
+            message = _earlier(message, unit.next_own(queue, match, after))
+        if message is None or not (
+            (message.expires_at is not None and message.expires_at <= state.clock.wall())
+            or (queue.locks and browse.locked_by_other(queue, message, handle))
+        ):
+            return message
+        after = message.key
 
 
 def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMessage | None:

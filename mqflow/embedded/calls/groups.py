@@ -3,23 +3,37 @@
 `rules/group_order.py` decides what the next message is. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
 """
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from mqflow.embedded.rules.get_plan import GetPlan, Reach
-from mqflow.embedded.rules.group_order import Place, in_logical_order, left_open, next_put, place_after
+from msgspec.structs import replace
+
+from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Whole
+from mqflow.embedded.rules.group_order import (
+    Part,
+    Place,
+    are_all_available,
+    in_logical_order,
+    is_part,
+    left_open,
+    next_put,
+    place_after,
+)
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
+from mqflow.embedded.state.backlog import BEFORE_FIRST, Backlog, QueuedMessage
 from mqflow.embedded.state.objects import ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 
 __all__ = (
+    "arrives_whole",
     "begin_browse",
     "browse_start",
     "complete_in_order",
+    "is_whole",
     "planned_get",
     "retain_browse",
     "retain_get",
@@ -109,6 +123,42 @@ def warn_incomplete(handle: ObjectHandle) -> None:
             "The handle is closed; the rest of the group or message was never put, or got",
             completion=CompletionCode.WARNING,
         )
+
+
+def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int], QueuedMessage | None]) -> bool:
+    """Return whether the messages that this get wants together with the message are available.
+
+    `find` returns the first available message behind a place that matches. True for a get that wants no others.
+    """
+    whole, descriptor = plan.whole, message.descriptor
+    if whole is None or not is_part(descriptor.message_flags, whole):
+        return True
+    number = descriptor.sequence_number if whole is Whole.MESSAGE else None
+    match = Match(group_id=descriptor.group_id, sequence_number=number)
+
+    def parts() -> Iterator[Part]:
+        after = BEFORE_FIRST
+        while (found := find(match, after)) is not None:
+            after = found.key
+            placed = found.descriptor
+            yield Part(
+                sequence_number=placed.sequence_number,
+                offset=placed.offset,
+                body_bytes=len(found.body),
+                flags=placed.message_flags,
+            )
+
+    return are_all_available(parts(), whole)
+
+
+def arrives_whole(plan: GetPlan, queue: Backlog, message: QueuedMessage) -> bool:
+    """Return whether this arrival can let a get return a message: another message of the same group, or this message."""
+    descriptor, match = message.descriptor, plan.match or Match()
+    number = descriptor.sequence_number if plan.whole is Whole.MESSAGE else match.sequence_number
+    if match.group_id not in {None, descriptor.group_id} or match.sequence_number not in {None, number}:
+        return False
+    candidate = queue.next_match(replace(match, group_id=descriptor.group_id, sequence_number=number), BEFORE_FIRST)
+    return candidate is not None and is_whole(plan, candidate, queue.next_match)
 
 
 def _retain(handle: ObjectHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:

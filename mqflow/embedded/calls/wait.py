@@ -7,8 +7,10 @@ Source: IBM q096780 on MQGMO_WAIT.
 
 from collections.abc import Callable
 
+from mqflow.embedded.calls.groups import arrives_whole
 from mqflow.embedded.calls.message_selection import passes_over
 from mqflow.embedded.rules.get_plan import GetPlan, matches
+from mqflow.embedded.rules.group_order import is_part
 from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Waiter
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
@@ -109,10 +111,17 @@ def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, l
             looks.append(waiter)
             continue
         match = waiter.plan.match
-        if (match is not None and not matches(match, message.descriptor)) or passes_over(waiter.handle, message):
+        if not _may_return(waiter.plan, queue, message) or passes_over(waiter.handle, message):
             continue
         if waiter.plan.looks_only:
             looks.append(waiter)
         elif takes is None or (takes.plan is not None and takes.plan.match is None and match is not None):
             takes = waiter
     return takes, looks
+
+
+def _may_return(plan: GetPlan, queue: LocalQueue, message: QueuedMessage) -> bool:
+    """Return whether the arrival of this message can let the get return a message."""
+    if plan.whole is not None and is_part(message.descriptor.message_flags, plan.whole):
+        return arrives_whole(plan, queue, message)
+    return plan.match is None or matches(plan.match, message.descriptor)

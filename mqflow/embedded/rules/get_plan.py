@@ -19,7 +19,7 @@ from mqflow.mqi.properties.rfh2_properties import PropertyControl
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 
-__all__ = ("GetPlan", "Mark", "Match", "Reach", "Within", "matches", "plan_get")
+__all__ = ("GetPlan", "Mark", "Match", "Reach", "Whole", "Within", "matches", "plan_get")
 
 _Choice = TypeVar("_Choice")
 
@@ -50,6 +50,13 @@ class Mark(Enum):
     CO_OP = "mark for all cooperating handles"
     UNMARK_HANDLE = "remove this handle's mark"
     UNMARK_CO_OP = "remove the cooperating mark"
+
+
+class Whole(Enum):
+    """The messages that must all be on the queue before a get returns one of them."""
+
+    MESSAGE = "all segments of the logical message"
+    GROUP = "all messages of the group, with all their segments"
 
 
 class Match(Struct, frozen=True, kw_only=True, gc=False):
@@ -90,6 +97,8 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     in_handle: bool
     #: Whether the get asks for LOGICAL_ORDER: groups and segments in logical order, wherever they are on the queue.
     logical: bool
+    #: With ALL_MSGS_AVAILABLE or ALL_SEGMENTS_AVAILABLE, the messages that must be available together.
+    whole: Whole | None = None
     #: Whether the get has a message handle, so that properties can be returned apart from the body.
     message_handle: bool = False
 
@@ -138,7 +147,7 @@ _CONTROLS: Final = {
     GetOption.PROPERTIES_COMPATIBILITY: PropertyControl.COMPATIBILITY,
 }
 _ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
-_NOT_HERE: Final = GetOption.COMPLETE_MSG | GetOption.ALL_MSGS_AVAILABLE | GetOption.ALL_SEGMENTS_AVAILABLE
+_NOT_HERE: Final = GetOption.COMPLETE_MSG
 _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
 _ALL_MATCHES: Final = sum(MatchOption)
@@ -199,7 +208,14 @@ def _plan_of(bits: int) -> GetPlan:
         properties=_only(asked, _CONTROLS, "property options"),
         in_handle=bool(asked & GetOption.PROPERTIES_IN_HANDLE),
         logical=bool(asked & GetOption.LOGICAL_ORDER),
+        whole=_whole(asked),
     )
+
+
+def _whole(asked: GetOption) -> Whole | None:
+    if asked & GetOption.ALL_MSGS_AVAILABLE:  # it implies ALL_SEGMENTS_AVAILABLE
+        return Whole.GROUP
+    return Whole.MESSAGE if asked & GetOption.ALL_SEGMENTS_AVAILABLE else None
 
 
 def _refuse_conflicts(asked: GetOption) -> None:

@@ -3,24 +3,35 @@
 A queue manager retains the position of the last put, the last get and the last browse of a handle (`Place`). With
 MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER the position decides the next put and the next get. The code is pure, except for
 `Retained`, which `calls/groups.py` writes. It knows no queue.
-Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), rc2185, rc2241, rc2242, rc2245,
-rc2247, rc2253, rc2259. From memory: a backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with
-2046 (MQPMO). Whether MQCLOSE also warns after puts in physical order could not be confirmed; here it does not.
+Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
+rc2242, rc2245, rc2247, rc2253, rc2259. From memory: a backout restores the retained positions (MQBACK), and MQPUT1 refuses
+LOGICAL_ORDER with 2046 (MQPMO). Whether MQCLOSE also warns after puts in physical order could not be confirmed; ours does not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Within, matches
+from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Whole, Within, matches
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import MessageFlag
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Place", "Retained", "check_found", "in_logical_order", "left_open", "next_put", "place_after")
+__all__ = (
+    "Part",
+    "Place",
+    "Retained",
+    "are_all_available",
+    "check_found",
+    "in_logical_order",
+    "is_part",
+    "left_open",
+    "next_put",
+    "place_after",
+)
 
 # Plain numbers: the bits of a flag are slow to test.
 _GROUPED: Final = int(MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP)
@@ -50,6 +61,15 @@ class Place(Struct, frozen=True, kw_only=True):
     def reason(self) -> int:
         """The reason of the warning: 2242 for an incomplete logical message, otherwise 2241 for an incomplete group."""
         return Reason.INCOMPLETE_GROUP if self.next_offset is None else Reason.INCOMPLETE_MSG
+
+
+class Part(Struct, frozen=True, kw_only=True, order=True, gc=False):
+    """A message of a group, or a segment of a logical message, as far as its place in them matters."""
+
+    sequence_number: int
+    offset: int
+    body_bytes: int
+    flags: int
 
 
 class Retained:
@@ -136,7 +156,7 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
     if plan.reach not in {Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT}:
         return plan
     place = _place_of(plan, retained)
-    if place is None:
+    if place is None:  # ALL_MSGS_AVAILABLE and ALL_SEGMENTS_AVAILABLE have an effect only here
         asked = plan.match or Match()
         return replace(plan, asked=plan.match, match=Match(
             message_id=asked.message_id, correlation_id=asked.correlation_id, group_id=asked.group_id, serial=asked.serial,
@@ -147,12 +167,41 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
     return replace(
         plan,
         asked=plan.match,
+        whole=None,
         match=Match(
             group_id=place.group_id,
             sequence_number=place.sequence_number + (place.next_offset is None),
             offset=place.next_offset or 0,
         ),
     )
+
+
+def is_part(flags: int, whole: Whole) -> bool:
+    """Return whether a message with these flags must wait until others are available too."""
+    return bool(flags & (_GROUPED | _SEGMENTED if whole is Whole.GROUP else _SEGMENTED))
+
+
+def are_all_available(parts: Iterable[Part], whole: Whole) -> bool:
+    """Return whether these parts are a complete group, or a complete logical message. Their order is of no importance.
+
+    The parts have one GroupId; for a logical message, also one MsgSeqNumber. A part that is there twice counts once.
+    """
+    expected: tuple[int, int] | None = None
+    for part in sorted(parts):
+        expected = expected or (1 if whole is Whole.GROUP else part.sequence_number, 0)
+        place = part.sequence_number, part.offset
+        if place > expected:
+            return False
+        if place < expected:
+            continue
+        flags = _implied(part.flags)
+        if flags & _SEGMENTED and not flags & _LAST_SEGMENT:
+            expected = part.sequence_number, part.offset + part.body_bytes
+        elif whole is Whole.MESSAGE or not flags & _GROUPED or flags & _LAST_MSG:
+            return True
+        else:
+            expected = part.sequence_number + 1, 0
+    return False
 
 
 def check_found(asked: Match | None, descriptor: MessageDescriptor) -> None:

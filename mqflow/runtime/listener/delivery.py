@@ -136,6 +136,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     unit_of_work: int = 1
     #: Whether one call of the handler takes the whole unit.
     handles_batch: bool = False
+    #: Whether a unit is one message group, in logical order, and one call of the handler takes it.
+    handles_groups: bool = False
     #: Milliseconds that a unit waits for more messages after its first message.
     linger_ms: int = 0
     #: Whether the queue is opened exclusively, with one message in flight.

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
+from mqflow.policy.message_group import follows_first
 from mqflow.policy.poison import backout, redelivery_delay, settlement
 from mqflow.policy.poison.disposition import DISPOSITIONS, Completed, Deliver, Failed, Outcome, Return
 from mqflow.policy.poison.settlement import Dispose, Redeliver
@@ -74,6 +75,9 @@ class Disposer:
         delivery.decision = self._events.decision(delivery, descriptor, settings, plan, None)
         if plan == (Deliver(),):
             return CALL_HANDLER
+        refused, reason = self._state.refused_groups.get(message_key(delivery.got), (0, 0))
+        for _ in range(min(refused, len(plan) - 1)):
+            plan = backout.refused(plan, reason)
         part = await self._tell(delivery, delivery.decision)
         return await self._move(unit, delivery, part, plan, descriptor.backout_count, settings, note.failure, was_handled=False)
 
@@ -81,13 +85,13 @@ class Disposer:
         """Decide about the deliveries of one call of the handler, which failed.
 
         If it was a batch of several messages, nobody knows which of them failed. Each is then delivered again, alone, and the
-        failure of the batch counts for none of them.
+        failure of the batch counts for none of them. If it was a group, its first message decides for all.
         """
-        if len(deliveries) > 1:
+        if len(deliveries) > 1 and not self._spec.handles_groups:
             for each in deliveries:
                 self._state.notes.note_failure(message_key(each.got), outcome)
             return BackOut((), outcome)
-        (delivery,) = deliveries
+        delivery = deliveries[0]
         is_final = settlement.is_final(outcome, redeliver_undecodable=self._spec.redeliver_undecodable)
         failed_before = self._state.notes.read(message_key(delivery.got)).failure is not None
         self._state.notes.note_failure(message_key(delivery.got), outcome, is_condemned=is_final)
@@ -111,10 +115,14 @@ class Disposer:
                 again = (Deliver(),)
                 decision = self._events.decision(delivery, descriptor, settings, again, outcome, is_first_failure=first)
                 await self._tell(delivery, decision)
-                staged = await self._stage(unit, delivery, outcome, count, pause_s)
+                staged = await self._stage(unit, delivery, outcome, count, pause_s) if len(deliveries) == 1 else None
                 # The other messages of the unit need not wait for this message.
-                waits = staged is None and len(unit.deliveries) == 1 and not await self._is_lost(outcome)
+                waits = staged is None and len(unit.deliveries) == len(deliveries) and not await self._is_lost(outcome)
                 return staged or BackOut(deliveries, outcome, pause_s=pause_s if waits else 0.0)
+            case Dispose() if len(deliveries) > 1:
+                # Each message must be moved directly after its get, because a put passes on the context of the last message
+                # that was got. So the group goes back, and its next delivery moves it.
+                return BackOut(deliveries, outcome)
             case Dispose(plan=plan):
                 part = await self._tell(delivery, self._events.decision(delivery, descriptor, settings, plan, outcome))
                 return await self._move(unit, delivery, part, plan, count, settings, outcome, was_handled=True)
@@ -198,18 +206,9 @@ class Disposer:
         failed = (delivery,) if was_handled else ()
         if delivery.has_puts:  # they must be undone first
             return BackOut(failed, outcome)
-        state, got = self._state, delivery.got
-        mover = PoisonMover(
-            self._session,
-            self._handle,
-            self._handle.name,
-            self._spec.behaviour,
-            state.application_name,
-            state.clock,
-            self._spec.answers_requests,
-        )
+        got = delivery.got
         try:
-            disposal = await mover.carry_out(got, plan, self._events.why(count, settings, outcome))
+            disposal = await self._mover().carry_out(got, plan, self._events.why(count, settings, outcome))
             if part.kept_puts and not isinstance(disposal.disposition, Return):
                 await self._session.call(put_kept, part)
                 delivery.put_message_ids += part.put_message_ids
@@ -223,6 +222,45 @@ class Disposer:
             await self._records.disposed(disposed)
         unit.disposed.append(disposed)
         return DONE
+
+    async def follow(self, unit: Unit, delivery: Delivery) -> DeliveryDone | BackOut:
+        """Move a further message of a poison group to where its first message went, in the same unit of work.
+
+        If the queue refuses it, back the unit out: the next delivery moves the whole group to the next destination of the plan.
+        """
+        settings = await self._settings()
+        if isinstance(settings, BackOut):
+            return settings
+        state, first = self._state, unit.disposed[0]
+        own = backout.dispose(delivery.got.descriptor, settings.attributes, settings.dead_letter_queue, self._spec.behaviour)
+        own = settings.kept(own, delivery.got.descriptor, self._spec.behaviour)
+        plan = (follows_first(first.disposal.disposition, own[-1]),)
+        try:
+            disposal = await self._mover().carry_out(delivery.got, plan, self._events.why(first.count, settings, first.outcome))
+        except MQIError as error:
+            _raise_if_lost(error)
+            key = message_key(first.delivery.got)
+            refused, _ = state.refused_groups.get(key, (0, 0))
+            state.refused_groups[key] = (refused + len(first.disposal.attempts), int(error.reason))
+            return BackOut((), first.outcome)
+        disposed = DisposedDelivery(delivery, first.count, disposal, first.outcome, was_handled=False)
+        if isinstance(disposal.disposition, Return):
+            return BackOut((), first.outcome, left=disposed)
+        if self._records is not None:
+            await self._records.disposed(disposed)
+        unit.disposed.append(disposed)
+        return DONE
+
+    def _mover(self) -> PoisonMover:
+        return PoisonMover(
+            self._session,
+            self._handle,
+            self._handle.name,
+            self._spec.behaviour,
+            self._state.application_name,
+            self._state.clock,
+            self._spec.answers_requests,
+        )
 
     # -- deciding
 

@@ -73,6 +73,9 @@ class ListenerState:
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         #: The messages that no destination accepts, and when that was found last.
         self._stuck: Final[dict[bytes, float]] = {}
+        #: By the key of the first message of a poison group: how many destinations refused a message of the group, and the last
+        #: reason. The group then goes to the next destination.
+        self.refused_groups: Final[dict[bytes, tuple[int, int]]] = {}
         #: With `watch`: by the worker's number, the call of the queue manager that it waits for now. None without `watch`.
         self.calls: dict[int, Call] | None = None
         #: The wanted number of workers; an operator can change it.
@@ -134,11 +137,13 @@ class ListenerState:
     def stays(self, key: bytes) -> None:
         """Note that no destination accepts this message."""
         self._stuck[key] = anyio.current_time()
+        self.refused_groups.pop(key, None)
 
     def moved(self, key: bytes) -> None:
         """Note that a poison message has left its queue."""
         self.notes.forget(key)
         self._stuck.pop(key, None)
+        self.refused_groups.pop(key, None)
         self.accept()
 
     async def pause(self, delay_s: float) -> None:

@@ -247,7 +247,8 @@ class Settler:
         """Report the ends of all deliveries of a unit that was committed."""
         state, last = self._state, unit.deliveries[-1].got
         if last.descriptor.backout_count:
-            state.notes.forget(message_key(last))
+            for delivery in unit.deliveries if state.spec.handles_groups else unit.deliveries[-1:]:
+                state.notes.forget(message_key(delivery.got))
         completed = unit.completed
         if completed:
             state.accept()
@@ -305,7 +306,7 @@ class Settler:
 
 def _overlapping(session: Session, spec: ListenerSpec) -> InlineSession | ThreadedSession | None:
     """Return the session if a unit of work can begin before the commit of the last unit is answered."""
-    if spec.strict_order or spec.linger_ms:
+    if spec.strict_order or spec.linger_ms or spec.handles_groups:
         return None
     if isinstance(session, ThreadedSession):
         return session if session.pipelines and not spec.handles_on_thread else None

@@ -52,7 +52,8 @@ class Unit:
 
     __slots__ = ("deliveries", "disposed", "is_told", "settled_at", "settling_since", "staged")
 
-    def __init__(self, deliveries: Sequence[Delivery]) -> None:
+    def __init__(self, deliveries: list[Delivery]) -> None:
+        #: The messages of the unit so far, in the order of their gets.
         self.deliveries: Final = deliveries
         self.disposed: list[DisposedDelivery] = []
         self.staged: list[Staged] = []

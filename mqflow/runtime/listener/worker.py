@@ -7,7 +7,7 @@ if the session is lost, and `MQIError` if the queue refuses gets.
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.policy.message_group import ends_group, too_large
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement, Undecodable
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.reconnect.reason_classes import Class, classify
@@ -31,7 +32,7 @@ from mqflow.runtime.listener.handler_call import call_handler, call_handler_with
 from mqflow.runtime.listener.listener_state import Call, ListenerState
 from mqflow.runtime.listener.settler import SessionLost, Settler
 from mqflow.runtime.listener.thread_delivery import News, OnThread, rest_of
-from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, DeliveryDone, Step, Unit
+from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, DeliveryDone, Refusal, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
@@ -51,8 +52,9 @@ _GET: Final = GetOptions(
     options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
     wait_ms=_WAIT_MS,
 )
+_GET_GROUP: Final = replace(_GET, options=_GET.options | GetOption.LOGICAL_ORDER | GetOption.ALL_MSGS_AVAILABLE)
+_GET_NEXT_OF_GROUP: Final = without_wait(_GET_GROUP)
 _GET_AT_ONCE: Final = without_wait(_GET)
-_SHORT_GET: Final = replace(_GET, wait_ms=_SHORT_WAIT_MS)
 _STOPPED: Final = BackOut((), Interrupted("the listener stopped before the handler had finished"))
 _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 
@@ -91,7 +93,7 @@ class Worker:
         else:  # after an outage, the subscription can have another queue
             self._input = await session.call(session.connection.open, queue, options)
         self._disposer = Disposer(self._state, session, self._input, self._events, self._records)
-        if self._state.gate is None:
+        if self._state.gate is None and not self._spec.handles_groups:
             self._unstuck = UnstuckMessages(session, queue, self._spec.selection, self._state.stuck)
         return self._input
 
@@ -193,7 +195,9 @@ class Worker:
     async def _exchange(self, handled: Unit | None, *, waits: bool, most: int = 0) -> Exchange:
         """Commit the handled unit, if there is one, and get the next."""
         calls = self._state.calls
-        options = _GET if self._records is None and calls is None else _SHORT_GET
+        options = _GET_GROUP if self._spec.handles_groups else _GET
+        if self._records is not None or calls is not None:
+            options = _with_short_wait(options)
         if calls is not None:
             is_get = handled is None and waits
             now = self._state.clock.monotonic()
@@ -332,39 +336,77 @@ class Worker:
             self._events.delivered(deliveries)
         if self._records is not None:
             self._records.got()
-        for group in self._groups(deliveries):
-            if group[0].is_over:  # its handler has completed on the thread of the session
+        for call in self._calls(deliveries):
+            if call[0].is_over:  # its handler has completed on the thread of the session
                 continue
             step: Step = CALL_HANDLER
-            if group[-1].got.descriptor.backout_count:
-                step = await self._disposer.examine(unit, group[-1])
+            if self._spec.handles_groups:
+                step = await self._take_group(unit)
+            elif call[-1].got.descriptor.backout_count:
+                step = await self._disposer.examine(unit, call[-1])
             if isinstance(step, CallHandler):
-                step = await self._call(unit, group)
+                step = await self._call(unit, call)
             if isinstance(step, BackOut):
                 return step
         if self._records is not None:
             await self._records.committed(unit.completed)
         return DONE
 
-    async def _call(self, unit: Unit, group: Sequence[Delivery]) -> Step:
-        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the others."""
-        outcome = await self._outcome_of(group)
-        while len(group) > 1 and (undecodable := _undecodable_of(group, outcome)):
+    async def _call(self, unit: Unit, call: Sequence[Delivery]) -> Step:
+        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the others.
+
+        A message group fails as a whole.
+        """
+        outcome = await self._outcome_of(call)
+        while self._spec.handles_batch and len(call) > 1 and (undecodable := _undecodable_of(call, outcome)):
             step = await self._disposer.failed(unit, undecodable, outcome)
             if not isinstance(step, DeliveryDone):
                 return step
-            group = [delivery for delivery in group if delivery not in undecodable]
-            for delivery in group:
+            call = [delivery for delivery in call if delivery not in undecodable]
+            for delivery in call:
                 delivery.begin_again()
-            outcome = await self._outcome_of(group)
-        return DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, group, outcome)
+            outcome = await self._outcome_of(call)
+        return DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, call, outcome)
 
-    def _groups(self, deliveries: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
+    async def _take_group(self, unit: Unit) -> Step:
+        """Add the rest of its group to the unit, for one call of the handler. If the first message is poison, move all.
+
+        The get that began the group ends at a redelivered message, so the first message of a poison group is alone in the unit.
+        """
+        deliveries, messages_max = unit.deliveries, self._spec.unit_of_work
+        step: Step = CALL_HANDLER
+        if deliveries[0].got.descriptor.backout_count:
+            step = await self._disposer.examine(unit, deliveries[0])
+        while not isinstance(step, BackOut) and not ends_group(deliveries[-1].got.descriptor.message_flags):
+            if isinstance(step, CallHandler) and len(deliveries) >= messages_max:
+                return await self._disposer.failed(unit, deliveries, too_large(messages_max))
+            more = await self._next_of_group()
+            if isinstance(more, BackOut):
+                return more
+            deliveries += (added := self._unit_of([more]).deliveries)
+            self._events.delivered(added)
+            if not isinstance(step, CallHandler):
+                step = await self._disposer.follow(unit, added[0])
+        return step
+
+    async def _next_of_group(self) -> Got | BackOut:
+        """Return the next message of the group. If it cannot be got, the group goes back."""
+        session = self._session
+        try:
+            got = await session.call(session.connection.get, self._input, _GET_NEXT_OF_GROUP)
+        except MQIError as error:
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise SessionLost(error) from error
+            why = f"the next message of a group could not be got: {error}"
+            return BackOut((), Interrupted(why), refusal=Refusal(why, int(error.reason)))
+        return got or BackOut((), Interrupted("a message of the group expired, or another program got it"))
+
+    def _calls(self, deliveries: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
         """Return the deliveries of each call of the handler. A message that was backed out before has a call of its own.
 
-        A redelivered message comes last. A message from the staging queue can have any place.
+        A redelivered message comes last. A message from the staging queue can have any place. A message group is one call.
         """
-        if len(deliveries) == 1:
+        if len(deliveries) == 1 or self._spec.handles_groups:
             return (deliveries,)
         if not self._spec.handles_batch:
             return [(delivery,) for delivery in deliveries]
@@ -414,3 +456,8 @@ def _undecodable_of(batch: Sequence[Delivery], outcome: Outcome) -> Sequence[Del
     error = outcome.exception if isinstance(outcome, Undecodable) else None
     descriptor = error.descriptor if isinstance(error, UndecodableError) else None
     return [delivery for delivery in batch if delivery.got.descriptor is descriptor]
+
+
+@lru_cache(maxsize=4)  # a session converts the options of a get once for each record
+def _with_short_wait(options: GetOptions) -> GetOptions:
+    return replace(options, wait_ms=_SHORT_WAIT_MS)

@@ -142,17 +142,19 @@ def test_explain_warns_of_a_queue_without_a_threshold(run: Run, orders: None) ->
     assert "ORDERS.IN has no backout threshold" in run("explain", "orders_app:app").stderr
 
 
-def test_explain_shows_schedules_rate_limits_and_circuit_breakers(run: Run, orders: None, tmp_path: Path) -> None:
+def test_explain_shows_schedules_groups_rate_limits_and_circuit_breakers(run: Run, orders: None, tmp_path: Path) -> None:
     (tmp_path / "paced_app.py").write_text(
         "from mqflow import App, CircuitBreaker, RateLimit\napp = App()\n"
         "app.schedule(60, 'ORDERS.IN', name='minute')\n"
-        "@app.listener('ORDERS.IN', rate_limit=RateLimit(10, burst=5), breaker=CircuitBreaker(failures=3, open_s=20))\n"
-        "async def book(body: bytes) -> None:\n    pass\n"
+        "@app.listener('ORDERS.IN', groups=True, rate_limit=RateLimit(10, burst=5), "
+        "breaker=CircuitBreaker(failures=3, open_s=20))\n"
+        "async def book(bodies: list[bytes]) -> None:\n    pass\n"
     )
 
     shown = run("explain", "paced_app:app")
 
     assert re.search(r"schedule minute +every 60 s, on ORDERS.IN +source", shown.stdout), shown.output
+    assert re.search(r"groups +a message group is a unit of work, of at most 1000 messages +source", shown.stdout)
     assert re.search(r"rate limit +10 messages in 1 s, at most 5 at once +source", shown.stdout)
     assert re.search(r"circuit breaker +opens after 3 failures, for 20 s +source", shown.stdout)
 

@@ -9,7 +9,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, InlineConnection
 from mqflow.world import THREADS, Runner
@@ -20,6 +20,8 @@ TAKE = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
 LOOK = GetOptions(options=GetOption.BROWSE_NEXT)
 LOOK_AND_LOCK = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK)
 WANTED = b"w" * 24
+WHOLE_GROUP = GetOptions(options=GetOption.SYNCPOINT | GetOption.LOGICAL_ORDER | GetOption.ALL_MSGS_AVAILABLE)
+WHOLE_MESSAGE = GetOptions(options=GetOption.SYNCPOINT | GetOption.ALL_SEGMENTS_AVAILABLE)
 SPECIAL = GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.CORREL_ID, correlation_id=WANTED)
 
 
@@ -96,6 +98,11 @@ class Room:
 
     def put(self, *, correlation_id: bytes = bytes(24), options: PutOption = PutOption.NO_SYNCPOINT) -> None:
         self.putter.put(self.handle, MessageDescriptor(correlation_id=correlation_id), b"1", options)
+
+    def put_in_group(self, number: int, *, offset: int = 0, flags: int = 0) -> None:
+        flags |= int(MessageFlag.LAST_MSG_IN_GROUP if number == 3 else MessageFlag.MSG_IN_GROUP)
+        descriptor = MessageDescriptor(group_id=WANTED, sequence_number=number, offset=offset, message_flags=flags)
+        self.putter.put(self.handle, descriptor, b"1", PutOption.NO_SYNCPOINT)
 
 
 @pytest.fixture
@@ -447,3 +454,32 @@ def test_a_get_that_is_interrupted_while_it_waits_passes_its_message_on(scripted
         waits.get()
     assert [1] == woken(*others)
     assert b"1" == others[0].get()
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_a_get_of_a_whole_group_is_woken_by_the_message_that_completes_it(room: Room, last: int) -> None:
+    taker = room.sleeper(WHOLE_GROUP)
+
+    for number in {1, 2, 3} - {last}:
+        room.put_in_group(number)
+    assert [0] == woken(taker)
+    room.put_in_group(last)
+    assert [1] == woken(taker)
+    assert b"1" == taker.get()
+
+
+def test_a_get_of_a_whole_group_leaves_the_messages_of_others_to_the_gets_that_take_them(room: Room) -> None:
+    taker, other = room.sleeper(WHOLE_GROUP), room.sleeper()
+
+    room.put_in_group(1)
+    assert [0, 1] == woken(taker, other)
+
+
+def test_a_get_of_a_whole_message_is_woken_by_its_last_segment_though_its_group_is_incomplete(room: Room) -> None:
+    taker = room.sleeper(WHOLE_MESSAGE)
+
+    room.put_in_group(1, flags=MessageFlag.SEGMENT)
+    room.put_in_group(2, flags=MessageFlag.SEGMENT)
+    assert [0] == woken(taker)
+    room.put_in_group(2, offset=1, flags=MessageFlag.LAST_SEGMENT)
+    assert [1] == woken(taker)
