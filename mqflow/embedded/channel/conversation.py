@@ -77,6 +77,11 @@ class Line(Protocol):
         """The longest segment that both ends agreed on."""
         ...
 
+    @property
+    def message_bytes_max(self) -> int:
+        """The longest message that the channel takes."""
+        ...
+
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
         """Return a new connection for this user. Raises `MQIError` if the user or the queue manager is refused."""
         ...
@@ -331,9 +336,11 @@ class Conversation:
         verbs = self._connection(call)
         asked = calls.PutCall.read(call.reader(), one=call.header.kind == SegmentType.MQPUT1)
         if asked.put.options & PutOption.ASYNC_RESPONSE:
-            self._unanswered.put(verbs, call.handle, asked)
+            self._unanswered.put(verbs, call.handle, asked, self._line.message_bytes_max)
             return None
-        done = put_message(verbs, call.handle, asked.fields, asked.put, asked.descriptor, asked.body)
+        done = put_message(
+            verbs, call.handle, asked.fields, asked.put, asked.descriptor, asked.body, self._line.message_bytes_max
+        )
         completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
         body = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return calls.reply(call, body, completion=int(completion), reason=done.reason, handle=call.handle)
@@ -385,7 +392,7 @@ class Conversation:
         if asked.options:
             raise self._not_served("the SPI verb PUT with options")
         descriptor, body = delayed(asked.descriptor, asked.body, self._line.moment())
-        done = put_message(verbs, call.handle, None, asked.put, descriptor, body)
+        done = put_message(verbs, call.handle, None, asked.put, descriptor, body, self._line.message_bytes_max)
         completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
         content = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return calls.reply(call, content, completion=int(completion), reason=done.reason, handle=call.handle)

@@ -33,10 +33,10 @@ class UnansweredPuts:
         #: Whether such a put has failed in the unit of work.
         self.failed_in_unit = False
 
-    def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall) -> None:
+    def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall, bytes_max: int) -> None:
         """Put the message, and count the outcome."""
         try:
-            done = put_message(verbs, handle, asked.fields, asked.put, asked.descriptor, asked.body)
+            done = put_message(verbs, handle, asked.fields, asked.put, asked.descriptor, asked.body, bytes_max)
         except MQIError as error:
             completion, reason = int(error.completion), int(error.reason)
             self.failed_in_unit |= bool(asked.put.options & PutOption.SYNCPOINT)
@@ -74,8 +74,15 @@ def put_message(
     put: PutFields,
     descriptor: MessageDescriptor,
     body: bytes,
+    bytes_max: int,
 ) -> Put:
-    """Put the message to the handle, or with `fields` to the object that they name (MQPUT1)."""
+    """Put the message to the handle, or with `fields` to the object that they name (MQPUT1).
+
+    Raises 2010 for more than `bytes_max`, the MAXMSGL of the channel (rc2010).
+    """
+    if len(body) > bytes_max:
+        detail = f"The message has {len(body):,} bytes, and the channel takes {bytes_max:,} (MAXMSGL)"
+        raise error_for(Reason.DATA_LENGTH_ERROR, "MQPUT" if fields is None else "MQPUT1", detail=detail)
     options = put.options & ~_NOT_SENT_ON
     context = put.context if put.options & _PASSES_CONTEXT else None
     if fields is None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -28,6 +29,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 
 __all__ = (
+    "BACKLOG",
     "CONNECTIONS_MAX",
     "Room",
     "Servable",
@@ -41,7 +43,8 @@ __all__ = (
 
 CONNECTIONS_MAX: Final = 2_048
 """The default limit of connections at a time."""
-_BACKLOG: Final = 2_048
+BACKLOG: Final = 2_048
+"""The connections that wait in the queue of the system."""
 # The longest path of a Unix socket: 108 bytes on Linux, 104 on macOS, less one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
@@ -103,6 +106,8 @@ class Server:
         signals: Callable[[], Signal] = SocketSignal,
         idle_poller: IdlePoller | None = None,
         peers: Peers | None = None,
+        listen: Callable[[], socket.socket] | None = None,
+        when_closed: Callable[[], None] = lambda: None,
     ) -> None:
         #: The address. If the caller asked for any free port, this has the real port.
         self.address: Final = address
@@ -110,6 +115,11 @@ class Server:
         self._login = login
         self._host = host
         self._listener = listener
+        #: Listens again at the address, after `stop_listening`; None for a server that never stops before its close.
+        self._listen = listen
+        self._when_closed = when_closed
+        self._closed = False
+        self._switching = runner.lock()
         #: The identity of the socket file.
         self._socket = file_identity(address.path) if isinstance(address, UnixAddress) else None
         self._runner = runner
@@ -144,12 +154,15 @@ class Server:
 
     def close(self) -> None:
         """Accept no more connections, and end all open ones: their units of work are backed out. A second call does nothing."""
-        if self._listener.fileno() < 0:
-            return
-        self._closing.set()
-        self._login.close()
-        self._accepting.join()
-        self._listener.close()
+        with self._switching:
+            if self._closed:
+                return
+            self._closed = True
+            self._closing.set()
+            self._login.close()
+            self._accepting.join()
+            self._listener.close()
+        self._when_closed()
         if isinstance(self.address, UnixAddress):
             self._remove_socket(self.address.path)
         with self._guard:
@@ -161,6 +174,28 @@ class Server:
         if self._idle_poller is not None:
             self._idle_poller.close()
         self._closing.close()
+
+    def stop_listening(self) -> None:
+        """Refuse new connections, and end those that have not logged in. The other connections go on."""
+        with self._switching:
+            if self._closed or self._listener.fileno() < 0:
+                return
+            self._closing.set()
+            self._accepting.join()
+            self._closing.clear()
+            self._listener.close()
+        with self._guard:
+            strangers = [each for each in self._served if each.unknown_until is not None]
+        for stranger in strangers:
+            stranger.end()
+
+    def start_listening(self) -> None:
+        """Accept connections again, after `stop_listening`. Raises `OSError` if the address is taken."""
+        with self._switching:
+            if self._closed or self._listen is None or self._listener.fileno() >= 0:
+                return
+            self._listener = self._listen()
+            self._accepting = self._runner.start(self._accept, f"mqflow-serve-{self._queue_manager.name}")
 
     def _remove_socket(self, path: Path) -> None:
         """Remove the socket, unless another server has put its own socket there by now."""
@@ -328,7 +363,7 @@ def serve(
     try:
         listener.bind(str(socket_path))
         socket_path.chmod(0o600)
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
     except BaseException:
         listener.close()
         raise
@@ -359,13 +394,14 @@ def serve_tcp(
     room: Room | None = None,
     guard: PasswordGuard | None = None,
     peers_of: Callable[[Login], Peers] | None = None,
+    when_closed: Callable[[], None] = lambda: None,
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
     Servers of one queue manager share a `guard`, so that one password is checked at a time. The first one that closes ends the
-    pauses of all. `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also
-    without an authority record: a user has only the granted authorities. Raises `ServingError` for an address beyond this
-    machine without TLS, and if the port is not free.
+    pauses of all. `peers_of` is for another protocol than mqflow's own; `when_closed` runs when the server has closed. From now
+    on the queue manager checks authorities, also without an authority record: a user has only the granted authorities.
+    Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(
@@ -375,7 +411,7 @@ def serve_tcp(
     queue_manager.require_authorities(passwords.administers)
     try:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
         problem = os.strerror(error.errno) if error.errno else str(error)
         raise ServingError(f"{address} cannot be used to listen: {problem}. Choose another port.") from error
@@ -394,6 +430,8 @@ def serve_tcp(
         room=room or Room(),
         idle_poller=idle_poller_of_system(runner, clock) if peers_of is None else None,
         peers=None if peers_of is None else peers_of(login),
+        listen=partial(socket.create_server, (bound.host, bound.port), family=family, backlog=BACKLOG),
+        when_closed=when_closed,
     )
 
 
