@@ -15,6 +15,7 @@ from mqflow.embedded.wire.server.contract import Arrival, Peers, ServedPeer
 from mqflow.embedded.wire.server.listener import BACKLOG, Room, Server, serve_tcp
 from mqflow.embedded.wire.server.login import Login
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
+from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.fap.negotiation import Offer
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
 
@@ -60,6 +61,7 @@ def serve_channel(
     offer: Offer | None = None,
     tap: Tap | None = None,
     random: Random = SYSTEM_RANDOM,
+    strangers: StrangerLimits | None = None,
 ) -> Server:
     """Return a running listener for MQ's client programs. Port 0 means any free port.
 
@@ -92,6 +94,7 @@ def serve_channel(
         guard=guard,
         peers_of=peers_of,
         when_closed=lambda: channels.listens_no_more(listener),
+        strangers=strangers,
     )
     bound = server.address if isinstance(server.address, TcpAddress) else address
     listener = _Listener(_name_of(queue_manager, bound), server, bound)

@@ -62,6 +62,7 @@ class ChannelPeer:
     """The listener's end of one socket."""
 
     is_pulse = False
+    is_checked = False
 
     def __init__(
         self,
@@ -373,7 +374,11 @@ class ChannelPeer:
         hello = requests.Hello(
             requests.PROTOCOL_VERSION, self._queue_manager.name, application_name, given.user, given.password
         )
-        return self._login.user_of(hello, self._queue_manager.owner, self._address, self._stream)
+        self.is_checked = True
+        try:
+            return self._login.user_of(hello, self._queue_manager.owner, self._address, self._stream)
+        finally:
+            self.is_checked = False
 
     def _act(self, header: Header, action: SocketAction) -> None:
         if action.kind == SocketActionType.START:
