@@ -21,8 +21,9 @@ __all__ = ("UnansweredPuts", "put_message")
 # The listener decides whether to answer, so the queue manager need not know that the client does not wait.
 _NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
 _PASSES_CONTEXT: Final = int(PutOption.PASS_IDENTITY_CONTEXT | PutOption.PASS_ALL_CONTEXT)
-# MQSTAT_TYPE_ASYNC_ERROR.
+# MQSTAT_TYPE_ASYNC_ERROR; MQSTAT_TYPE_RECONNECTION and _RECONNECTION_ERROR.
 _ASYNC_PUTS: Final = 0
+_RECONNECTIONS: Final = frozenset({1, 2})
 
 
 class UnansweredPuts:
@@ -59,9 +60,14 @@ class UnansweredPuts:
         self.failed_in_unit = False
 
     def taken(self, kind: int) -> calls.PutStatus:
-        """Return the counts since the last call. Raises `MQIError` 2430 for another type of MQSTAT."""
+        """Return the counts since the last call; the types about reconnections have nothing to count.
+
+        The client reconnects, so the queue manager sees no reconnection. Raises `MQIError` 2430 for an unknown type of MQSTAT.
+        """
+        if kind in _RECONNECTIONS:
+            return calls.PutStatus()
         if kind != _ASYNC_PUTS:
-            detail = f"Type {kind}; 0 (MQSTAT_TYPE_ASYNC_ERROR) is served"
+            detail = f"Type {kind}; 0 to 2 are known"
             raise error_for(Reason.STAT_TYPE_ERROR, "MQSTAT", detail=detail)
         taken, self._status = self._status, calls.PutStatus()
         return taken
