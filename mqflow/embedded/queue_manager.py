@@ -12,6 +12,7 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
+from mqflow.embedded.administration.channels import RunningChannels
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.queues import Definitions
 from mqflow.embedded.calls.event_messages import refusal_event, start_or_stop_event
@@ -85,7 +86,9 @@ class EmbeddedQueueManager:
             store.close()  # so that an mqflow that knows its content can open the folder
             raise
         self._state.watcher = QueueWatcher(self._state)
-        self._definitions = Definitions(self._state)
+        #: The channels and listeners of client programs, where a listener adds them.
+        self.channels: Final = RunningChannels(self._state)
+        self._definitions = Definitions(self._state, self.channels)
         self._user = user or login()
         self._closed = False
         self._stop_said = False
@@ -149,8 +152,13 @@ class EmbeddedQueueManager:
         """Damaged messages that were set aside: serial and cause."""
         return tuple(self._state.quarantined)
 
-    def connect(self, *, application_name: str = "", user: str = "") -> EmbeddedConnection:
-        """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after the stop, 2035 without authority."""
+    def connect(
+        self, *, application_name: str = "", user: str = "", channel: str = "", address: str = ""
+    ) -> EmbeddedConnection:
+        """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after the stop, 2035 without authority.
+
+        DISPLAY CONN shows the channel and the address of a client program.
+        """
         state = self._state
         with state.lock:
             if state.stopped or state.quiescing:
@@ -163,6 +171,7 @@ class EmbeddedQueueManager:
                 refusal_event(state, self._connection(application_name, user).state, "MQCONNX", "", refusal.reason)
                 raise refusal.on("MQCONNX", "", state.name) from None
             connection = self._connection(application_name, user)
+            connection.state.channel, connection.state.address = channel, address
             state.connections.add(connection.state)
             return connection
 

@@ -32,6 +32,7 @@ __all__ = (
     "GetCall",
     "InquireCall",
     "OpenCall",
+    "OpenDefaults",
     "PutCall",
     "PutStatus",
     "SetCall",
@@ -114,6 +115,15 @@ class Connect(Struct, frozen=True, kw_only=True):
         return writer.done()
 
 
+class OpenDefaults(Struct, frozen=True):
+    """The defaults of a queue that a client learns when it opens the queue. The client itself applies them to its puts."""
+
+    #: DEFPSIST.
+    persistence: int
+    #: DEFPRESP: 1 if the client waits for the answer to a put, 2 if not.
+    put_response: int = 1
+
+
 class OpenCall(Struct, frozen=True, kw_only=True):
     """MQOPEN."""
 
@@ -129,13 +139,13 @@ class OpenCall(Struct, frozen=True, kw_only=True):
         options = reader.number()
         return cls(fields=fields, options=options, wants_defaults=reader.next_is(b"FOPA"))
 
-    def answer(self, writer: Writer, opened: ObjectFields, persistence: int) -> bytes:
+    def answer(self, writer: Writer, opened: ObjectFields, defaults: OpenDefaults) -> bytes:
         """Return the body of the reply."""
         opened.write(writer)
         writer.number(self.options)
         if self.wants_defaults:
-            # Puts are answered, there is no read-ahead, and properties are as PROPCTL(COMPAT).
-            writer.raw(b"FOPA").number(1, 28, persistence, 1, 0, 0)
+            # There is no read-ahead, and properties are as PROPCTL(COMPAT).
+            writer.raw(b"FOPA").number(1, 28, defaults.persistence, defaults.put_response, 0, 0)
         return writer.done()
 
 

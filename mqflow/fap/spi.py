@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from mqflow.fap.calls import OpenDefaults
 from mqflow.fap.fields import FlowError, Reader, Writer
 from mqflow.fap.structures import ObjectFields, PutFields, SubscriptionFields, read_descriptor, write_descriptor
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -117,10 +118,10 @@ class SpiOpen(Struct, frozen=True, kw_only=True):
             fields=ObjectFields.read(reader),
         )
 
-    def answer(self, writer: Writer, opened: ObjectFields, persistence: int) -> bytes:
-        """Return the body of the reply. Puts are answered, there is no read-ahead, and properties are as PROPCTL(COMPAT)."""
+    def answer(self, writer: Writer, opened: ObjectFields, defaults: OpenDefaults) -> bytes:
+        """Return the body of the reply. There is no read-ahead, and properties are as PROPCTL(COMPAT)."""
         content = Writer(writer.order).raw(b"LPOO").number(self.version, self.options, self.spi_options)
-        content.number(persistence, 1, 0, 0).raw(self.extra)
+        content.number(defaults.persistence, defaults.put_response, 0, 0).raw(self.extra)
         opened.write(content)
         return self.call.front(writer, b"SPOU", b"SPOO", self.in_version, content.done())
 

@@ -54,14 +54,14 @@ class Message(Struct, frozen=True):
     body: bytes
 
 
-def initial_data(level: int = 17, conversations: int = 999_999_999) -> InitialData:
+def initial_data(level: int = 17, conversations: int = 999_999_999, channel: str = "DEV.APP.SVRCONN") -> InitialData:
     """Return the initial data that IBM's JMS classes send."""
     return InitialData(
         level=level,
         flags1=38,
         transmission_bytes_max=SEGMENT_BYTES_MAX,
         message_bytes_max=104_857_600,
-        channel="DEV.APP.SVRCONN",
+        channel=channel,
         flags2=81,
         ccsid=819,
         queue_manager="QM1",
@@ -262,15 +262,23 @@ class ChannelClient:
         assert kind == flow.header.kind, f"{flow.header.kind:#x} came, not {kind:#x}"
         return flow
 
-    def negotiate(self) -> InitialData:
+    def negotiate(self, channel: str = "DEV.APP.SVRCONN") -> InitialData:
         """Repeat the initial data until both ends agree."""
-        mine, conversation = initial_data(), None
+        mine, conversation = initial_data(channel=channel), None
         while True:
             self.send(SegmentType.INITIAL_DATA, mine.to_bytes(ORDER), conversation=conversation)
             answered = InitialData.read(self.reader(self.expect(SegmentType.INITIAL_DATA)))
             if not answered.errors1 and not answered.errors2:
                 return answered
             mine, conversation = answered, 1
+
+    def refused(self, channel: str) -> int:
+        """Send the initial data for a channel; return the code of the refusal, after which the listener closes the socket."""
+        self.send(SegmentType.INITIAL_DATA, initial_data(channel=channel).to_bytes(ORDER), conversation=None)
+        reader = self.reader(self.expect(SegmentType.STATUS))
+        code = (reader.number(), reader.number())[1]
+        assert self.receive() is None
+        return code
 
     def log_in(self, given: Credentials, *, conversation: int = 1) -> tuple[int, int]:
         """Send user and password; return the code and the value of the status."""
@@ -298,9 +306,9 @@ class ChannelClient:
         )
         return self.call(SegmentType.MQCONN, connect_body(asked), conversation=conversation)
 
-    def begin(self, given: Credentials) -> "ChannelClient":
+    def begin(self, given: Credentials, channel: str = "DEV.APP.SVRCONN") -> "ChannelClient":
         """Negotiate, log in and connect."""
-        self.negotiate()
+        self.negotiate(channel)
         assert (0, 0) == self.log_in(given)
         assert 0 == self.connect().reason
         return self

@@ -236,6 +236,8 @@ class _Everybody:
         del address, stream
         return hello.user or owner
 
+    def check_user(self, user: str) -> None: ...
+
     def close(self) -> None: ...
 
 

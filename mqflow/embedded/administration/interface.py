@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
+from mqflow.embedded.rules.channel_authentication import ChannelRule, RuleType
+from mqflow.embedded.rules.channel_instances import ChannelStatus, ListenerStatus
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -20,14 +22,19 @@ from mqflow.mqi.subscription import SubscriptionAttributes
 __all__ = (
     "Administration",
     "AuthorityAdministration",
+    "ChannelAdministration",
+    "ChannelRule",
+    "ChannelStatus",
     "ConnectionHandle",
     "ConnectionStatus",
     "HandleStatus",
+    "ListenerStatus",
     "ObjectAdministration",
     "PublisherStatus",
     "QueueManagerStatus",
     "QueueStatistics",
     "QueueStatus",
+    "RuleType",
     "SubscriptionStatus",
     "TopicAdministration",
     "TopicStatus",
@@ -106,6 +113,9 @@ class ConnectionStatus(Struct, frozen=True, kw_only=True):
     identifier: str
     application: str
     user: str
+    #: CHANNEL and CONNAME: the channel and the address of a client program; empty for other connections.
+    channel: str = ""
+    address: str = ""
     #: APPLTYPE: whether the connection belongs to the queue manager itself, not to a user.
     system: bool
     #: Puts and gets that are not committed.
@@ -261,12 +271,75 @@ class ObjectAdministration(Protocol):
         ...
 
 
+class ChannelAdministration(Protocol):
+    """The channels and listeners of client programs as they run, and the channel authentication records."""
+
+    def rules(self) -> tuple[ChannelRule, ...]:
+        """Return all channel authentication records, by channel profile."""
+        ...
+
+    def deciding_rule(self, channel: str, address: str, user: str) -> ChannelRule | None:
+        """Return the record that decides about a client program, or None. Raises 4032 if there is no such channel."""
+        ...
+
+    def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
+        """Set a record. Raises 3337 if there is such a record, unless `replace`.
+
+        USERLIST is added to the users of a BLOCKUSER record of that profile; with `replace`, it takes their place.
+        """
+        ...
+
+    def remove_rule(self, rule: ChannelRule) -> None:
+        """Remove the record with the profile, type and partner of `rule`; of a BLOCKUSER record, its users only.
+
+        Raises 3338 if there is no such record.
+        """
+        ...
+
+    def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - TYPE is the name of MQ
+        """Remove all records of a profile and a type. Raises 3338 if there is no such record."""
+        ...
+
+    def statuses(self) -> tuple[ChannelStatus, ...]:
+        """Return the running channels, and the stopped ones without a connection, by name."""
+        ...
+
+    def start(self, name: str) -> None:
+        """Let client programs use a server-connection channel again. Raises 4032 if it does not exist."""
+        ...
+
+    def stop(self, name: str, *, address: str = "", stays_stopped: bool = True) -> None:
+        """End the instances of a channel, and with `stays_stopped` refuse new ones until `start`.
+
+        With `address`, only the instances of this client end. Raises 4064 if no instance ends and the channel is not to stay
+        stopped, 4032 if the channel does not exist.
+        """
+        ...
+
+    def listeners(self) -> tuple[ListenerStatus, ...]:
+        """Return the running listeners, by name."""
+        ...
+
+    def start_listener(self, name: str) -> None:
+        """Let a stopped listener accept connections. Raises 3249 if it runs, 2298 if this process has no such listener."""
+        ...
+
+    def stop_listener(self, name: str) -> None:
+        """Let a listener refuse new connections. Raises 3234 if no such listener runs."""
+        ...
+
+
 class Administration(Protocol):
     """Definitions and status of one queue manager. A change is durable when the call returns."""
 
     @property
     def authorities(self) -> AuthorityAdministration:
         """The authority records."""
+        ...
+
+    @property
+    def channels(self) -> ChannelAdministration:
+        """The running channels and listeners, and the channel authentication records."""
         ...
 
     @property

@@ -122,6 +122,8 @@ def _status(connection: ConnectionState, *, system: bool) -> ConnectionStatus:
         identifier=connection.identifier,
         application=connection.application_name,
         user=connection.user,
+        channel=connection.channel,
+        address=connection.address,
         system=system,
         operations=connection.unit_of_work.operations,
         handles=tuple(sorted(handles, key=lambda handle: handle.name)),

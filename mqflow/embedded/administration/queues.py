@@ -11,6 +11,7 @@ from functools import partial
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.authorities import AuthorityDefinitions
+from mqflow.embedded.administration.channels import ChannelDefinitions, RunningChannels
 from mqflow.embedded.administration.interface import HandleStatus, QueueManagerStatus, QueueStatistics, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
@@ -43,8 +44,14 @@ __all__ = ("Definitions",)
 class Definitions:
     """`Administration` of one queue manager."""
 
-    def __init__(self, state: QueueManagerState) -> None:
+    def __init__(self, state: QueueManagerState, running: RunningChannels) -> None:
         self._state = state
+        self._running = running
+
+    @property
+    def channels(self) -> ChannelDefinitions:
+        """The running channels and listeners, and the channel authentication records."""
+        return ChannelDefinitions(self._state, self._running)
 
     @property
     def authorities(self) -> AuthorityDefinitions:

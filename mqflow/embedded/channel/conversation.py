@@ -50,8 +50,9 @@ _QUIESCE: Final = int(CloseOption.QUIESCE)
 # before not 0, it refuses many large reservations (2195).
 _COUNTED_BYTE: Final = 20
 _RESERVED: Final = 250
-# MQIA_DEF_PERSISTENCE.
-_DEFAULT_PERSISTENCE: Final = 5
+# MQIA_DEF_PERSISTENCE, MQIA_DEF_PUT_RESPONSE_TYPE.
+_DEFAULT_PERSISTENCE, _DEFAULT_PUT_RESPONSE = 5, 184
+_NO_DEFAULTS: Final = calls.OpenDefaults(Persistence.AS_Q_DEF)
 # The return value of an XA call that is not served: it stands where other verbs have the completion code.
 _XAER_RMERR: Final = -3
 # The request number of messages and notices that answer no question.
@@ -75,6 +76,11 @@ class Line(Protocol):
     @property
     def segment_bytes_max(self) -> int:
         """The longest segment that both ends agreed on."""
+        ...
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The longest message that the channel takes."""
         ...
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
@@ -258,8 +264,10 @@ class Conversation:
         self._line.disconnected()
         return calls.reply(call)
 
-    def _opened(self, verbs: VerbCalls, fields: ObjectFields, options: int) -> tuple[requests.Opened, ObjectFields, int]:
-        """Open the object; return the answer, the MQOD to send back, and the default persistence of the queue."""
+    def _opened(
+        self, verbs: VerbCalls, fields: ObjectFields, options: int
+    ) -> tuple[requests.Opened, ObjectFields, calls.OpenDefaults]:
+        """Open the object; return the answer, the MQOD to send back, and the defaults of the queue."""
         target = fields.descriptor
         opened = verbs.perform(
             requests.Open(
@@ -289,28 +297,31 @@ class Conversation:
             resolved_queue=opened.resolved_queue,
             resolved_queue_manager=verbs.connection.queue_manager_name,
         )
-        return opened, answered, self._default_persistence(verbs, named.name, target.object_type)
+        return opened, answered, self._defaults(verbs, named.name, target.object_type)
 
-    def _default_persistence(self, verbs: VerbCalls, queue: str, object_type: int) -> int:
-        """Return DEFPSIST of a queue; for other objects and without authority, MQPER_PERSISTENCE_AS_Q_DEF."""
+    def _defaults(self, verbs: VerbCalls, queue: str, object_type: int) -> calls.OpenDefaults:
+        """Return DEFPSIST and DEFPRESP of a queue.
+
+        For other objects and without authority, they are MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
+        """
         if object_type != ObjectType.Q:
-            return Persistence.AS_Q_DEF
+            return _NO_DEFAULTS
         connection = verbs.connection
         try:
             handle = connection.open(queue, OpenOption.INQUIRE)
             try:
-                found = connection.inquire(handle, (_DEFAULT_PERSISTENCE,)).values[_DEFAULT_PERSISTENCE]
+                found = connection.inquire(handle, (_DEFAULT_PERSISTENCE, _DEFAULT_PUT_RESPONSE)).values
             finally:
                 connection.close(handle)
         except MQIError:
-            return Persistence.AS_Q_DEF
-        return found if isinstance(found, int) else Persistence.AS_Q_DEF
+            return _NO_DEFAULTS
+        return calls.OpenDefaults(int(found[_DEFAULT_PERSISTENCE]), int(found[_DEFAULT_PUT_RESPONSE]))
 
     def _open(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         asked = calls.OpenCall.read(call.reader())
-        opened, fields, persistence = self._opened(verbs, asked.fields, asked.options)
-        return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
+        opened, fields, defaults = self._opened(verbs, asked.fields, asked.options)
+        return calls.reply(call, asked.answer(call.writer(), fields, defaults), handle=opened.handle)
 
     def _close(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
@@ -331,9 +342,11 @@ class Conversation:
         verbs = self._connection(call)
         asked = calls.PutCall.read(call.reader(), one=call.header.kind == SegmentType.MQPUT1)
         if asked.put.options & PutOption.ASYNC_RESPONSE:
-            self._unanswered.put(verbs, call.handle, asked)
+            self._unanswered.put(verbs, call.handle, asked, self._line.message_bytes_max)
             return None
-        done = put_message(verbs, call.handle, asked.fields, asked.put, asked.descriptor, asked.body)
+        done = put_message(
+            verbs, call.handle, asked.fields, asked.put, asked.descriptor, asked.body, self._line.message_bytes_max
+        )
         completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
         body = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return calls.reply(call, body, completion=int(completion), reason=done.reason, handle=call.handle)
@@ -367,8 +380,8 @@ class Conversation:
         if front.verb == SpiVerb.OPEN:
             asked = SpiOpen.read(front, reader)
             saves = OpenOption.SAVE_ALL_CONTEXT if asked.spi_options & SpiOpenOption.SAVE_CONTEXT else 0
-            opened, fields, persistence = self._opened(verbs, asked.fields, asked.options | saves)
-            return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
+            opened, fields, defaults = self._opened(verbs, asked.fields, asked.options | saves)
+            return calls.reply(call, asked.answer(call.writer(), fields, defaults), handle=opened.handle)
         if front.verb == SpiVerb.RESERVE:
             reserved = self._line.reserved_identifier()
             return calls.reply(call, reserve_answer(front, call.writer(), reserved, _COUNTED_BYTE, _RESERVED))
@@ -385,7 +398,7 @@ class Conversation:
         if asked.options:
             raise self._not_served("the SPI verb PUT with options")
         descriptor, body = delayed(asked.descriptor, asked.body, self._line.moment())
-        done = put_message(verbs, call.handle, None, asked.put, descriptor, body)
+        done = put_message(verbs, call.handle, None, asked.put, descriptor, body, self._line.message_bytes_max)
         completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
         content = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return calls.reply(call, content, completion=int(completion), reason=done.reason, handle=call.handle)

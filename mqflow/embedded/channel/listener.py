@@ -3,22 +3,53 @@
 It accepts, bounds and ends sockets as the listener for mqflow's own protocol does, and is the same class.
 """
 
+import os
 import ssl
+from typing import Final
 
+from mqflow.embedded.channel.admission import ServableToClients
 from mqflow.embedded.channel.peer import ChannelPeer, Tap
+from mqflow.embedded.rules.channel_instances import ListenerStatus
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
-from mqflow.embedded.wire.server.contract import Arrival, Peers, Servable, ServedPeer
-from mqflow.embedded.wire.server.listener import Room, Server, serve_tcp
+from mqflow.embedded.wire.server.contract import Arrival, Peers, ServedPeer
+from mqflow.embedded.wire.server.listener import BACKLOG, Room, Server, serve_tcp
 from mqflow.embedded.wire.server.login import Login
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
+from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.fap.negotiation import Offer
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
 
 __all__ = ("serve_channel",)
 
+_DEFAULT_NAME: Final = "SYSTEM.DEFAULT.LISTENER.TCP"
+_TCP: Final = 2
+
+
+class _Listener:
+    """A running server as the commands about listeners see it."""
+
+    def __init__(self, name: str, server: Server, address: TcpAddress) -> None:
+        self._name = name
+        self._server = server
+        self._address = address
+
+    def status(self) -> ListenerStatus:
+        """Return the status; the time of the start is empty."""
+        return ListenerStatus(
+            name=self._name, address=self._address.host, port=self._address.port, backlog=BACKLOG, process=os.getpid()
+        )
+
+    def stop_listening(self) -> None:
+        """Refuse new connections. The channels that run go on."""
+        self._server.stop_listening()
+
+    def start_listening(self) -> None:
+        """Accept connections again, at the same address. Raises `OSError` if the address is taken."""
+        self._server.start_listening()
+
 
 def serve_channel(
-    queue_manager: Servable,
+    queue_manager: ServableToClients,
     address: TcpAddress,
     passwords: Passwords,
     *,
@@ -30,6 +61,7 @@ def serve_channel(
     offer: Offer | None = None,
     tap: Tap | None = None,
     random: Random = SYSTEM_RANDOM,
+    strangers: StrangerLimits | None = None,
 ) -> Server:
     """Return a running listener for MQ's client programs. Port 0 means any free port.
 
@@ -50,6 +82,30 @@ def serve_channel(
 
         return peer
 
-    return serve_tcp(
-        queue_manager, address, passwords, tls=tls, runner=runner, clock=clock, room=room, guard=guard, peers_of=peers_of
+    channels = queue_manager.channels
+    server = serve_tcp(
+        queue_manager,
+        address,
+        passwords,
+        tls=tls,
+        runner=runner,
+        clock=clock,
+        room=room,
+        guard=guard,
+        peers_of=peers_of,
+        when_closed=lambda: channels.listens_no_more(listener),
+        strangers=strangers,
     )
+    bound = server.address if isinstance(server.address, TcpAddress) else address
+    listener = _Listener(_name_of(queue_manager, bound), server, bound)
+    channels.listens(listener)
+    return server
+
+
+def _name_of(queue_manager: ServableToClients, address: TcpAddress) -> str:
+    """Return the name of the LISTENER object with this port and address, or the name of the default object."""
+    for defined in queue_manager.administration_of(queue_manager.owner).objects.all("LISTENER"):
+        values = defined.values
+        if (values["transport"], values["port"]) == (_TCP, address.port) and values["address"] in {"", address.host}:
+            return defined.name
+    return _DEFAULT_NAME

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Final
 
+from mqflow.embedded.channel.admission import ChannelRules, ServableToClients, offer_of
 from mqflow.embedded.channel.conversation import Conversation
+from mqflow.embedded.rules.channel_instances import ChannelSettings, ChannelStatus, NoChannel
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import time_limit
 from mqflow.embedded.wire.protocol.streams import Stream
-from mqflow.embedded.wire.server.contract import Arrival, Servable, ServableConnection
+from mqflow.embedded.wire.server.contract import Arrival, ServableConnection
 from mqflow.embedded.wire.server.login import Login
 from mqflow.fap import calls
 from mqflow.fap.connection_flows import Credentials, SocketAction, SocketActionType, Status, StatusCode, heartbeat
@@ -50,6 +52,8 @@ _OF_CONVERSATIONS: Final = frozenset(
     for kind in SegmentType
     if kind >= SegmentType.MQCONN or kind in {SegmentType.REQUEST_MESSAGES, SegmentType.NOTIFICATION}
 )
+_RUNNING, _STOPPING = 3, 4
+_HEARTBEAT_S_MAX: Final = 999_999
 _ALONE: Final = 0
 """The number of the conversation on a socket that is not shared."""
 
@@ -58,10 +62,11 @@ class ChannelPeer:
     """The listener's end of one socket."""
 
     is_pulse = False
+    is_checked = False
 
     def __init__(
         self,
-        queue_manager: Servable,
+        queue_manager: ServableToClients,
         arrival: Arrival,
         login: Login,
         offer: Offer,
@@ -78,6 +83,12 @@ class ChannelPeer:
         self._once = once
         self._tap = tap
         self._random = random
+        self._rules: Final = ChannelRules(queue_manager, login, arrival.complain)
+        self._address: Final = _address_of(arrival.raw)
+        #: The channel that the program asked for; None before its initial data.
+        self._channel: ChannelSettings | None = None
+        self._user = self._application = ""
+        self._call_count = 0
         #: The time until which the program must have logged in; None after that.
         self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
         #: The places that this socket holds: one from its log-in to its end, and one for each further connection.
@@ -105,13 +116,14 @@ class ChannelPeer:
                 pass
         except FlowError as error:
             self._arrival.complain(
-                f"A peer at {self._address()} sent bytes that MQ's clients do not send, and is disconnected: {error}."
+                f"A peer at {self._address} sent bytes that MQ's clients do not send, and is disconnected: {error}."
             )
         except OSError:
             pass  # the program is gone, whatever the reason, and cannot receive an error
         finally:
             for conversation in self._conversations.values():
                 conversation.abandon()
+            self._queue_manager.channels.ended(self)
             self.let_go()
             self._arrival.over(self)
 
@@ -126,7 +138,29 @@ class ChannelPeer:
         self._raw.close()
         self._arrival.arrived.close()
 
+    # -- the contract of a running channel
+
+    def status(self) -> ChannelStatus:
+        """Return the status of the channel. Any thread can call this."""
+        agreed = self._agreed
+        return ChannelStatus(
+            name="" if self._channel is None else self._channel.name,
+            address=self._address,
+            status=_STOPPING if self._ending else _RUNNING,
+            mca_user=self._user,
+            application=self._application,
+            conversation_count=self._connected,
+            conversations_max=0 if agreed is None else agreed.conversations_max,
+            call_count=self._call_count,
+            heartbeat_s=0 if agreed is None else agreed.heartbeat_s,
+        )
+
     # -- the line of the conversations
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The longest message that the channel takes."""
+        return self._offer.message_bytes_max if self._agreed is None else self._agreed.message_bytes_max
 
     @property
     def segment_bytes_max(self) -> int:
@@ -155,15 +189,25 @@ class ChannelPeer:
         if asked.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked.queue_manager, detail=detail)
+        channel = self._channel or ChannelSettings(name="")
         user = self._user_of(given or Credentials("", ""), asked.application_name)
+        user = self._rules.user_on(channel, self._address, user)
         if not self._places:
-            self._arrival.admit(self, administers=False)
+            self._user, self._application = user, asked.application_name
+            self._queue_manager.channels.begin(self, channel)
+            try:
+                self._arrival.admit(self, administers=False)
+            except BaseException:
+                self._queue_manager.channels.ended(self)
+                raise
             self._places = 1
         elif self._connected == self._places:
             self._arrival.take_place()
             self._places += 1
         try:
-            connection = self._queue_manager.connect(application_name=asked.application_name, user=user)
+            connection = self._queue_manager.connect(
+                application_name=asked.application_name, user=user, channel=channel.name, address=self._address
+            )
         except BaseException:
             self._give_places_back()
             raise
@@ -235,7 +279,7 @@ class ChannelPeer:
     def _silence_s(self) -> float:
         """Return the longest silence of a living program: it sends a heartbeat in each interval."""
         interval_s = self._offer.heartbeat_s if self._agreed is None else self._agreed.heartbeat_s
-        return 2.0 * interval_s + 60.0
+        return 2.0 * (interval_s or _HEARTBEAT_S_MAX) + 60.0  # with 0 there are no heartbeats
 
     def _take_bytes(self) -> bool:
         """Take all bytes that are there now, and answer their flows; return False at the end of the stream."""
@@ -274,6 +318,7 @@ class ChannelPeer:
             case SegmentType.STATUS:
                 self._closed_by_client = bool(header.flags & (Flag.CLOSE | Flag.REQUEST_CLOSE))
             case kind if kind in _OF_CONVERSATIONS:
+                self._call_count += kind >= SegmentType.MQCONN
                 self._conversation(header).receive(flow)
             case kind:
                 self._once(f"A client program sent {kind_name(kind)}, which the listener for MQ's clients does not serve.")
@@ -284,7 +329,18 @@ class ChannelPeer:
             self._once(f"A client program has the character set {client.ccsid}, which the listener does not serve.")
             self._refuse(header, StatusCode.CCSID_NOT_SUPPORTED)
             return
-        answered, agreed = answer(client, self._offer)
+        if self._places:
+            raise FlowError("initial data came after MQCONN")
+        channel = self._rules.channel_of(client.channel)
+        if isinstance(channel, NoChannel):
+            kind = "is no server-connection channel" if channel.other_type else "is not defined"
+            self._arrival.complain(
+                f"A client program at {self._address} asked for channel {channel.name!r}, which {kind} (2540)."
+            )
+            self._refuse(header, StatusCode.WRONG_CHANNEL_TYPE if channel.other_type else StatusCode.NO_CHANNEL)
+            return
+        self._channel = channel
+        answered, agreed = answer(client, offer_of(channel, self._offer))
         sent = Header(
             kind=SegmentType.INITIAL_DATA,
             flags=ONLY if agreed else ONLY | Flag.ERROR,
@@ -318,7 +374,11 @@ class ChannelPeer:
         hello = requests.Hello(
             requests.PROTOCOL_VERSION, self._queue_manager.name, application_name, given.user, given.password
         )
-        return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._stream)
+        self.is_checked = True
+        try:
+            return self._login.user_of(hello, self._queue_manager.owner, self._address, self._stream)
+        finally:
+            self.is_checked = False
 
     def _act(self, header: Header, action: SocketAction) -> None:
         if action.kind == SocketActionType.START:
@@ -341,12 +401,13 @@ class ChannelPeer:
     def _send(self, data: bytes) -> None:
         send_whole(self._stream.send, data, _SEND_S, self._arrival.clock)
 
-    def _address(self) -> str:
-        try:
-            address = self._raw.getpeername()
-        except OSError:  # the peer has gone already
-            return "an unknown address"
-        return str(address[0]) if isinstance(address, tuple) else "an unknown address"
+
+def _address_of(raw: socket.socket) -> str:
+    try:
+        address = raw.getpeername()
+    except OSError:  # the peer has gone already
+        return "an unknown address"
+    return str(address[0]) if isinstance(address, tuple) else "an unknown address"
 
 
 def send_whole(send: Callable[[memoryview], int], data: bytes, within_s: float, clock: Clock) -> None:

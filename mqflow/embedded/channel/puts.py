@@ -21,8 +21,9 @@ __all__ = ("UnansweredPuts", "put_message")
 # The listener decides whether to answer, so the queue manager need not know that the client does not wait.
 _NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
 _PASSES_CONTEXT: Final = int(PutOption.PASS_IDENTITY_CONTEXT | PutOption.PASS_ALL_CONTEXT)
-# MQSTAT_TYPE_ASYNC_ERROR.
+# MQSTAT_TYPE_ASYNC_ERROR; MQSTAT_TYPE_RECONNECTION and _RECONNECTION_ERROR.
 _ASYNC_PUTS: Final = 0
+_RECONNECTIONS: Final = frozenset({1, 2})
 
 
 class UnansweredPuts:
@@ -33,10 +34,10 @@ class UnansweredPuts:
         #: Whether such a put has failed in the unit of work.
         self.failed_in_unit = False
 
-    def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall) -> None:
+    def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall, bytes_max: int) -> None:
         """Put the message, and count the outcome."""
         try:
-            done = put_message(verbs, handle, asked.fields, asked.put, asked.descriptor, asked.body)
+            done = put_message(verbs, handle, asked.fields, asked.put, asked.descriptor, asked.body, bytes_max)
         except MQIError as error:
             completion, reason = int(error.completion), int(error.reason)
             self.failed_in_unit |= bool(asked.put.options & PutOption.SYNCPOINT)
@@ -59,9 +60,14 @@ class UnansweredPuts:
         self.failed_in_unit = False
 
     def taken(self, kind: int) -> calls.PutStatus:
-        """Return the counts since the last call. Raises `MQIError` 2430 for another type of MQSTAT."""
+        """Return the counts since the last call; the types about reconnections have nothing to count.
+
+        The client reconnects, so the queue manager sees no reconnection. Raises `MQIError` 2430 for an unknown type of MQSTAT.
+        """
+        if kind in _RECONNECTIONS:
+            return calls.PutStatus()
         if kind != _ASYNC_PUTS:
-            detail = f"Type {kind}; 0 (MQSTAT_TYPE_ASYNC_ERROR) is served"
+            detail = f"Type {kind}; 0 to 2 are known"
             raise error_for(Reason.STAT_TYPE_ERROR, "MQSTAT", detail=detail)
         taken, self._status = self._status, calls.PutStatus()
         return taken
@@ -74,8 +80,15 @@ def put_message(
     put: PutFields,
     descriptor: MessageDescriptor,
     body: bytes,
+    bytes_max: int,
 ) -> Put:
-    """Put the message to the handle, or with `fields` to the object that they name (MQPUT1)."""
+    """Put the message to the handle, or with `fields` to the object that they name (MQPUT1).
+
+    Raises 2010 for more than `bytes_max`, the MAXMSGL of the channel (rc2010).
+    """
+    if len(body) > bytes_max:
+        detail = f"The message has {len(body):,} bytes, and the channel takes {bytes_max:,} (MAXMSGL)"
+        raise error_for(Reason.DATA_LENGTH_ERROR, "MQPUT" if fields is None else "MQPUT1", detail=detail)
     options = put.options & ~_NOT_SENT_ON
     context = put.context if put.options & _PASSES_CONTEXT else None
     if fields is None:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from mqflow.embedded.administration.interface import ChannelRule, RuleType
 from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.mqi.authorities import Authority, AuthorityKind
 
@@ -15,6 +16,7 @@ __all__ = (
     "AlterCommand",
     "AlterQueueManagerCommand",
     "AuthorityAct",
+    "ChannelAct",
     "ClearCommand",
     "ClearTopic",
     "Command",
@@ -23,9 +25,9 @@ __all__ = (
     "DeleteCommand",
     "Display",
     "DisplayAuthorities",
-    "DisplayChannelStatus",
     "DisplayCommand",
     "DisplayConnections",
+    "DisplayDecidingRule",
     "DisplayEntity",
     "DisplayQueueManager",
     "DisplayStatus",
@@ -37,10 +39,16 @@ __all__ = (
     "Ping",
     "QueueNoun",
     "RefreshSecurity",
+    "RemoveChannelRules",
     "Selection",
     "SetAuthorityCommand",
+    "SetChannelRule",
+    "StartChannel",
+    "StartListener",
     "StatusNoun",
+    "StopChannel",
     "StopConnection",
+    "StopListener",
     "SyntaxProblem",
     "Unsupported",
     "Value",
@@ -60,7 +68,9 @@ StatusNoun = Literal[
     "QMSTATUS",
     "PUBSUB",
     "LSSTATUS",
+    "CHSTATUS",
     "SVSTATUS",
+    "APSTATUS",
     "QSTATS",
     "SBSTATUS",
     "TPSTATUS",
@@ -73,7 +83,7 @@ StatusNoun = Literal[
     "COMMINFO",
     "POLICY",
 ]
-"""The statuses that a command shows, with the TYPE if it is not the first. The last six nouns find nothing."""
+"""The statuses that a command shows, with the TYPE if it is not the first. The last five nouns find nothing."""
 
 
 class Operator(StrEnum):
@@ -253,6 +263,15 @@ class ClearTopic(Struct, frozen=True):
     topic_string: str
 
 
+class DisplayDecidingRule(Struct, frozen=True):
+    """DISPLAY CHLAUTH MATCH(RUNCHECK)."""
+
+    pattern: str
+    address: str
+    user: str
+    selection: Selection
+
+
 class DisplayStatusOf(Struct, frozen=True):
     """DISPLAY QMSTATUS, PUBSUB, TPSTATUS ..., and RESET QSTATS."""
 
@@ -279,10 +298,47 @@ class DisplayConnections(Struct, frozen=True):
     selection: Selection
 
 
-class DisplayChannelStatus(Struct, frozen=True):
-    """DISPLAY CHSTATUS. Nothing runs through a channel, so no channel has a status."""
+class SetChannelRule(Struct, frozen=True):
+    """SET CHLAUTH with ACTION(ADD), ACTION(REPLACE) or ACTION(REMOVE)."""
 
-    pattern: str
+    rule: ChannelRule
+    replace: bool = False
+    removes: bool = False
+
+
+class RemoveChannelRules(Struct, frozen=True):
+    """SET CHLAUTH ACTION(REMOVEALL)."""
+
+    profile: str
+    type: RuleType
+
+
+class StartChannel(Struct, frozen=True):
+    """START CHANNEL."""
+
+    name: str
+
+
+class StopChannel(Struct, frozen=True):
+    """STOP CHANNEL."""
+
+    name: str
+    #: CONNAME: only the instances of this client.
+    address: str = ""
+    #: STATUS(STOPPED) rather than STATUS(INACTIVE).
+    stays_stopped: bool = True
+
+
+class StartListener(Struct, frozen=True):
+    """START LISTENER."""
+
+    name: str
+
+
+class StopListener(Struct, frozen=True):
+    """STOP LISTENER."""
+
+    name: str
 
 
 Display = (
@@ -292,14 +348,25 @@ Display = (
     | DisplayAuthorities
     | DisplayEntity
     | DisplayConnections
-    | DisplayChannelStatus
+    | DisplayDecidingRule
     | DisplayStatusOf
 )
 """The commands that only show something."""
 
 AuthorityAct = SetAuthorityCommand | DeleteAuthorityCommand | RefreshSecurity
+ChannelAct = SetChannelRule | RemoveChannelRules | StartChannel | StopChannel | StartListener | StopListener
 ObjectCommand = DefineCommand | AlterCommand | DeleteCommand
-Act = ObjectCommand | AlterQueueManagerCommand | ClearCommand | ClearTopic | Ping | EndCommand | StopConnection | AuthorityAct
+Act = (
+    ObjectCommand
+    | AlterQueueManagerCommand
+    | ClearCommand
+    | ClearTopic
+    | Ping
+    | EndCommand
+    | StopConnection
+    | AuthorityAct
+    | ChannelAct
+)
 """The commands that change something and show nothing."""
 
 Action = Act | Display | Unsupported

@@ -1,21 +1,62 @@
-"""Connections and their handles, for DISPLAY CONN and the PCF command Inquire Connection.
+"""Connections and their handles, and the commands about the channels through which client programs connect.
 
-Source: IBM, DISPLAY CONN; MQCACF_*, MQIACF_* numbers.
+DISPLAY CONN, SET CHLAUTH, START and STOP CHANNEL, START and STOP LISTENER. The queue manager knows the rules.
+Source: IBM, DISPLAY CONN; MQCACF_*, MQIACF_* numbers; SET CHLAUTH; START, STOP CHANNEL and LISTENER.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration.interface import ConnectionStatus
-from mqflow.embedded.mqsc.commands import DisplayConnections
+from mqflow.embedded.administration.interface import ChannelAdministration, ConnectionStatus
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, choice, name_of, single
+from mqflow.embedded.mqsc.commands import (
+    ChannelAct,
+    DisplayConnections,
+    RemoveChannelRules,
+    SetChannelRule,
+    StartChannel,
+    StartListener,
+    StopChannel,
+    StopListener,
+    Unsupported,
+)
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
+from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.embedded.mqsc.vocabulary import keyword_table
+from mqflow.embedded.rules.channel_authentication import ChannelRule, RuleType, UserSource
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.options import ApplicationType
 
-__all__ = ("CONNECTION", "CONNECTION_HANDLE", "connection_rows", "external_name", "show_connections")
+__all__ = (
+    "ASKING",
+    "CONNECTION",
+    "CONNECTION_HANDLE",
+    "RULE_IGNORED",
+    "RULE_WORDS",
+    "STOPPING",
+    "asked",
+    "build_channel_rule",
+    "build_start_channel",
+    "build_start_listener",
+    "build_stop_channel",
+    "build_stop_listener",
+    "change_channels",
+    "connection_rows",
+    "external_name",
+    "show_connections",
+)
+
+_OF_OTHER_TYPES: Final = frozenset({"ADDRLIST", "QMNAME", "SSLCERTI", "SSLPEER"})
+_OTHER_TYPES: Final = ("BLOCKADDR", "QMGRMAP", "SSLPEERMAP")
+_PARTNER: Final = ("ADDRESS", "CLNTUSER", "USERLIST")
+RULE_WORDS: Final = {
+    word: word for word in ("TYPE", "ACTION", *_PARTNER, "USERSRC", "MCAUSER", "WARN", "DESCR", *_OF_OTHER_TYPES)
+}
+RULE_IGNORED: Final = frozenset({"CHCKCLNT", "CMDSCOPE", "CUSTOM"})
+ASKING: Final = ("ADDRESS", "CLNTUSER")
+STOPPING: Final = {word: word for word in ("CONNAME", "MODE", "STATUS")}
 
 _USER: Final = 25
 """MQAT_USER. MQAT_QMGR has the word SYSTEM here."""
@@ -44,6 +85,101 @@ CONNECTION_HANDLE: Final = keyword_table(
         AttributeSpec("options", "OPENOPTS", 1022, high=2**31 - 1),
     )
 )
+
+
+def build_channel_rule(
+    _noun: str, subject: Clause, parameters: Parameters
+) -> SetChannelRule | RemoveChannelRules | Unsupported:
+    """Return the action of a SET CHLAUTH command. A record that nothing enforces is refused by the name of its type."""
+    options = parameters.options
+    if "TYPE" not in options:
+        raise RefusedError(subject.keyword, f"SET CHLAUTH needs TYPE: {', '.join(RuleType)}.")
+    word = choice(options, "TYPE", (*RuleType, *_OTHER_TYPES))
+    if word in _OTHER_TYPES:
+        return Unsupported(f"SET CHLAUTH TYPE({word})")
+    for stranger in _OF_OTHER_TYPES & options.keys():
+        raise RefusedError(options[stranger].keyword, f"{stranger} does not belong to TYPE({word}).")
+    profile, kind = single(subject).folded, RuleType(word)
+    action = choice(options, "ACTION", ("ADD", "REPLACE", "REMOVE", "REMOVEALL"))
+    if action == "REMOVEALL":
+        return RemoveChannelRules(profile, kind)
+
+    def text(keyword: str) -> str:
+        return single(options[keyword]).folded if keyword in options else ""
+
+    rule = ChannelRule(
+        profile=profile,
+        type=kind,
+        address=text("ADDRESS"),
+        client_user=text("CLNTUSER"),
+        users=tuple(token.folded for token in options["USERLIST"].arguments or ()) if "USERLIST" in options else (),
+        source=UserSource(choice(options, "USERSRC", tuple(UserSource))),
+        mca_user=text("MCAUSER"),
+        warn=choice(options, "WARN", ("NO", "YES")) == "YES",
+        description=text("DESCR"),
+    )
+    return SetChannelRule(rule, replace=action == "REPLACE", removes=action == "REMOVE")
+
+
+def asked(options: Mapping[str, Clause], word: str, subject: Clause) -> str:
+    """Return the address or the user that MATCH(RUNCHECK) asks about."""
+    if word not in options or options[word].arguments is None:
+        raise RefusedError(subject.keyword, "MATCH(RUNCHECK) needs ADDRESS('10.0.0.1') and CLNTUSER('user').")
+    return single(options[word]).folded
+
+
+def build_start_channel(_noun: str, subject: Clause, _parameters: Parameters) -> StartChannel:
+    """Return the action of a START CHANNEL command."""
+    return StartChannel(name_of(subject))
+
+
+def build_stop_channel(_noun: str, subject: Clause, parameters: Parameters) -> StopChannel:
+    """Return the action of a STOP CHANNEL command. Each MODE lets the call under way end, and backs out units of work."""
+    options = parameters.options
+    choice(options, "MODE", ("QUIESCE", "FORCE", "TERMINATE"))
+    address = single(options["CONNAME"]).folded if "CONNAME" in options else ""
+    stays_stopped = choice(options, "STATUS", ("INACTIVE", "STOPPED") if address else ("STOPPED", "INACTIVE")) == "STOPPED"
+    if address and stays_stopped:
+        raise RefusedError(options["STATUS"].keyword, "STATUS(STOPPED) is for all clients of a channel: leave CONNAME out.")
+    return StopChannel(name_of(subject), address, stays_stopped)
+
+
+def build_start_listener(_noun: str, subject: Clause, _parameters: Parameters) -> StartListener:
+    """Return the action of a START LISTENER command."""
+    return StartListener(name_of(subject))
+
+
+def build_stop_listener(_noun: str, subject: Clause, _parameters: Parameters) -> StopListener:
+    """Return the action of a STOP LISTENER command."""
+    return StopListener(name_of(subject))
+
+
+def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:  # noqa: PLR0911 - one a command
+    """Carry the action out, and return the sentence that confirms it."""
+    match action:
+        case SetChannelRule(rule, removes=True):
+            channels.remove_rule(rule)
+            return f"The channel authentication record of {rule.profile} is removed."
+        case SetChannelRule(rule, replace):
+            channels.set_rule(rule, replace=replace)
+            return f"AMQ8877: The channel authentication record of {rule.profile} is set."
+        case RemoveChannelRules(profile, kind):
+            channels.remove_rules(profile, kind)
+            return f"The {kind} records of {profile} are removed."
+        case StartChannel(name):
+            channels.start(name)
+            return f"AMQ8018: Channel {name} takes client programs."
+        case StopChannel(name, address, stays_stopped):
+            channels.stop(name, address=address, stays_stopped=stays_stopped)
+            return f"AMQ8019: Channel {name} stops."
+        case StartListener(name):
+            channels.start_listener(name)
+            return f"AMQ8021: Listener {name} accepts connections."
+        case StopListener(name):
+            channels.stop_listener(name)
+            return f"AMQ8706: Listener {name} refuses new connections."
+        case unknown:
+            assert_never(unknown)
 
 
 def show_connections(
@@ -80,8 +216,7 @@ def connection_rows(
             own = {
                 "application_type": _SYSTEM if status.system else _USER,
                 "unit_of_work": min(status.operations, 1),
-                # Only connections through a channel have a channel and an address.
-                "channel": "",
-                "address": "",
+                "channel": status.channel,
+                "address": status.address,
             }
             yield whose | {"application": status.application, "user": status.user} | own

@@ -18,6 +18,7 @@ from mqflow.embedded.mqsc.commands import (
     Act,
     AlterCommand,
     AlterQueueManagerCommand,
+    ChannelAct,
     ClearCommand,
     ClearTopic,
     Command,
@@ -26,9 +27,9 @@ from mqflow.embedded.mqsc.commands import (
     DeleteCommand,
     Display,
     DisplayAuthorities,
-    DisplayChannelStatus,
     DisplayCommand,
     DisplayConnections,
+    DisplayDecidingRule,
     DisplayEntity,
     DisplayQueueManager,
     DisplayStatus,
@@ -42,18 +43,17 @@ from mqflow.embedded.mqsc.commands import (
     SyntaxProblem,
     Unsupported,
 )
-from mqflow.embedded.mqsc.connections import show_connections
+from mqflow.embedded.mqsc.connections import change_channels, show_connections
 from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
 from mqflow.embedded.mqsc.objects import (
     alter_object,
     define_object,
     delete_object,
-    no_channel_status,
     object_names,
     show_objects,
 )
 from mqflow.embedded.mqsc.parser import parse
-from mqflow.embedded.mqsc.status import show_status_of
+from mqflow.embedded.mqsc.status import show_deciding_rule, show_status_of
 from mqflow.embedded.mqsc.topics import define_subscription, define_topic, show_subscriptions, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS, OBJECT_KINDS, QUEUE_TYPES
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
@@ -79,6 +79,8 @@ _NUMBERS: Final[dict[int, str]] = {
     Reason.UNKNOWN_OBJECT_NAME: "AMQ8147",
     Reason.OBJECT_ALREADY_EXISTS: "AMQ8150",
     PCFReason.CHL_STATUS_NOT_FOUND: "AMQ8420",
+    PCFReason.CHANNEL_NOT_FOUND: "AMQ8147",
+    PCFReason.CHLAUTH_NOT_FOUND: "AMQ8884",
     PCFReason.CONNECTION_ID_ERROR: "AMQ8456",
 }
 """The numbers of runmqsc messages that scripts search for."""
@@ -162,6 +164,8 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
 
 def carry_out(action: Act, administration: Administration) -> str:
     """Carry the action out, and return the sentence that confirms it."""
+    if isinstance(action, ChannelAct):
+        return change_channels(action, administration.channels)
     match action:
         case DefineCommand() | AlterCommand() | DeleteCommand():
             said = _carry_out_on_object(action, administration)
@@ -253,7 +257,7 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             return show_entity(administration.authorities, action)
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
-        case DisplayConnections() | DisplayChannelStatus() | DisplayStatusOf():
+        case DisplayConnections() | DisplayDecidingRule() | DisplayStatusOf():
             records = _display_status_of(action, administration)
             subject = action.pattern
         case unknown:
@@ -264,15 +268,15 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
 
 
 def _display_status_of(
-    action: DisplayConnections | DisplayChannelStatus | DisplayStatusOf, administration: Administration
+    action: DisplayConnections | DisplayDecidingRule | DisplayStatusOf, administration: Administration
 ) -> tuple[Record, ...]:
     match action:
         case DisplayConnections():
             return show_connections(administration.objects.connections(), administration.queue_manager.name, action)
         case DisplayStatusOf():
             return show_status_of(action, administration)
-        case DisplayChannelStatus():
-            raise no_channel_status(action, administration.queue_manager.name)
+        case DisplayDecidingRule():
+            return show_deciding_rule(action, administration)
         case unknown:
             assert_never(unknown)
 

@@ -2,7 +2,7 @@
 
 One code path serves all kinds of object in `catalogue.kinds`. This module knows the words of the commands. The queue manager
 knows the rules.
-Source: IBM, DEFINE, ALTER, DELETE, DISPLAY CHANNEL, NAMELIST, PROCESS, AUTHINFO, LISTENER, SERVICE; DISPLAY CHSTATUS.
+Source: IBM, DEFINE, ALTER, DELETE, DISPLAY CHANNEL, NAMELIST, PROCESS, AUTHINFO, LISTENER, SERVICE.
 """
 
 from collections.abc import Collection
@@ -10,12 +10,11 @@ from collections.abc import Collection
 from mqflow.embedded.administration.interface import Administration, ObjectAdministration
 from mqflow.embedded.catalogue.kinds import DefinedKind, DefinedObject, Noun, defined_object
 from mqflow.embedded.catalogue.system_objects import default_object
-from mqflow.embedded.mqsc.commands import AlterCommand, DefineCommand, DeleteCommand, DisplayChannelStatus, DisplayCommand
+from mqflow.embedded.mqsc.commands import AlterCommand, DefineCommand, DeleteCommand, DisplayCommand
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.vocabulary import OBJECT_KINDS, keyword_table
 from mqflow.mqi.attributes.channel import ChannelType
-from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.pcf.codes import PCFReason
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
@@ -23,7 +22,6 @@ __all__ = (
     "define_object",
     "delete_object",
     "find_objects",
-    "no_channel_status",
     "object_names",
     "show_objects",
 )
@@ -71,12 +69,6 @@ def show_objects(command: DisplayCommand, administration: Administration) -> tup
     for found in find_objects(administration.objects, kind.noun, command.pattern, command.kind):
         shown += laid_out(kind.heading, [found.row], keyword_table(found.attributes), always, command.selection)
     return tuple(shown)
-
-
-def no_channel_status(command: DisplayChannelStatus, queue_manager: str) -> MQIError:
-    """Return the error of DISPLAY CHSTATUS: no channel of the embedded queue manager has a status (3065)."""
-    detail = "Nothing runs through a channel of the embedded queue manager"
-    return error_for(PCFReason.CHL_STATUS_NOT_FOUND, "DISPLAY CHSTATUS", command.pattern, queue_manager, detail)
 
 
 def _base(kind: DefinedKind, action: DefineCommand, objects: ObjectAdministration) -> DefinedObject:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind
+from mqflow.embedded.mqsc import connections
 from mqflow.embedded.mqsc.authorities import (
     DELETING,
     SETTING,
@@ -32,9 +33,9 @@ from mqflow.embedded.mqsc.commands import (
     Command,
     DefineCommand,
     DeleteCommand,
-    DisplayChannelStatus,
     DisplayCommand,
     DisplayConnections,
+    DisplayDecidingRule,
     DisplayQueueManager,
     DisplayStatus,
     DisplayStatusOf,
@@ -276,6 +277,25 @@ def _display_status_of(noun: StatusNoun, subject: Clause, parameters: Parameters
     return DisplayStatusOf(noun, pattern, selection)
 
 
+def _display_application_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf:
+    choice(parameters.options, "TYPE", ("APPL",))
+    return _display_status_of("APSTATUS", subject, parameters)
+
+
+def _display_channel_rules(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf | DisplayDecidingRule:
+    options, keywords = parameters.options, parameters.keywords
+    keywords.update(word for word in connections.ASKING if word in options and options[word].arguments is None)
+    shown = _display_status_of("CHLAUTH", subject, parameters)
+    if choice(options, "MATCH", ("GENERIC", "RUNCHECK")) == "RUNCHECK":
+        address, user = (connections.asked(options, word, subject) for word in connections.ASKING)
+        return DisplayDecidingRule(shown.pattern, address, user, shown.selection)
+    if "TYPE" not in options or shown.selection.where is not None:
+        return shown
+    spec = keyword_table(STATUSES["CHLAUTH"].specs)["TYPE"]
+    where = Where("TYPE", Operator.EQ, read_value(spec, single(parameters.options["TYPE"])))
+    return replace(shown, selection=replace(shown.selection, where=where))
+
+
 def _display_topic_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf:
     nouns: dict[str, StatusNoun] = {"TOPIC": "TPSTATUS", "SUB": "TPSTATUS SUB", "PUB": "TPSTATUS PUB"}
     return _display_status_of(nouns[choice(parameters.options, "TYPE", tuple(nouns))], subject, parameters)
@@ -287,10 +307,6 @@ def _reset_statistics(_noun: str, subject: Clause, _parameters: Parameters) -> D
 
 def _stop_connection(_noun: str, subject: Clause, _parameters: Parameters) -> StopConnection:
     return StopConnection(single(subject).folded)
-
-
-def _display_channel_status(_noun: str, subject: Clause, _parameters: Parameters) -> DisplayChannelStatus:
-    return DisplayChannelStatus(pattern_of(subject))
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
@@ -411,7 +427,11 @@ def _forms() -> dict[tuple[str, str], _Form]:
         ("DISPLAY", "QSTATUS"): _Form(_display_status, _ANY_STATUS, _SHOWING, of["QSTATUS"], asking=True),
         ("DISPLAY", "QUEUE"): _Form(_of(_display, any_queue), _ANY_QUEUE, _SHOWING, of["QUEUE"], asking=True),
         ("DISPLAY", "CONN"): _Form(_display_connections, _ANY_CONNECTION, _SHOWING, of["CONN"], asking=True),
-        ("DISPLAY", "CHSTATUS"): _Form(_display_channel_status, {}, _SHOWING, of["CHSTATUS"], asking=True),
+        ("SET", "CHLAUTH"): _Form(connections.build_channel_rule, {}, connections.RULE_WORDS, connections.RULE_IGNORED),
+        ("START", "CHANNEL"): _Form(connections.build_start_channel, {}, {}, frozenset({"CHLDISP", "CMDSCOPE", "IGNSTATE"})),
+        ("STOP", "CHANNEL"): _Form(connections.build_stop_channel, {}, connections.STOPPING, frozenset({"CMDSCOPE"})),
+        ("START", "LISTENER"): _Form(connections.build_start_listener, {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
+        ("STOP", "LISTENER"): _Form(connections.build_stop_listener, {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
         ("SET", "AUTHREC"): _Form(build_set, {}, SETTING, _SERVICE),
         ("DELETE", "AUTHREC"): _Form(build_delete, {}, DELETING, _SERVICE),
         ("DISPLAY", "AUTHREC"): _Form(build_display, {}, SHOWING, _SERVICE),
@@ -428,11 +448,25 @@ def _forms() -> dict[tuple[str, str], _Form]:
 def _status_forms() -> dict[tuple[str, str], _Form]:
     every = keyword_table(spec for noun in ("TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB") for spec in STATUSES[noun].specs)
     shown: tuple[StatusNoun, ...] = (
-        *("QMSTATUS", "PUBSUB", "LSSTATUS", "SVSTATUS", "SBSTATUS"),
-        *("CHLAUTH", "CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
+        *("QMSTATUS", "PUBSUB", "LSSTATUS", "CHSTATUS", "SVSTATUS", "SBSTATUS"),
+        *("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
     )
     return {
         ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, UNSUPPORTED_ATTRIBUTES["TPSTATUS"], asking=True),
+        ("DISPLAY", "APSTATUS"): _Form(
+            _display_application_status,
+            keyword_table(STATUSES["APSTATUS"].specs),
+            _SHOWING,
+            frozenset({"CMDSCOPE"}),
+            asking=True,
+        ),
+        ("DISPLAY", "CHLAUTH"): _Form(
+            _display_channel_rules,
+            keyword_table(STATUSES["CHLAUTH"].specs),
+            _SHOWING | {word: word for word in ("MATCH", *connections.ASKING)},
+            UNSUPPORTED_ATTRIBUTES["CHLAUTH"],
+            asking=True,
+        ),
         ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),
         ("STOP", "CONN"): _Form(_stop_connection, {}, {}, frozenset({"EXTCONN"})),
         **{

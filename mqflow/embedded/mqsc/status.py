@@ -5,14 +5,15 @@ Source: IBM, DISPLAY QMSTATUS, PUBSUB, LSSTATUS, SVSTATUS and TPSTATUS, RESET QS
 UNCERTAIN: TPCOUNT counts here the topics that DISPLAY TPSTATUS('#') shows; IBM counts the nodes of its topic tree.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.mqsc.commands import DisplayStatusOf, StatusNoun
+from mqflow.embedded.administration.interface import Administration, ChannelRule
+from mqflow.embedded.mqsc.commands import DisplayDecidingRule, DisplayStatusOf, StatusNoun
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.vocabulary import keyword_table
 from mqflow.mqi.attributes.queue import COUNT_MAX, AttributeSpec
@@ -25,7 +26,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.topic_strings import Scheme
 from mqflow.mqi.topic_strings import matches as topic_matches
 
-__all__ = ("STATUSES", "StatusKind", "rows_of", "show_status_of")
+__all__ = ("STATUSES", "StatusKind", "rows_of", "show_deciding_rule", "show_status_of")
 
 # Any: the table of attributes gives each field's type.
 _Row = Mapping[str, Any]
@@ -65,6 +66,15 @@ def show_status_of(action: DisplayStatusOf, administration: Administration) -> t
     return tuple(laid_out(kind.heading, rows, keyword_table(kind.specs), kind.always, action.selection))
 
 
+def show_deciding_rule(action: DisplayDecidingRule, administration: Administration) -> tuple[Record, ...]:
+    """Return the record that decides about a client program. Raises 3338 if no record matches."""
+    kind = STATUSES["CHLAUTH"]
+    rule = administration.channels.deciding_rule(action.pattern, action.address, action.user)
+    if rule is None:
+        raise error_for(kind.nothing, "DISPLAY CHLAUTH", action.pattern, administration.queue_manager.name)
+    return tuple(laid_out(kind.heading, [_rule_row(rule)], keyword_table(kind.specs), kind.always, action.selection))
+
+
 def _queue_manager(administration: Administration, _name: str) -> Iterator[_Row]:
     # The command server runs while the queue manager does; there is no channel initiator and no second instance.
     yield asdict(administration.status) | {"command_server": 2, "channel_initiator": 0, "standby": 0}
@@ -85,6 +95,45 @@ def _statistics(administration: Administration, name: str) -> Iterator[_Row]:
     for queue in administration.queues():
         if queue.kind is QueueType.LOCAL and matches(name, queue.name):
             yield asdict(administration.reset_queue_statistics(queue.name))
+
+
+def _channels(administration: Administration, name: str) -> Iterator[_Row]:
+    for channel in administration.channels.statuses():
+        if matches(name, channel.name):
+            yield asdict(channel) | {"type": _SVRCONN, "current": _CURRENT}
+
+
+def _listeners(administration: Administration, name: str) -> Iterator[_Row]:
+    defined = {found.name: found.values for found in administration.objects.all("LISTENER")}
+    for listener in administration.channels.listeners():
+        if matches(name, listener.name):
+            described = {field: defined.get(listener.name, {}).get(field, default) for field, default in _OF_LISTENERS.items()}
+            yield asdict(listener) | described | {"status": _RUNNING, "transport": _TCP}
+
+
+def _channel_rules(administration: Administration, name: str) -> Iterator[_Row]:
+    return (_rule_row(rule) for rule in administration.channels.rules() if matches(name, rule.profile))
+
+
+def _rule_row(rule: ChannelRule) -> _Row:
+    # A BLOCKUSER record has no source of a user.
+    source = _USER_SOURCES[rule.source] if rule.type != "BLOCKUSER" else None
+    return asdict(rule) | {"type": _RULE_TYPES[rule.type], "source": source}
+
+
+def _applications(administration: Administration, name: str) -> Iterator[_Row]:
+    counts = Counter(each.application for each in administration.objects.connections() if not each.system)
+    for application, count in sorted(counts.items()):
+        if matches(name, application):
+            # No cluster balances connections here, so none of them can be moved.
+            yield {
+                "name": application,
+                "type": "APPL",
+                "cluster": "",
+                "count": count,
+                "movable": 0,
+                "balanced": _NOT_APPLICABLE,
+            }
 
 
 def _none(_administration: Administration, _name: str) -> Iterable[_Row]:
@@ -126,6 +175,15 @@ def _number(field: str, keyword: str, selector: int) -> AttributeSpec:
 
 # MQPSST_LOCAL; MQPS_STATUS_COMPAT: the engine runs, and no queued publish/subscribe interface.
 _LOCAL, _ENGINE_ONLY = 1, 4
+# MQSVC_STATUS_RUNNING; MQXPT_TCP; the defaults of a listener without a definition.
+_RUNNING, _TCP = 2, 2
+# MQCHT_SVRCONN; MQOT_CURRENT_CHANNEL; MQCAUT_*; MQUSRC_*.
+_SVRCONN, _CURRENT = 7, 1011
+# MQBALANCED_NOT_APPLICABLE.
+_NOT_APPLICABLE = 2
+_RULE_TYPES: Final = {"BLOCKUSER": 1, "ADDRESSMAP": 4, "USERMAP": 5}
+_USER_SOURCES: Final = {"MAP": 0, "NOACCESS": 1, "CHANNEL": 2}
+_OF_LISTENERS: Final = {"description": "", "control": 2}
 _TOPIC: Final = _text("topic_string", "TPSTATUS", 2094, 10_240)
 _CONNECTION: Final = _text("connection", "ACTCONN", 0, 48)
 _SUBSCRIBER: Final = (
@@ -174,12 +232,82 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
         _publish_subscribe,
         named=False,
     ),
-    "LSSTATUS": StatusKind("AMQ8631: Display listener status details.", (), (), _none, PCFReason.LSTR_STATUS_NOT_FOUND),
+    "LSSTATUS": StatusKind(
+        "AMQ8631: Display listener status details.",
+        (
+            _text("name", "LISTENER", 3554, 48),
+            AttributeSpec("status", "STATUS", 1599, words=_STATES),
+            _number("process", "PID", 1024),
+            _text("started_date", "STARTDA", 3556, 12),
+            _text("started_time", "STARTTI", 3557, 8),
+            AttributeSpec("transport", "TRPTYPE", 1501, words={"TCP": _TCP}),
+            _text("address", "IPADDR", 3552, 48),
+            _number("port", "PORT", 1522),
+            _number("backlog", "BACKLOG", 1602),
+            _text("description", "DESCR", 3555, 64),
+            AttributeSpec("control", "CONTROL", 1601, words={"QMGR": 0, "STARTONLY": 1, "MANUAL": 2}),
+        ),
+        ("LISTENER", "STATUS", "PID"),
+        _listeners,
+        PCFReason.LSTR_STATUS_NOT_FOUND,
+    ),
+    "CHSTATUS": StatusKind(
+        "AMQ8417: Display Channel Status details.",
+        (
+            _text("name", "CHANNEL", 3501, 20),
+            AttributeSpec("type", "CHLTYPE", 1511, words={"SVRCONN": _SVRCONN}),
+            _text("address", "CONNAME", 3506, 264),
+            AttributeSpec("current", "CURRENT", 1523, words={"CURRENT": _CURRENT}, flag=True),
+            AttributeSpec("status", "STATUS", 1527, words={"RUNNING": 3, "STOPPING": 4, "STOPPED": 6}),
+            _text("mca_user", "MCAUSER", 3527, 64),
+            _text("application", "RAPPLTAG", 3548, 28),
+            _number("conversation_count", "CURSHCNV", 1617),
+            _number("conversations_max", "MAXSHCNV", 1616),
+            _number("call_count", "MSGS", 1534),
+            _number("heartbeat_s", "HBINT", 1563),
+            _text("started_date", "CHSTADA", 3529, 12),
+            _text("started_time", "CHSTATI", 3528, 8),
+        ),
+        ("CHANNEL", "CHLTYPE", "CONNAME", "CURRENT", "STATUS"),
+        _channels,
+        PCFReason.CHL_STATUS_NOT_FOUND,
+    ),
+    "APSTATUS": StatusKind(
+        "AMQ8932: Display application status details.",
+        (
+            _text("name", "APPLNAME", 3024, 28),
+            _text("type", "TYPE", 0, 8),
+            _text("cluster", "CLUSTER", 2029, 48),
+            _number("count", "COUNT", 1089),
+            _number("movable", "MOVCOUNT", 1424),
+            AttributeSpec("balanced", "BALANCED", 1433, words={"NO": 0, "YES": 1, "NOTAPPLIC": _NOT_APPLICABLE}),
+        ),
+        ("APPLNAME", "TYPE"),
+        _applications,
+        PCFReason.APPL_STATUS_NOT_FOUND,
+    ),
     "SVSTATUS": StatusKind("AMQ8632: Display service status details.", (), (), _none, PCFReason.SERV_STATUS_NOT_FOUND),
     # This queue manager is in no cluster, and has no such objects: each of these commands finds nothing (2085).
     **{noun: StatusKind("", (), (), _none) for noun in _NOTHING},
-    # SET CHLAUTH is refused: a record that nothing enforces would be a false promise.
-    "CHLAUTH": StatusKind("", (), (), _none, PCFReason.CHLAUTH_NOT_FOUND),
+    "CHLAUTH": StatusKind(
+        "AMQ8878: Display channel authentication record details.",
+        (
+            _text("profile", "CHLAUTH", 3501, 20),
+            AttributeSpec("type", "TYPE", 1352, words=_RULE_TYPES),
+            _text("address", "ADDRESS", 3506, 264),
+            _text("client_user", "CLNTUSER", 3567, 64),
+            AttributeSpec("users", "USERLIST", 3568, chars=64, items_max=64),
+            AttributeSpec("source", "USERSRC", 1638, words=_USER_SOURCES),
+            _text("mca_user", "MCAUSER", 3527, 64),
+            AttributeSpec("warn", "WARN", 1639, words=_YES_NO),
+            _text("description", "DESCR", 2118, 64),
+            _text("alteration_date", "ALTDATE", 2027, 12),
+            _text("alteration_time", "ALTTIME", 2028, 8),
+        ),
+        ("CHLAUTH", "TYPE"),
+        _channel_rules,
+        PCFReason.CHLAUTH_NOT_FOUND,
+    ),
     "QSTATS": StatusKind(
         "CSQM201I: Queue statistics.",
         (

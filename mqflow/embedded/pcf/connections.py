@@ -1,19 +1,36 @@
-"""The PCF command about connections. Source: IBM, "Inquire Connection" and its response."""
+"""The PCF commands about connections, and about the channels and listeners of client programs.
+
+Source: IBM, "Inquire Connection" and its response, "Set Channel Authentication Record", "Start Channel", "Stop Channel",
+"Start Channel Listener", "Stop Channel Listener".
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mqflow.embedded.administration.interface import Administration, ConnectionStatus
-from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, connection_rows, external_name
+from mqflow.embedded.mqsc.commands import RemoveChannelRules, SetChannelRule
+from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, change_channels, connection_rows, external_name
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
+from mqflow.embedded.rules.channel_authentication import ChannelRule, RuleType, UserSource
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIN, PCFError
+from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("inquire", "stop")
+__all__ = ("inquire", "set_channel_rule", "start_channel", "start_listener", "stop", "stop_channel", "stop_listener")
 
 _ID_BYTES: Final = 24
+_CHANNEL_NAME, _CONNECTION_NAME, _LISTENER_NAME, _CLIENT_USER, _USERS, _MCA_USER, _DESCRIPTION = (
+    3501, 3506, 3554, 3567, 3568, 3527, 2118
+)  # fmt: skip
+_RULE_TYPE, _ACTION, _USER_SOURCE, _WARNING, _MODE, _CHANNEL_STATUS = 1352, 1086, 1638, 1639, 1008, 1527
+# MQCAUT_*, MQUSRC_*, MQACT_*, MQCHS_*.
+_TYPES: Final = {1: RuleType.BLOCKUSER, 4: RuleType.ADDRESSMAP, 5: RuleType.USERMAP}
+_OTHER_TYPES: Final = (2, 3, 6)
+_SOURCES: Final = {0: UserSource.MAP, 1: UserSource.NOACCESS, 2: UserSource.CHANNEL}
+_ADD, _REPLACE, _REMOVE, _REMOVE_ALL = 5, 6, 7, 8
+_INACTIVE, _STOPPED = 0, 6
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
@@ -49,6 +66,67 @@ def stop(request: Request, administration: Administration) -> Iterable[Row]:
             administration.objects.stop_connection(status.identifier)
             return ()
     raise PCFError(PCFReason.CONNECTION_ID_ERROR, detail="No connection matches", parameter=ParameterId.CONNECTION_ID)
+
+
+def set_channel_rule(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_SET_CHLAUTH_REC."""
+    own = {_CONNECTION_NAME, _CLIENT_USER, _USERS, _MCA_USER, _DESCRIPTION, _ACTION, _USER_SOURCE, _WARNING}
+    request.check((_CHANNEL_NAME, _RULE_TYPE), own, filters=False)
+    number = request.choice(_RULE_TYPE, (*_TYPES, *_OTHER_TYPES), 0, PCFReason.CHLAUTH_TYPE_ERROR)
+    if number in _OTHER_TYPES:
+        detail = f"Records of type {number} are not enforced by the embedded queue manager, so it keeps none"
+        raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail, parameter=_RULE_TYPE)
+    profile, kind = request.text(_CHANNEL_NAME), _TYPES[number]
+    action = request.choice(_ACTION, (_ADD, _REPLACE, _REMOVE, _REMOVE_ALL), _ADD, PCFReason.CHLAUTH_ACTION_ERROR)
+    if action == _REMOVE_ALL:
+        change_channels(RemoveChannelRules(profile, kind), administration.channels)
+        return ()
+    rule = ChannelRule(
+        profile=profile,
+        type=kind,
+        address=request.text(_CONNECTION_NAME),
+        client_user=request.text(_CLIENT_USER),
+        users=tuple(user.rstrip(" \0") for user in request.texts(_USERS)),
+        source=_SOURCES[request.choice(_USER_SOURCE, tuple(_SOURCES), 0, PCFReason.CHLAUTH_USERSRC_ERROR)],
+        mca_user=request.text(_MCA_USER),
+        warn=request.yes(_WARNING, PCFReason.PARM_VALUE_ERROR),
+        description=request.text(_DESCRIPTION),
+    )
+    change_channels(SetChannelRule(rule, action == _REPLACE, action == _REMOVE), administration.channels)
+    return ()
+
+
+def start_channel(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_START_CHANNEL."""
+    request.check((_CHANNEL_NAME,), (), filters=False)
+    administration.channels.start(request.name(_CHANNEL_NAME, PCFReason.CHANNEL_NAME_ERROR))
+    return ()
+
+
+def stop_channel(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_STOP_CHANNEL."""
+    request.check((_CHANNEL_NAME,), {_CONNECTION_NAME, _MODE, _CHANNEL_STATUS}, filters=False)
+    address = request.text(_CONNECTION_NAME)
+    status = _INACTIVE if address else _STOPPED
+    choices = (_INACTIVE,) if address else (_INACTIVE, _STOPPED)
+    stays = request.choice(_CHANNEL_STATUS, choices, status, PCFReason.PARM_VALUE_ERROR) == _STOPPED
+    name = request.name(_CHANNEL_NAME, PCFReason.CHANNEL_NAME_ERROR)
+    administration.channels.stop(name, address=address, stays_stopped=stays)
+    return ()
+
+
+def start_listener(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_START_CHANNEL_LISTENER."""
+    request.check((_LISTENER_NAME,), (), filters=False)
+    administration.channels.start_listener(request.name(_LISTENER_NAME))
+    return ()
+
+
+def stop_listener(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_STOP_CHANNEL_LISTENER."""
+    request.check((_LISTENER_NAME,), (), filters=False)
+    administration.channels.stop_listener(request.name(_LISTENER_NAME))
+    return ()
 
 
 def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: int) -> Iterator[Row]:

@@ -27,7 +27,7 @@ from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIL, CFSL, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("OBJECT_COMMANDS", "channel_status")
+__all__ = ("OBJECT_COMMANDS",)
 
 _CHANNEL_TABLE: Final = 1526
 _CLIENT_TABLE: Final = 2
@@ -67,13 +67,6 @@ def _codes(kind: DefinedKind) -> _Codes:
         name=kind.name_spec.selector,
         type=kind.type_spec.selector if kind.type_spec else 0,
     )
-
-
-def channel_status(request: Request, _administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_CHANNEL_STATUS: nothing runs through a channel, so no channel has a status."""
-    request.check((DEFINED_KINDS["CHANNEL"].name_spec.selector,), None, filters=True)
-    detail = "Nothing runs through a channel of the embedded queue manager"
-    raise PCFError(PCFReason.CHL_STATUS_NOT_FOUND, detail=detail)
 
 
 def _define(codes: _Codes, request: Request, administration: Administration, *, copies: bool = False) -> Iterable[Row]:

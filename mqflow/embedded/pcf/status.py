@@ -23,6 +23,7 @@ from mqflow.mqi.pcf.structures import CFBS, CFIN, Parameter, PCFError
 __all__ = ("STATUS_COMMANDS",)
 
 _P: Final = ParameterId
+_CHANNEL_NAME: Final = 3501
 _Q_NAME, _Q_MGR_NAME, _TOPIC_STRING, _SUB_NAME, _SUB_ID = 2016, 2015, 2094, 3152, 7016
 _LISTENER_NAME, _SERVICE_NAME, _DURABLE = 3554, 2077, 1274
 
@@ -46,6 +47,10 @@ _INQUIRE: Final[Mapping[CommandCode, _Command]] = {
         "PUBSUB", 0, _P.PUBSUB_STATUS_ATTRS, frozenset({_P.PS_STATUS_TYPE}), (_Q_MGR_NAME, 1314)
     ),
     CommandCode.INQUIRE_LISTENER_STATUS: _Command("LSSTATUS", _LISTENER_NAME, 1223),
+    # The optional parameters select by address, transmission queue and instance type; a client program has none but the first.
+    CommandCode.INQUIRE_CHANNEL_STATUS: _Command(
+        "CHSTATUS", _CHANNEL_NAME, 1524, frozenset({1523, 3505, 3506}), (_CHANNEL_NAME, 1511, 1523, 1527, 3506)
+    ),
     CommandCode.INQUIRE_SERVICE_STATUS: _Command("SVSTATUS", _SERVICE_NAME, 1225),
     CommandCode.INQUIRE_CLUSTER_Q_MGR: _Command("CLUSQMGR", 2031, 1093),
     CommandCode.INQUIRE_CHLAUTH_RECS: _Command("CHLAUTH", 3501, 1355, frozenset({1352})),

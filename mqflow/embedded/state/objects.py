@@ -427,9 +427,11 @@ class ConnectionState:
     """The Hconn: the handles, subscriptions and unit of work of one connection, and whether a call may use the connection."""
 
     __slots__ = (
+        "address",
         "ahead",
         "application_name",
         "busy",
+        "channel",
         "committing",
         "end",
         "ended",
@@ -447,6 +449,8 @@ class ConnectionState:
     ) -> None:
         self.application_name = application_name
         self.user = user
+        #: The channel and the address of a client program; empty for other connections.
+        self.channel = self.address = ""
         #: The name that `DISPLAY QSTATUS TYPE(HANDLE)` shows: 16 hexadecimal digits.
         self.identifier = identifier
         self.handles: set[ObjectHandle] = set()

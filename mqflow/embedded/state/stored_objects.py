@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, object_from
+from mqflow.embedded.rules.channel_authentication import ChannelRule
 from mqflow.embedded.state.steady_clock import ClockAnchor
 from mqflow.embedded.storage.store import ObjectDefined, ObjectDeleted, StoredObject
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -27,6 +28,7 @@ KINDS: Final[Mapping[str, type[Struct]]] = {
     "retained": RetainedPublication,
     "clock": ClockAnchor,
     "authority": AuthorityRecord,
+    "channel_rule": ChannelRule,
     **{noun.lower(): DefinedObject for noun in DEFINED_KINDS},
 }
 """The record of each kind, by the word under which it is stored. A word never changes, because stores of users hold it."""

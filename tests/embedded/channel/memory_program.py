@@ -19,6 +19,7 @@ class MemoryLine:
     """The line of a conversation: it keeps the flows, and its clock stands still."""
 
     segment_bytes_max = 32_748
+    message_bytes_max = 104_857_600
 
     def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
         self._queue_manager = queue_manager

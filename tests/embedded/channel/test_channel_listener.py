@@ -2,7 +2,6 @@
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
-from mqflow.embedded.wire.server.listener import Room, Server, UnprotectedAddressError
+from mqflow.embedded.wire.server.listener import Room, UnprotectedAddressError
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.async_messages import Notice, Notification
@@ -28,63 +27,19 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_CLOCK, THREADS
+from tests.embedded.channel.conftest import APP, Dial
 from tests.fap.client_half import ChannelClient, Golden, flow_of, golden_of, open_body
 
-APP = Credentials("app", "secret")
 INPUT = OpenOption.INPUT_SHARED | OpenOption.INQUIRE | OpenOption.BROWSE
-MQSC = """
-DEFINE QLOCAL(Q1)
-DEFINE QLOCAL(CLOSED) GET(DISABLED)
-SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT,INQ)
-SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,GET,INQ,BROWSE,SETALL)
-"""
 NOW = GetOptions()
 XAER_RMERR = -3
 FLOWS = Path(__file__).with_name("flows.json")
 
 
 @pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run(MQSC, made.administration).exit_code()
-        yield made
-
-
-@pytest.fixture
-def room() -> Room:
-    return Room(4)
-
-
-@pytest.fixture
 def two_places(room: Room) -> None:
     """Leave two places."""
     assert [True, True] == [room.take(), room.take()]
-
-
-@pytest.fixture
-def server(queue_manager: EmbeddedQueueManager, tmp_path: Path, room: Room) -> Iterator[Server]:
-    users = UsersFile(tmp_path / "users.json", bytes)
-    users.set("app", "secret")
-    users.set("guest", "guest")
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=room) as serving:
-        yield serving
-
-
-Dial = Callable[[], ChannelClient]
-
-
-@pytest.fixture
-def dial(server: Server) -> Iterator[Dial]:
-    """Connect a socket; all sockets close after the test."""
-    assert isinstance(server.address, TcpAddress)
-    port = server.address.port
-    with contextlib.ExitStack() as opened:
-        yield lambda: opened.enter_context(contextlib.closing(ChannelClient(port)))
-
-
-@pytest.fixture
-def client(dial: Dial) -> ChannelClient:
-    return dial().begin(APP)
 
 
 def body_of(queue_manager: EmbeddedQueueManager, body: bytes) -> None:

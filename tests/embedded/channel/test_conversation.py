@@ -134,3 +134,19 @@ def test_mqset_sets_an_attribute(program: Program) -> None:
     assert (0, 0) == program.call(SegmentType.MQSET, inhibit, handle)[:2]
 
     assert Reason.GET_INHIBITED == program.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
+
+
+@pytest.mark.parametrize(("keyword", "response"), [("SYNC", 1), ("ASYNC", 2)])
+def test_an_open_tells_the_client_defpsist_and_defpresp_of_the_queue(
+    queue_manager: EmbeddedQueueManager, program: Program, keyword: str, response: int
+) -> None:
+    run(f"DEFINE QLOCAL(LATE) DEFPSIST(YES) DEFPRESP({keyword})", queue_manager.administration)
+    plain = Writer(ORDER)
+    ObjectFields(version=1, descriptor=ObjectDescriptor("LATE")).write(plain)
+
+    program.call(SegmentType.MQOPEN, plain.number(int(OpenOption.OUTPUT)).raw(b"FOPA" + bytes(80)).done(), -1)
+    told = [Reader(program.body, ORDER, "a reply", program.body.index(b"FOPA") + 12)]
+    program.call(SegmentType.SPI, open_body("LATE", OpenOption.OUTPUT, 0x20), -1)
+    told.append(Reader(program.body, ORDER, "a reply", program.body.index(b"LPOO") + 16))
+
+    assert [(1, response)] * 2 == [(reader.number(), reader.number()) for reader in told]

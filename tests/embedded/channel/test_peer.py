@@ -192,3 +192,13 @@ def test_a_program_that_sends_nothing_and_waits_for_nothing_is_silent(begin: Beg
 
     assert "silent for 660 seconds" in program.complaints[0]
     assert ManualClock().now_s + 660 == program.clock.now_s
+
+
+def test_a_program_that_has_ended_is_no_running_channel(begin: Begin, queue_manager: EmbeddedQueueManager) -> None:
+    program = begin()
+    connect_and_open(program)
+
+    replies = [flow.header.kind for flow in program.answers()]
+
+    assert SegmentType.MQCONN + calls.REPLY in replies
+    assert () == queue_manager.channels.statuses()

@@ -284,7 +284,19 @@ def test_mqstat_counts_the_puts_without_an_answer_and_names_the_first_failure(pr
 
     program.call(SegmentType.MQSTAT, body)
     assert [0] * 5 == [Reader(program.body, ORDER, "a reply", 12 + 4 * place).number() for place in range(5)]
-    assert (2, Reason.STAT_TYPE_ERROR) == program.call(SegmentType.MQSTAT, b"\0\0\0\1" + body[4:])[:2]
+    assert (2, Reason.STAT_TYPE_ERROR) == program.call(SegmentType.MQSTAT, b"\0\0\0\3" + body[4:])[:2]
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_mqstat_reports_no_reconnection_and_leaves_the_counts_of_puts(program: Program, kind: int) -> None:
+    program.send(SegmentType.MQPUT, put_body(b"", PutOption.ASYNC_RESPONSE | PutOption.NO_SYNCPOINT), opened(program, "Q1"))
+    body = Writer(ORDER).raw(b"STAT").number(1).raw(bytes(216)).done()
+
+    assert OK == program.call(SegmentType.MQSTAT, kind.to_bytes(4) + body)[:2]
+    assert [0] * 5 == [Reader(program.body, ORDER, "a reply", 12 + 4 * place).number() for place in range(5)]
+
+    program.call(SegmentType.MQSTAT, bytes(4) + body)
+    assert 1 == Reader(program.body, ORDER, "a reply", 20).number()
 
 
 def test_a_reservation_gives_identifiers_that_the_client_counts_up(program: Program) -> None:

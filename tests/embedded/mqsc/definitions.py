@@ -23,6 +23,7 @@ class Definitions:
         # The administrations of a real queue manager, because a dictionary is not simpler here.
         real = EmbeddedQueueManager("QM1").administration
         self.authorities, self.publishing, self.objects = real.authorities, real.publishing, real.objects
+        self.channels = real.channels
         self.calls: list[tuple[object, ...]] = []
 
     def queues(self) -> tuple[QueueAttributes, ...]:

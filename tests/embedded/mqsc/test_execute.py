@@ -174,7 +174,7 @@ def test_ping_names_the_queue_manager(administration: Definitions) -> None:
 
 
 def test_a_command_that_fails_does_not_stop_the_script(administration: Definitions) -> None:
-    results = run("DELETE QLOCAL(NOPE)\nnonsense\nSET CHLAUTH\nDEFINE QLOCAL(A)", administration)
+    results = run("DELETE QLOCAL(NOPE)\nnonsense\nSET LOG\nDEFINE QLOCAL(A)", administration)
 
     assert [Verdict.FAILED, Verdict.SYNTAX_ERROR, Verdict.UNSUPPORTED, Verdict.DONE] == [
         response.verdict for response in results.responses

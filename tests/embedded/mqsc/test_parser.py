@@ -12,20 +12,27 @@ from mqflow.embedded.mqsc.commands import (
     ClearCommand,
     DefineCommand,
     DeleteCommand,
-    DisplayChannelStatus,
     DisplayCommand,
     DisplayConnections,
     DisplayQueueManager,
     DisplayStatus,
+    DisplayStatusOf,
     EndCommand,
     Operator,
     Ping,
     RefreshSecurity,
+    RemoveChannelRules,
     Selection,
+    SetChannelRule,
+    StartChannel,
+    StartListener,
+    StopChannel,
+    StopListener,
     Unsupported,
     Where,
 )
 from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX
+from mqflow.embedded.rules.channel_authentication import ChannelRule, RuleType, UserSource
 from mqflow.mqi.options import QueueType
 
 LOCAL, ALIAS, MODEL = QueueType.LOCAL, QueueType.ALIAS, QueueType.MODEL
@@ -104,9 +111,37 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DEF NL(A) NAMES(' ') REPLACE", DefineCommand("NAMELIST", "A", {"names": ()}, replace=True)),
     ("DIS CHL(*) TYPE(RCVR)", DisplayCommand("CHANNEL", "*", 3, Selection(everything=False))),
     ("DIS CONN(*) TYPE(HANDLE)", DisplayConnections("*", handles=True, selection=Selection(everything=False))),
-    ("DIS CHS(A)", DisplayChannelStatus("A")),
+    ("DIS CHS(A)", DisplayStatusOf("CHSTATUS", "A", Selection(everything=True))),
+    (
+        "DIS CHLAUTH(*) TYPE(USERMAP)",
+        DisplayStatusOf("CHLAUTH", "*", Selection(everything=False, where=Where("TYPE", Operator.EQ, 5))),
+    ),
     ("DEFINE COMMINFO(A) COMMEV(B)", Unsupported("DEFINE COMMINFO")),
-    ("SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('*MQADMIN')", Unsupported("SET CHLAUTH")),
+    (
+        "SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('*MQADMIN', fred)",
+        SetChannelRule(ChannelRule(profile="*", type=RuleType.BLOCKUSER, users=("*MQADMIN", "FRED"))),
+    ),
+    (
+        "SET CHLAUTH(A) TYPE(USERMAP) CLNTUSER('x') ADDRESS('10.*') USERSRC(NOACCESS) WARN(YES) ACTION(REPLACE)",
+        SetChannelRule(
+            ChannelRule(
+                profile="A", type=RuleType.USERMAP, client_user="x", address="10.*", source=UserSource.NOACCESS, warn=True
+            ),
+            replace=True,
+        ),
+    ),
+    (
+        "SET CHLAUTH(A) TYPE(ADDRESSMAP) ADDRESS('*') ACTION(REMOVE)",
+        SetChannelRule(ChannelRule(profile="A", type=RuleType.ADDRESSMAP, address="*"), removes=True),
+    ),
+    ("SET CHLAUTH(A) TYPE(USERMAP) ACTION(REMOVEALL)", RemoveChannelRules("A", RuleType.USERMAP)),
+    ("SET CHLAUTH(A) TYPE(SSLPEERMAP) SSLPEER('CN=X')", Unsupported("SET CHLAUTH TYPE(SSLPEERMAP)")),
+    ("START CHANNEL(A)", StartChannel("A")),
+    ("STOP CHL(A) MODE(FORCE)", StopChannel("A")),
+    ("STOP CHL(A) STATUS(INACTIVE)", StopChannel("A", stays_stopped=False)),
+    ("STOP CHL(A) CONNAME('10.0.0.1')", StopChannel("A", "10.0.0.1", stays_stopped=False)),
+    ("STA LSTR(A)", StartListener("A")),
+    ("STOP LISTENER(A)", StopListener("A")),
     ("REFRESH SECURITY TYPE(CONNAUTH)", RefreshSecurity("CONNAUTH")),
 ]
 

@@ -21,7 +21,8 @@ from mqflow.embedded.wire.server.certificates import (
     make_certificates,
     server_context,
 )
-from mqflow.embedded.wire.server.listener import _STRANGERS_MAX, Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.server.listener import Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
@@ -272,14 +273,15 @@ def test_too_many_connections_are_refused_over_tls_too(
     assert Reason.MAX_CONNS_LIMIT_REACHED == refused.value.reason
 
 
-def test_strangers_at_a_port_take_no_place_of_an_application(
-    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 1_000.0)
-    room = Room(2)  # an administrator and an application
-    with memory_folder() as folder, serve_tcp(owner, HERE, users, room=room) as server, serve(owner, folder / "qm", room=room):
+def test_strangers_at_a_port_take_no_place_of_an_application(owner: EmbeddedQueueManager, users: UsersFile) -> None:
+    room, limits = Room(2), StrangerLimits(most=4, hello_s=1_000.0, patience_s=1_000.0)  # an administrator and an application
+    with (
+        memory_folder() as folder,
+        serve_tcp(owner, HERE, users, room=room, strangers=limits) as server,
+        serve(owner, folder / "qm", room=room),
+    ):
         assert isinstance(server.address, TcpAddress)
-        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(_STRANGERS_MAX + 1)]
+        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(5)]
         local = ServedQueueManager(folder / "qm")
         assert "QM1" == local.administration.queue_manager.name
         local.connect().disconnect()
@@ -299,11 +301,10 @@ def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Serve
         serve_tcp(owner, plain.address, users)  # type: ignore[arg-type]  # a TCP server's
 
 
-def test_a_peer_without_a_hello_in_time_is_disconnected(
-    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 0.0)
-    with serve_tcp(owner, HERE, users, silence_s=3_600) as server:  # so that its silence does not end the connection
+def test_a_peer_without_a_hello_in_time_is_disconnected(owner: EmbeddedQueueManager, users: UsersFile) -> None:
+    limits = StrangerLimits(hello_s=0.0)
+    # With a long silence, so that the silence does not end the connection.
+    with serve_tcp(owner, HERE, users, silence_s=3_600, strangers=limits) as server:
         assert isinstance(server.address, TcpAddress)
         with socket.create_connection((server.address.host, server.address.port), timeout=20) as stranger:
             assert b"" == stranger.recv(1)
@@ -358,11 +359,10 @@ def test_loopback(host: str, expected: bool) -> None:  # noqa: FBT001 - a column
 
 
 def test_more_applications_than_places_for_strangers_connect_at_the_same_time(
-    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
+    owner: EmbeddedQueueManager, users: UsersFile
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.wire.server.listener._STRANGERS_MAX", 4)
     connected: list[str] = []
-    with serve_tcp(owner, HERE, users) as server:
+    with serve_tcp(owner, HERE, users, strangers=StrangerLimits(most=4)) as server:
 
         def connect() -> None:
             manager = alice(server)
@@ -378,12 +378,9 @@ def test_more_applications_than_places_for_strangers_connect_at_the_same_time(
     assert ["QM1"] * 40 == connected
 
 
-def test_administrators_that_logged_in_leave_the_places_of_strangers(
-    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mqflow.embedded.wire.server.listener._STRANGERS_MAX", 2)
+def test_administrators_that_logged_in_leave_the_places_of_strangers(owner: EmbeddedQueueManager, users: UsersFile) -> None:
     users.set("alice", SECRET, administrator=True)
-    with serve_tcp(owner, HERE, users, room=Room(3)) as server:
+    with serve_tcp(owner, HERE, users, room=Room(3), strangers=StrangerLimits(most=2)) as server:
         manager = alice(server)
         administrations = [manager.administration for _ in range(5)]  # the last two beyond the limit of applications
 

@@ -20,6 +20,17 @@ _COMMANDS: Final = {
     "authorities.set": "SET AUTHREC",
     "authorities.delete": "DELETE AUTHREC",
     "authorities.refresh": "REFRESH SECURITY",
+    "channels.rules": "DISPLAY CHLAUTH",
+    "channels.deciding_rule": "DISPLAY CHLAUTH",
+    "channels.set_rule": "SET CHLAUTH",
+    "channels.remove_rule": "SET CHLAUTH",
+    "channels.remove_rules": "SET CHLAUTH",
+    "channels.statuses": "DISPLAY CHSTATUS",
+    "channels.start": "START CHANNEL",
+    "channels.stop": "STOP CHANNEL",
+    "channels.listeners": "DISPLAY LSSTATUS",
+    "channels.start_listener": "START LISTENER",
+    "channels.stop_listener": "STOP LISTENER",
     "publishing.topics": "DISPLAY TOPIC",
     "publishing.define_topic": "DEFINE TOPIC",
     "publishing.alter_topic": "ALTER TOPIC",
@@ -50,7 +61,7 @@ _COMMANDS: Final = {
     "report_command": "MQSC",
 }
 """The command that an error names, by call. An error of `objects` also names the noun."""
-_NAMES: Final = ("name", "profile", "topic_string", "identifier")
+_NAMES: Final = ("name", "profile", "topic_string", "identifier", "channel")
 """The arguments that name the object of a call. A call has at most one of them."""
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from mqflow.embedded.administration.interface import (
     Administration,
     AuthorityAdministration,
+    ChannelAdministration,
     ObjectAdministration,
     TopicAdministration,
 )
@@ -37,6 +38,7 @@ class Administer(Struct, frozen=True, tag=True):
 
 PARTS: Final = {
     "authorities.": AuthorityAdministration,
+    "channels.": ChannelAdministration,
     "publishing.": TopicAdministration,
     "objects.": ObjectAdministration,
 }

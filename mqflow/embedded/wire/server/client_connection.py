@@ -98,6 +98,7 @@ class ClientConnection:
         self._pulse = 0
         #: Whether this connection is a pulse itself.
         self.is_pulse = False
+        self.is_checked = False
         self._queue_manager = queue_manager
         self._raw = raw
         self._secured: Stream = raw
@@ -301,7 +302,11 @@ class ClientConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._secured)
+        self.is_checked = True
+        try:
+            return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._secured)
+        finally:
+            self.is_checked = False
 
     def _next(self) -> Frame | None:
         """Return the request that the idle poller received. Without such a request, wait for one."""

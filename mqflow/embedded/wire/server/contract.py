@@ -103,6 +103,8 @@ class ServedPeer(Protocol):
 
     #: The time until which the peer must say who it is; None after that.
     unknown_until: float | None
+    #: Whether the server checks the log-in of the peer now, and waits for no bytes of it.
+    is_checked: bool
     #: Whether other connections end before this one.
     is_pulse: bool
 

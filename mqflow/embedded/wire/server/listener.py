@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -23,11 +24,13 @@ from mqflow.embedded.wire.server.contract import Arrival, Host, Peers, Servable,
 from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_system
 from mqflow.embedded.wire.server.login import Login, SameUser, WithPassword
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
+from mqflow.embedded.wire.server.strangers import Stranger, StrangerLimits, stranger_to_end
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 
 __all__ = (
+    "BACKLOG",
     "CONNECTIONS_MAX",
     "Room",
     "Servable",
@@ -41,17 +44,16 @@ __all__ = (
 
 CONNECTIONS_MAX: Final = 2_048
 """The default limit of connections at a time."""
-_BACKLOG: Final = 2_048
+BACKLOG: Final = 2_048
+"""The connections that wait in the queue of the system."""
 # The longest path of a Unix socket: 108 bytes on Linux, 104 on macOS, less one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
 _HELLO_S: Final = 10.0
-"""The longest time for the handshake and the hello of a peer."""
+"""The longest time for the hello of a peer of this machine."""
 _BEYOND_MAX: Final = 16
 """The most peers beyond the limit at each address. Of these, the server serves administrators, and refuses applications."""
 _BEYOND_HELLO_S: Final = 2.0
-_STRANGERS_MAX: Final = 256
-"""The most peers on a network that have not logged in, at each address; further peers wait in the queue of the system."""
 _STRANGER_AGAIN_S: Final = 0.01
 
 
@@ -103,6 +105,9 @@ class Server:
         signals: Callable[[], Signal] = SocketSignal,
         idle_poller: IdlePoller | None = None,
         peers: Peers | None = None,
+        listen: Callable[[], socket.socket] | None = None,
+        when_closed: Callable[[], None] = lambda: None,
+        strangers: StrangerLimits | None = None,
     ) -> None:
         #: The address. If the caller asked for any free port, this has the real port.
         self.address: Final = address
@@ -110,6 +115,11 @@ class Server:
         self._login = login
         self._host = host
         self._listener = listener
+        #: Listens again at the address, after `stop_listening`; None for a server that never stops before its close.
+        self._listen = listen
+        self._when_closed = when_closed
+        self._closed = False
+        self._switching = runner.lock()
         #: The identity of the socket file.
         self._socket = file_identity(address.path) if isinstance(address, UnixAddress) else None
         self._runner = runner
@@ -117,12 +127,17 @@ class Server:
         self._room = room
         self._beyond = Room(_BEYOND_MAX)
         #: The places of peers on a network that have not logged in: they take no place of an application.
-        self._strangers = Room(_STRANGERS_MAX)
+        self._limits = strangers or StrangerLimits()
+        self._strangers = Room(self._limits.most)
+        #: The stranger that leaves for the next peer, until its place is free.
+        self._leaving: ServedPeer | None = None
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
         #: For each connection: its thread, and the `Room` that holds its place.
         self._served: dict[ServedPeer, tuple[Running, Room]] = {}
+        #: The address of each stranger on a network, and when it connected.
+        self._arrived: dict[ServedPeer, tuple[str, float]] = {}
         self._complaints = Complaints(clock, runner)
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
@@ -144,12 +159,15 @@ class Server:
 
     def close(self) -> None:
         """Accept no more connections, and end all open ones: their units of work are backed out. A second call does nothing."""
-        if self._listener.fileno() < 0:
-            return
-        self._closing.set()
-        self._login.close()
-        self._accepting.join()
-        self._listener.close()
+        with self._switching:
+            if self._closed:
+                return
+            self._closed = True
+            self._closing.set()
+            self._login.close()
+            self._accepting.join()
+            self._listener.close()
+        self._when_closed()
         if isinstance(self.address, UnixAddress):
             self._remove_socket(self.address.path)
         with self._guard:
@@ -161,6 +179,28 @@ class Server:
         if self._idle_poller is not None:
             self._idle_poller.close()
         self._closing.close()
+
+    def stop_listening(self) -> None:
+        """Refuse new connections, and end those that have not logged in. The other connections go on."""
+        with self._switching:
+            if self._closed or self._listener.fileno() < 0:
+                return
+            self._closing.set()
+            self._accepting.join()
+            self._closing.clear()
+            self._listener.close()
+        with self._guard:
+            strangers = [each for each in self._served if each.unknown_until is not None]
+        for stranger in strangers:
+            stranger.end()
+
+    def start_listening(self) -> None:
+        """Accept connections again, after `stop_listening`. Raises `OSError` if the address is taken."""
+        with self._switching:
+            if self._closed or self._listen is None or self._listener.fileno() >= 0:
+                return
+            self._listener = self._listen()
+            self._accepting = self._runner.start(self._accept, f"mqflow-serve-{self._queue_manager.name}")
 
     def _remove_socket(self, path: Path) -> None:
         """Remove the socket, unless another server has put its own socket there by now."""
@@ -179,11 +219,11 @@ class Server:
             if not waited.readable:
                 continue
             if not self._login.same_machine and not self._strangers.take():
+                self._make_room()
                 self._closing.heard_within(_STRANGER_AGAIN_S)
                 continue
             try:
-                stream, _ = self._accepted()
-                self._let_in(stream)
+                self._let_in(*self._accepted())
             except (OSError, RuntimeError):  # too many open files or threads: the open connections go on
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
 
@@ -195,13 +235,13 @@ class Server:
                 self._strangers.give_back()
             raise
 
-    def _let_in(self, stream: socket.socket) -> None:
+    def _let_in(self, stream: socket.socket, address: object) -> None:
         """Serve or refuse the peer. If no thread can start, close the stream, and raise `OSError` or `RuntimeError`."""
         try:
             if not self._login.admits(stream):
                 stream.close()
             elif not self._login.same_machine:  # `_accept` has taken the place
-                self._answer(stream, self._strangers, _HELLO_S)
+                self._answer(stream, self._strangers, self._limits.hello_s, source=_source_of(address))
             elif self._room.take():
                 self._answer(stream, self._room, _HELLO_S)
             elif self._beyond.take():
@@ -212,7 +252,9 @@ class Server:
             stream.close()
             raise
 
-    def _answer(self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None) -> None:
+    def _answer(
+        self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None, *, source: str = ""
+    ) -> None:
         """Serve the peer. The caller has already taken a place in `room` for this peer."""
         try:
             connection = self._peers(
@@ -231,8 +273,10 @@ class Server:
             )
             try:
                 with self._guard:
+                    self._arrived[connection] = source, self._clock.monotonic()
                     self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection"), room
             except BaseException:
+                self._arrived.pop(connection, None)
                 connection.let_go()
                 raise
         except BaseException:
@@ -287,6 +331,21 @@ class Server:
         with self._guard:
             return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None
 
+    def _make_room(self) -> None:
+        """Let one stranger leave, if none is leaving. Its place is free as soon as its thread has ended."""
+        with self._guard:
+            if self._leaving in self._served:
+                return
+            strangers = [each for each in self._served if each.unknown_until is not None]
+            known = [
+                Stranger(address=self._arrived[each][0], since=self._arrived[each][1], checked=each.is_checked)
+                for each in strangers
+            ]
+            found = stranger_to_end(known, self._clock.monotonic(), self._limits.patience_s)
+            self._leaving = None if found is None else strangers[found]
+        if self._leaving is not None:
+            self._leaving.end()
+
     def _end_silent_strangers(self) -> None:
         now = self._clock.monotonic()
         with self._guard:
@@ -297,6 +356,7 @@ class Server:
     def _forget(self, connection: ServedPeer) -> None:
         with self._guard:
             known = self._served.pop(connection, None)
+            self._arrived.pop(connection, None)
         if known is not None:
             known[1].give_back()
 
@@ -328,7 +388,7 @@ def serve(
     try:
         listener.bind(str(socket_path))
         socket_path.chmod(0o600)
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
     except BaseException:
         listener.close()
         raise
@@ -359,13 +419,15 @@ def serve_tcp(
     room: Room | None = None,
     guard: PasswordGuard | None = None,
     peers_of: Callable[[Login], Peers] | None = None,
+    when_closed: Callable[[], None] = lambda: None,
+    strangers: StrangerLimits | None = None,
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
     Servers of one queue manager share a `guard`, so that one password is checked at a time. The first one that closes ends the
-    pauses of all. `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also
-    without an authority record: a user has only the granted authorities. Raises `ServingError` for an address beyond this
-    machine without TLS, and if the port is not free.
+    pauses of all. `peers_of` is for another protocol than mqflow's own; `when_closed` runs when the server has closed. From now
+    on the queue manager checks authorities, also without an authority record: a user has only the granted authorities.
+    Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(
@@ -375,7 +437,7 @@ def serve_tcp(
     queue_manager.require_authorities(passwords.administers)
     try:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
         problem = os.strerror(error.errno) if error.errno else str(error)
         raise ServingError(f"{address} cannot be used to listen: {problem}. Choose another port.") from error
@@ -394,7 +456,15 @@ def serve_tcp(
         room=room or Room(),
         idle_poller=idle_poller_of_system(runner, clock) if peers_of is None else None,
         peers=None if peers_of is None else peers_of(login),
+        listen=partial(socket.create_server, (bound.host, bound.port), family=family, backlog=BACKLOG),
+        when_closed=when_closed,
+        strangers=strangers,
     )
+
+
+def _source_of(address: object) -> str:
+    """Return the host of a peer's address."""
+    return str(address[0]) if isinstance(address, tuple) and address else ""
 
 
 def _remove_left_behind(path: Path) -> None:

@@ -42,6 +42,10 @@ class Login(Protocol):
         """Return the user that the application on this stream works as. Can wait. Raises `MQIError` 2035."""
         ...
 
+    def check_user(self, user: str) -> None:
+        """Refuse a user that nobody may work as through this server, whatever its password. Raises `MQIError` 2035."""
+        ...
+
     def close(self) -> None:
         """End all waits."""
         ...
@@ -68,6 +72,9 @@ class SameUser:
     def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:  # noqa: ARG002 - as `Login`
         """Return the user that the hello names, or the owner."""
         return hello.user or owner
+
+    def check_user(self, user: str) -> None:
+        """Refuse nobody."""
 
     def close(self) -> None:
         """Do nothing: nobody waits."""
@@ -134,13 +141,19 @@ class WithPassword:
             self._complain(f"The log-in of user {user!r} at {address} failed.")
             said = f"No user {user!r} has that password: `mqflow qmgr user QMGR USER` sets one"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        if self._administers(user) and not self._passwords.administers(user):
+        self.check_user(user)
+        return user
+
+    def check_user(self, user: str) -> None:
+        """Refuse what is no name of a user, and an administrator of this machine that the owner did not make one over TCP."""
+        said = why_no_user(user)
+        if not said and self._administers(user) and not self._passwords.administers(user):
             said = (
                 f"{user} administers the queue manager on its own machine, but not over TCP: connect as another user, or "
                 f"let the owner run `mqflow qmgr user QMGR {user} --administrator`"
             )
+        if said:
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        return user
 
     def close(self) -> None:
         """End the pauses after failures."""

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.administration.interface import Administration, ChannelRule, RuleType
 from mqflow.embedded.catalogue.kinds import defined_object
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.administration import ServedAdministration
@@ -62,6 +62,19 @@ CALLS: dict[str, Callable[[Administration], object]] = {
     "authorities.held": lambda on: on.authorities.held(AuthorityKind.QUEUE, "Q", "app", group=False),
     "authorities.delete": lambda on: on.authorities.delete(AuthorityKind.QUEUE, "Q", "app", group=False),
     "authorities.refresh": lambda on: on.authorities.refresh(),
+    "channels.set_rule": lambda on: on.channels.set_rule(
+        ChannelRule(profile="A", type=RuleType.BLOCKUSER, users=("x", "y")), replace=True
+    ),
+    "channels.remove_rule": lambda on: on.channels.remove_rule(ChannelRule(profile="A", type=RuleType.BLOCKUSER, users=("x",))),
+    "channels.rules": lambda on: [(rule.key, rule.users) for rule in on.channels.rules()],
+    "channels.deciding_rule": lambda on: on.channels.deciding_rule("SYSTEM.DEF.SVRCONN", "10.0.0.1", "x"),
+    "channels.remove_rules": lambda on: on.channels.remove_rules("A", RuleType.BLOCKUSER),
+    "channels.stop": lambda on: on.channels.stop("SYSTEM.DEF.SVRCONN"),
+    "channels.statuses": lambda on: on.channels.statuses(),
+    "channels.start": lambda on: on.channels.start("SYSTEM.DEF.SVRCONN"),
+    "channels.listeners": lambda on: on.channels.listeners(),
+    "channels.start_listener": lambda on: on.channels.start_listener("A"),
+    "channels.stop_listener": lambda on: on.channels.stop_listener("A"),
     "delete": lambda on: on.delete("Q", purge=True, keep_authorities=True),
 }
 

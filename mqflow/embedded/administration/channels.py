@@ -1,0 +1,304 @@
+"""The channels and listeners of client programs, as they run, and the administration of channel authentication records.
+
+`RunningChannels` is where the listener registers its sockets. `ChannelDefinitions` implements `ChannelAdministration`. A change
+of a record takes effect in memory first, and is durable when the call returns. A stopped channel is not stored: after a restart
+of the queue manager it takes programs again (IBM q016340, the status of a SVRCONN).
+"""
+
+import threading
+from typing import Final
+
+from msgspec.structs import replace as changed
+
+from mqflow.embedded.calls.object_records import defined_objects, records
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
+from mqflow.embedded.rules.channel_authentication import (
+    ADMINISTRATORS_WORD,
+    ChannelRule,
+    Connecting,
+    RuleType,
+    UserSource,
+    admission,
+    is_address_pattern,
+    is_channel_pattern,
+)
+from mqflow.embedded.rules.channel_instances import (
+    ChannelSettings,
+    ChannelStatus,
+    ListenerStatus,
+    RunningChannel,
+    RunningListener,
+    why_not_one_more,
+)
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
+from mqflow.embedded.state.stored_objects import defined, deleted
+from mqflow.embedded.state.users import USER_CHARS
+from mqflow.mqi.attributes.channel import ChannelType
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("ChannelDefinitions", "RunningChannels")
+
+_STOPPED: Final = 6
+
+
+class RunningChannels:
+    """The channels and listeners of client programs that run now. Any thread can call it."""
+
+    def __init__(self, state: QueueManagerState) -> None:
+        self._state = state
+        self._guard = threading.Lock()
+        self._running: dict[RunningChannel, tuple[str, str]] = {}
+        #: The listeners, and the date and time of their start; None while they accept no connections.
+        self._listeners: dict[RunningListener, tuple[str, str] | None] = {}
+        self._stopped: set[str] = set()
+
+    def begin(self, channel: RunningChannel, settings: ChannelSettings) -> None:
+        """Count one more instance of the channel. Raises 2537 if the channel is stopped, or its limit is reached."""
+        started = self._now()
+        with self._guard:
+            running = [each.status() for each in self._running] if settings.is_limited else []
+            refused = why_not_one_more(settings, channel.status().address, running, stopped=settings.name in self._stopped)
+            if refused is None:
+                self._running[channel] = started
+                return
+        reason, detail = refused
+        raise error_for(reason, "MQCONNX", settings.name, self._state.name, detail)
+
+    def ended(self, channel: RunningChannel) -> None:
+        """Forget an instance; does nothing if it never began."""
+        with self._guard:
+            self._running.pop(channel, None)
+
+    def listens(self, listener: RunningListener) -> None:
+        """Keep a listener that accepts connections."""
+        started = self._now()
+        with self._guard:
+            self._listeners[listener] = started
+
+    def listens_no_more(self, listener: RunningListener) -> None:
+        """Forget a listener."""
+        with self._guard:
+            self._listeners.pop(listener, None)
+
+    def statuses(self) -> tuple[ChannelStatus, ...]:
+        """Return the running channels, and the stopped ones without a connection, by name."""
+        with self._guard:
+            running, stopped = dict(self._running), set(self._stopped)
+        found = [changed(channel.status(), started_date=date, started_time=time) for channel, (date, time) in running.items()]
+        found += [ChannelStatus(name=name, status=_STOPPED) for name in stopped - {each.name for each in found}]
+        return tuple(sorted(found, key=lambda each: (each.name, each.address, each.started_date, each.started_time)))
+
+    def start(self, name: str) -> None:
+        """Let new instances of the channel begin."""
+        with self._guard:
+            self._stopped.discard(name)
+
+    def stop(self, name: str, address: str, *, stays_stopped: bool) -> int:
+        """End the instances of the channel, or only those of the client address; return how many end."""
+        with self._guard:
+            if stays_stopped:
+                self._stopped.add(name)
+            statuses = {channel: channel.status() for channel in self._running}
+        ending = [channel for channel, status in statuses.items() if status.name == name and address in {"", status.address}]
+        for channel in ending:
+            channel.end()
+        return len(ending)
+
+    def listeners(self) -> tuple[ListenerStatus, ...]:
+        """Return the listeners that accept connections, by name."""
+        with self._guard:
+            running = [(listener, started) for listener, started in self._listeners.items() if started is not None]
+        found = [changed(listener.status(), started_date=date, started_time=time) for listener, (date, time) in running]
+        return tuple(sorted(found, key=lambda each: (each.name, each.port)))
+
+    def switch_listeners(self, name: str, *, accepts: bool) -> int:
+        """Start or stop the listeners of this name; return how many there are to start or to stop. Raises `OSError`."""
+        with self._guard:
+            known = dict(self._listeners)
+        found = [each for each, started in known.items() if (started is None) is accepts and each.status().name == name]
+        for listener in found:
+            (listener.start_listening if accepts else listener.stop_listening)()
+            started = self._now() if accepts else None
+            with self._guard:
+                if listener in self._listeners:
+                    self._listeners[listener] = started
+        return len(found)
+
+    def _now(self) -> tuple[str, str]:
+        with self._state.lock:
+            return self._state.now_as_text()
+
+
+class ChannelDefinitions:
+    """`ChannelAdministration` of one queue manager."""
+
+    def __init__(self, state: QueueManagerState, running: RunningChannels) -> None:
+        self._state = state
+        self._running = running
+
+    def rules(self) -> tuple[ChannelRule, ...]:
+        """Return all channel authentication records, by channel profile."""
+        with self._state.lock:
+            return tuple(sorted(records(self._state, ChannelRule).values(), key=lambda rule: (rule.profile, rule.key)))
+
+    def deciding_rule(self, channel: str, address: str, user: str) -> ChannelRule | None:
+        """Return the record that decides about a client program, or None. Raises 4032 if there is no such channel."""
+        self._known("DISPLAY CHLAUTH", channel)
+        with self._state.lock:
+            mca_user = str(defined_objects(self._state, "CHANNEL")[channel].values["mca_user"])
+            asking = Connecting(channel=channel, address=address, user=user, mca_user=mca_user)
+            decided = admission(records(self._state, ChannelRule).values(), asking, self._state.authorities.administers)
+        return decided.blocked_by or decided.mapping
+
+    def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
+        """Set a record. Raises 3337 if there is such a record, unless `replace`."""
+        carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._set(rule, replacing=replace))
+
+    def remove_rule(self, rule: ChannelRule) -> None:
+        """Remove the record of this partner; of a BLOCKUSER record, its users only. Raises 3338 if there is no such record."""
+        carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._remove(rule))
+
+    def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - as in the interface
+        """Remove all records of a profile and a type. Raises 3338 if there is no such record."""
+
+        def begin() -> Pending[None]:
+            found = [
+                each for each in records(self._state, ChannelRule).values() if (each.profile, each.type) == (profile, type)
+            ]
+            return self._change({each.key: None for each in found})
+
+        carry_out(self._state, "SET CHLAUTH", profile, begin)
+
+    def statuses(self) -> tuple[ChannelStatus, ...]:
+        """Return the running channels, and the stopped ones without a connection, by name."""
+        return self._running.statuses()
+
+    def start(self, name: str) -> None:
+        """Let client programs use a server-connection channel again. Raises 4032 if it does not exist."""
+        self._known("START CHANNEL", name)
+        self._running.start(name)
+
+    def stop(self, name: str, *, address: str = "", stays_stopped: bool = True) -> None:
+        """End the instances of a channel, and with `stays_stopped` refuse new ones until `start`."""
+        from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - applications that stop no channel do not need PCF
+
+        if not any(each.name == name for each in self._running.statuses()):
+            self._known("STOP CHANNEL", name)
+        if not self._running.stop(name, address, stays_stopped=stays_stopped) and not stays_stopped:
+            detail = f"No client{' at ' + address if address else ''} uses it; DISPLAY CHSTATUS({name}) shows who does"
+            raise error_for(PCFReason.CHANNEL_NOT_ACTIVE, "STOP CHANNEL", name, self._state.name, detail)
+
+    def listeners(self) -> tuple[ListenerStatus, ...]:
+        """Return the running listeners, by name."""
+        return self._running.listeners()
+
+    def start_listener(self, name: str) -> None:
+        """Let a stopped listener accept connections. Raises 3249 if it runs, 2298 if this process has no such listener."""
+        from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
+
+        try:
+            if self._running.switch_listeners(name, accepts=True):
+                return
+        except OSError as error:
+            detail = f"Its address cannot be used: {error.strerror}"
+            raise error_for(Reason.HOST_NOT_AVAILABLE, "START LISTENER", name, self._state.name, detail) from error
+        if any(each.name == name for each in self._running.listeners()):
+            raise error_for(PCFReason.LISTENER_RUNNING, "START LISTENER", name, self._state.name, "It runs already")
+        self._defined_listener("START LISTENER", name)
+        detail = "The process that serves the queue manager has no such listener: mqflow qmgr serve --mq HOST:PORT makes one"
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "START LISTENER", name, self._state.name, detail)
+
+    def stop_listener(self, name: str) -> None:
+        """Let a listener refuse new connections. Raises 3234 if no such listener runs."""
+        from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
+
+        if not self._running.switch_listeners(name, accepts=False):
+            self._defined_listener("STOP LISTENER", name)
+            detail = "It does not run; DISPLAY LSSTATUS(*) shows the listeners that do"
+            raise error_for(PCFReason.LISTENER_STOPPED, "STOP LISTENER", name, self._state.name, detail)
+
+    def _defined_listener(self, verb: str, name: str) -> None:
+        with self._state.lock:
+            known = name in defined_objects(self._state, "LISTENER")
+        if not known:
+            raise error_for(Reason.UNKNOWN_OBJECT_NAME, verb, name, self._state.name)
+
+    def _known(self, verb: str, name: str) -> None:
+        from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
+
+        with self._state.lock:
+            found = defined_objects(self._state, "CHANNEL").get(name)
+        if found is None:
+            raise error_for(PCFReason.CHANNEL_NOT_FOUND, verb, name, self._state.name, "There is no such channel")
+        if found.kind != ChannelType.SVRCONN:
+            detail = "Only client programs connect to this queue manager, through channels of the type SVRCONN"
+            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, verb, name, self._state.name, detail)
+
+    def _set(self, rule: ChannelRule, *, replacing: bool) -> Pending[None]:
+        _check(rule)
+        known = records(self._state, ChannelRule).get(rule.key)
+        if known is not None and not replacing:
+            if rule.type is not RuleType.BLOCKUSER:
+                from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
+
+                raise Refusal(PCFReason.CHLAUTH_ALREADY_EXISTS, f"There is {known.command}; ACTION(REPLACE) replaces it")
+            rule = changed(rule, users=tuple(dict.fromkeys((*known.users, *rule.users))))
+        return self._change({rule.key: rule})
+
+    def _remove(self, rule: ChannelRule) -> Pending[None]:
+        known = records(self._state, ChannelRule).get(rule.key)
+        if known is None or not rule.users:
+            return self._change({} if known is None else {rule.key: None})
+        if not set(rule.users) & set(known.users):
+            return self._change({})
+        left = tuple(user for user in known.users if user not in rule.users)
+        return self._change({rule.key: changed(known, users=left) if left else None})
+
+    def _change(self, wanted: dict[str, ChannelRule | None]) -> Pending[None]:
+        """Change records by their keys, in memory; None removes a record. Refuses with 3338 if there is nothing to change."""
+        if not wanted:
+            from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
+
+            raise Refusal(PCFReason.CHLAUTH_NOT_FOUND, "DISPLAY CHLAUTH(*) shows the records")
+        date, time = self._state.now_as_text()
+        kept = records(self._state, ChannelRule)
+        before = {key: kept.get(key) for key in wanted}
+        dated = {
+            key: None if rule is None else changed(rule, alteration_date=date, alteration_time=time)
+            for key, rule in wanted.items()
+        }
+
+        def apply(rules: dict[str, ChannelRule | None]) -> None:
+            for key, rule in rules.items():
+                if rule is None:
+                    kept.pop(key, None)
+                else:
+                    kept[key] = rule
+
+        apply(dated)
+        changes = [deleted(key, ChannelRule) if rule is None else defined(key, rule) for key, rule in dated.items()]
+        return Pending(None, changes=changes, undo=(lambda: apply(before),))
+
+
+def _check(rule: ChannelRule) -> None:
+    """Refuse a record that could never match, or that would let a program in as no user."""
+    if not is_channel_pattern(rule.profile):
+        raise Refusal(
+            Reason.ITEM_VALUE_ERROR, f"{rule.profile!r} is no channel name of 20 characters, with asterisks or without"
+        )
+    if rule.address and not is_address_pattern(rule.address):
+        raise Refusal(Reason.ITEM_VALUE_ERROR, f"ADDRESS({rule.address}) is no IP address and no pattern like 192.0.2.*")
+    if rule.type is RuleType.BLOCKUSER:
+        if not rule.users:
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"BLOCKUSER needs USERLIST: users, or {ADMINISTRATORS_WORD}")
+        return
+    if (rule.type is RuleType.USERMAP) != bool(rule.client_user):
+        raise Refusal(Reason.ITEM_VALUE_ERROR, "A USERMAP needs CLNTUSER, and an ADDRESSMAP takes none")
+    if rule.type is RuleType.ADDRESSMAP and not rule.address:
+        raise Refusal(Reason.ITEM_VALUE_ERROR, "An ADDRESSMAP needs ADDRESS: ADDRESS('*') is every address")
+    if (rule.source is UserSource.MAP) != bool(rule.mca_user):
+        raise Refusal(Reason.ITEM_VALUE_ERROR, "USERSRC(MAP) needs MCAUSER, and the other sources take none")
+    if len(rule.mca_user) > USER_CHARS:
+        raise Refusal(Reason.ITEM_VALUE_ERROR, f"A user has at most {USER_CHARS} characters")

@@ -1,0 +1,251 @@
+"""Channel authentication records, and what they decide about one connection of a client program (SET CHLAUTH).
+
+This file is pure. It knows no socket and no list of users: the caller says whether a user administers the queue manager.
+Source: IBM, q010250 (channel authentication records, their interaction), q086080 (generic IP addresses), SET CHLAUTH, q082010
+(MCAUSER). UNCERTAIN: the pages do not rank two patterns of an address, or of a channel name, that both match. Here the pattern
+with more literal characters is the more specific one.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = (
+    "ADMINISTRATORS_WORD",
+    "Admission",
+    "ChannelRule",
+    "Connecting",
+    "RuleType",
+    "UserSource",
+    "admission",
+    "is_address_pattern",
+    "is_channel_pattern",
+)
+
+ADMINISTRATORS_WORD: Final = "*MQADMIN"
+"""Stands in USERLIST for every user that administers the queue manager."""
+_OCTET_MAX: Final = 255
+_PARTS: Final = {".": 4, ":": 8}
+
+
+class RuleType(StrEnum):
+    """The types of record (MQCAUT_*) that the embedded queue manager has."""
+
+    BLOCKUSER = "BLOCKUSER"
+    ADDRESSMAP = "ADDRESSMAP"
+    USERMAP = "USERMAP"
+
+
+class UserSource(StrEnum):
+    """USERSRC (MQUSRC_*)."""
+
+    MAP = "MAP"
+    NOACCESS = "NOACCESS"
+    CHANNEL = "CHANNEL"
+
+
+class ChannelRule(Struct, frozen=True, kw_only=True):
+    """One channel authentication record."""
+
+    #: The name of a channel, or a name with asterisks.
+    profile: str
+    type: RuleType
+    #: ADDRESS: an IP address or a pattern; empty for any address. An ADDRESSMAP always has one.
+    address: str = ""
+    #: CLNTUSER of a USERMAP.
+    client_user: str = ""
+    #: USERLIST of a BLOCKUSER.
+    users: tuple[str, ...] = ()
+    source: UserSource = UserSource.MAP
+    mca_user: str = ""
+    #: WARN(YES): a blocking record lets the connection pass, and the log says that it matched.
+    warn: bool = False
+    description: str = ""
+    alteration_date: str = ""
+    alteration_time: str = ""
+
+    @property
+    def key(self) -> str:
+        """The unique key: a channel has one BLOCKUSER record, and one mapping for each partner."""
+        return f"{self.type} {self.profile} {self.client_user} {self.address}".rstrip()
+
+    @property
+    def command(self) -> str:
+        """The record as the beginning of the command that sets it, for the log."""
+        words = [f"SET CHLAUTH('{self.profile}') TYPE({self.type})"]
+        words += [f"CLNTUSER('{self.client_user}')"] if self.client_user else []
+        words += [f"ADDRESS('{self.address}')"] if self.address else []
+        words += ["USERLIST(" + ",".join(f"'{user}'" for user in self.users) + ")"] if self.users else []
+        words += [f"USERSRC({self.source})"] if self.type is not RuleType.BLOCKUSER else []
+        return " ".join(words)
+
+
+class Connecting(Struct, frozen=True, kw_only=True):
+    """A client program that connects."""
+
+    channel: str
+    address: str
+    #: The user of the log-in.
+    user: str
+    #: MCAUSER of the channel's definition.
+    mca_user: str = ""
+
+
+class Admission(Struct, frozen=True, kw_only=True):
+    """The decision about a connection."""
+
+    #: The user that the connection works as.
+    user: str
+    #: The record that blocks the connection; None if it may connect.
+    blocked_by: ChannelRule | None = None
+    #: The mapping that decided; None if no mapping matches.
+    mapping: ChannelRule | None = None
+    #: The records with WARN(YES) that would block it.
+    warnings: tuple[ChannelRule, ...] = ()
+
+
+def admission(rules: Iterable[ChannelRule], asking: Connecting, administers: Callable[[str], bool]) -> Admission:
+    """Return whether the program may connect, and as which user.
+
+    The most specific mapping decides; without one, MCAUSER of the channel, or else the user of the log-in. The BLOCKUSER
+    records come last, because they apply to the user that the mapping gave.
+    """
+    matching = [rule for rule in rules if _matches(rule, asking)]
+    mappings = [rule for rule in matching if rule.type is not RuleType.BLOCKUSER]
+    mapping = min(mappings, key=_specificity, default=None)
+    warnings: list[ChannelRule] = []
+    user = asking.mca_user or asking.user
+    if mapping is not None and mapping.source is UserSource.MAP:
+        user = mapping.mca_user
+    elif mapping is not None and mapping.source is UserSource.NOACCESS:
+        if not mapping.warn:
+            return Admission(user=user, blocked_by=mapping, mapping=mapping)
+        warnings.append(mapping)
+    blocking = [rule for rule in matching if rule.type is RuleType.BLOCKUSER]
+    blocker = min(blocking, key=_specificity, default=None)
+    if blocker is not None and (user in blocker.users or (ADMINISTRATORS_WORD in blocker.users and administers(user))):
+        if not blocker.warn:
+            return Admission(user=user, blocked_by=blocker, mapping=mapping, warnings=tuple(warnings))
+        warnings.append(blocker)
+    return Admission(user=user, mapping=mapping, warnings=tuple(warnings))
+
+
+def is_channel_pattern(text: str) -> bool:
+    """Return whether the text is the name of a channel, or such a name with asterisks."""
+    return 0 < len(text) <= 20 and all(char.isascii() and (char.isalnum() or char in "._/%*") for char in text)  # noqa: PLR2004 - as CHANNEL
+
+
+def is_address_pattern(text: str) -> bool:
+    """Return whether the text is an IP address, or a pattern of one: ``192.0.*``, ``192.0.2.1-8``, ``2001:*:1``, ``*``."""
+    if text == "*":
+        return True
+    separator = ":" if ":" in text else "."
+    if _parts_of(text, separator) is not None:
+        return True
+    parts = text.split(separator)
+    return (
+        len(parts) <= _PARTS[separator]
+        and all(_is_part(part, separator) for part in parts)
+        and ("*" in parts or len(parts) == _PARTS[separator])
+    )
+
+
+def _is_part(part: str, separator: str) -> bool:
+    if part == "*":
+        return True
+    low, dash, high = part.partition("-")
+    numbers = [_number(low, separator), *([_number(high, separator)] if dash else [])]
+    return None not in numbers and sorted(numbers, key=lambda each: each or 0) == numbers
+
+
+def _number(text: str, separator: str) -> int | None:
+    """Return the number of a part of an address; None if the text is no such number."""
+    try:
+        number = int(text, 16 if separator == ":" else 10)
+    except ValueError:
+        return None
+    return number if 0 <= number <= (0xFFFF if separator == ":" else _OCTET_MAX) and text.isalnum() else None
+
+
+def _matches(rule: ChannelRule, asking: Connecting) -> bool:
+    if not _fits(rule.profile, asking.channel):
+        return False
+    if rule.type is RuleType.USERMAP and rule.client_user != asking.user:
+        return False
+    return not rule.address or _address_fits(rule.address, asking.address)
+
+
+def _specificity(rule: ChannelRule) -> tuple[object, ...]:
+    """Return the key that sorts the most specific record first.
+
+    A channel's name comes before a pattern of names; a user before an address (IBM q010250).
+    """
+    return (
+        "*" in rule.profile,
+        -len(rule.profile.replace("*", "")),
+        rule.type is RuleType.ADDRESSMAP,
+        not rule.address,
+        "*" in rule.address,
+        "-" in rule.address,
+        -sum(char not in "*-" for char in rule.address),
+        rule.key,
+    )
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Match a text with asterisks at any place: each stands for any characters, also for none."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == text
+    *middle, last = rest
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, position, end)
+        if found < 0:
+            return False
+        position = found + len(piece)
+    return True
+
+
+def _address_fits(pattern: str, address: str) -> bool:
+    """Match an address: an asterisk is one part or more, a hyphen a range; an IPv4 address in IPv6 is an IPv4 address."""
+    if pattern == "*":
+        return True
+    separator = ":" if ":" in pattern else "."
+    found, exact = _parts_of(address, separator), _parts_of(pattern, separator)
+    if found is None or exact is not None:
+        return found is not None and found == exact
+    return _parts_fit(pattern.split(separator), found, separator)
+
+
+def _parts_of(address: str, separator: str) -> list[int] | None:
+    """Return the numbers of the address; None if it is no address with this separator."""
+    from ipaddress import AddressValueError, IPv4Address, IPv6Address  # noqa: PLC0415 - a queue manager without records needs none
+
+    try:
+        if ":" not in address:
+            return list(IPv4Address(address).packed) if separator == "." else None
+        whole = IPv6Address(address.partition("%")[0])
+    except AddressValueError:
+        return None
+    if whole.ipv4_mapped is not None and separator == ".":
+        return list(whole.ipv4_mapped.packed)
+    return [int(part, 16) for part in whole.exploded.split(":")] if separator == ":" else None
+
+
+def _parts_fit(pattern: list[str], found: list[int], separator: str) -> bool:
+    if not pattern:
+        return not found
+    if pattern[0] == "*":
+        return any(_parts_fit(pattern[1:], found[taken:], separator) for taken in range(1, len(found) + 1))
+    if not found:
+        return False
+    low, _, high = pattern[0].partition("-")
+    bounds = _number(low, separator), _number(high or low, separator)
+    if bounds[0] is None or bounds[1] is None or not bounds[0] <= found[0] <= bounds[1]:
+        return False
+    return _parts_fit(pattern[1:], found[1:], separator)

@@ -1,0 +1,167 @@
+"""The settings of a server-connection channel, and whether one more client program can use it.
+
+This file is pure: records, and decisions over them. It knows no socket and no queue manager.
+Source: IBM, q015640 (server-connection channel limits), rc2537, rc2540; DEFINE CHANNEL: MAXINST, MAXINSTC, MAXMSGL, SHARECNV,
+HBINT, MCAUSER.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from mqflow.mqi.attributes.channel import ChannelType
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = (
+    "ChannelSettings",
+    "ChannelStatus",
+    "ListenerStatus",
+    "NoChannel",
+    "RunningChannel",
+    "RunningListener",
+    "settings_of",
+    "why_not_one_more",
+)
+
+_TEMPLATE: Final = "SYSTEM.AUTO.SVRCONN"
+_OF_THE_QUEUE_MANAGER: Final = frozenset({_TEMPLATE, "SYSTEM.DEF.SVRCONN"})
+_UNLIMITED: Final = 999_999_999
+
+
+class ChannelSettings(Struct, frozen=True, kw_only=True):
+    """A server-connection channel as its client programs find it. None leaves the value to the listener."""
+
+    name: str
+    #: MCAUSER: the user of the connections; empty for the user of the log-in.
+    mca_user: str = ""
+    #: MAXMSGL; 0 for the limit of the queue manager.
+    message_bytes_max: int | None = None
+    #: HBINT; 0 for no heartbeats.
+    heartbeat_s: int | None = None
+    #: SHARECNV; 0 and 1 share nothing.
+    conversations_max: int | None = None
+    #: MAXINST and MAXINSTC.
+    instances_max: int = _UNLIMITED
+    instances_per_client_max: int = _UNLIMITED
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the number of instances counts."""
+        return min(self.instances_max, self.instances_per_client_max) < _UNLIMITED
+
+
+class NoChannel(Struct, frozen=True):
+    """There is no server-connection channel of this name."""
+
+    name: str
+    #: Whether a channel of another type has the name.
+    other_type: bool
+
+
+class ChannelStatus(Struct, frozen=True, kw_only=True):
+    """A running channel (DISPLAY CHSTATUS), or a stopped one without a connection."""
+
+    name: str
+    #: CONNAME: the address of the client program.
+    address: str = ""
+    #: MQCHS_*: 3 running, 4 stopping, 6 stopped.
+    status: int
+    mca_user: str = ""
+    application: str = ""
+    #: CURSHCNV and MAXSHCNV.
+    conversation_count: int = 0
+    conversations_max: int = 0
+    #: MSGS: the MQI calls of the client program.
+    call_count: int = 0
+    heartbeat_s: int = 0
+    started_date: str = ""
+    started_time: str = ""
+
+
+class ListenerStatus(Struct, frozen=True, kw_only=True):
+    """A listener for client programs that runs (DISPLAY LSSTATUS)."""
+
+    name: str
+    address: str
+    port: int
+    backlog: int
+    process: int
+    started_date: str = ""
+    started_time: str = ""
+
+
+class RunningChannel(Protocol):
+    """The queue manager's end of the socket of a client program."""
+
+    def status(self) -> ChannelStatus:
+        """Return the status; the time of the start is empty. Any thread can call this."""
+        ...
+
+    def end(self) -> None:
+        """End the socket: units of work are backed out, after the call under way. Any thread can call this."""
+        ...
+
+
+class RunningListener(Protocol):
+    """A listener for client programs."""
+
+    def status(self) -> ListenerStatus:
+        """Return the status; the time of the start is empty."""
+        ...
+
+    def stop_listening(self) -> None:
+        """Refuse new connections. The channels that run go on."""
+        ...
+
+    def start_listening(self) -> None:
+        """Accept connections again, at the same address. Raises `OSError` if the address is taken."""
+        ...
+
+
+# Any: each value has the type that its row of the table gives it.
+def settings_of(name: str, channels: Iterable[Mapping[str, Any]], *, auto_defined: bool) -> ChannelSettings | NoChannel:
+    """Return the channel that a client program asks for, out of the values of all definitions of channels.
+
+    A channel without a definition has the settings of SYSTEM.AUTO.SVRCONN if `auto_defined` (CHAD). Otherwise it is refused as
+    soon as the administrator has defined a server-connection channel; until then every name is accepted, without limits.
+    """
+    kinds = {channel["name"]: channel for channel in channels if channel["kind"] != ChannelType.CLNTCONN}
+    servers = {each: channel for each, channel in kinds.items() if channel["kind"] == ChannelType.SVRCONN}
+    if name in servers:
+        return _settings(servers[name], name)
+    if name in kinds:
+        return NoChannel(name, other_type=True)
+    template = servers.get(_TEMPLATE)
+    if auto_defined and template is not None:
+        return _settings(template, name)
+    return NoChannel(name, other_type=False) if servers.keys() - _OF_THE_QUEUE_MANAGER else ChannelSettings(name=name)
+
+
+def why_not_one_more(
+    settings: ChannelSettings, address: str, running: Collection[ChannelStatus], *, stopped: bool
+) -> tuple[Reason, str] | None:
+    """Return why no further instance of the channel can run for this client address, or None if it can.
+
+    A limit below the number of running instances ends none of them.
+    """
+    if stopped:
+        return Reason.CHANNEL_NOT_AVAILABLE, f"It is stopped: START CHANNEL({settings.name}) lets programs in again"
+    instances = [each for each in running if each.name == settings.name]
+    if len(instances) >= settings.instances_max:
+        return Reason.CHANNEL_NOT_AVAILABLE, f"MAXINST({settings.instances_max}) is reached"
+    if sum(each.address == address for each in instances) >= settings.instances_per_client_max:
+        return Reason.CHANNEL_NOT_AVAILABLE, f"MAXINSTC({settings.instances_per_client_max}) is reached for {address}"
+    return None
+
+
+def _settings(values: Mapping[str, Any], name: str) -> ChannelSettings:
+    return ChannelSettings(
+        name=name,
+        mca_user=values["mca_user"],
+        message_bytes_max=values["max_message_bytes"],
+        heartbeat_s=values["heartbeat_s"],
+        conversations_max=values["sharing_conversations"],
+        instances_max=values["instances_max"],
+        instances_per_client_max=values["instances_per_client_max"],
+    )

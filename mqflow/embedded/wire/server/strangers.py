@@ -1,0 +1,45 @@
+"""Peers on a network that have not logged in: how many there can be, how long, and which of them leaves for the next one.
+
+This file is pure: records, and one decision over them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+__all__ = ("Stranger", "StrangerLimits", "stranger_to_end")
+
+
+class StrangerLimits(Struct, frozen=True, kw_only=True):
+    """The limits of the strangers at one address of the server."""
+
+    most: int = 256
+    #: The longest time until a peer has logged in.
+    hello_s: float = 10.0
+    #: If all places are taken, a peer that has been here for so long leaves for the next one.
+    patience_s: float = 1.0
+
+
+class Stranger(Struct, frozen=True, kw_only=True):
+    """A peer that has not logged in."""
+
+    address: str
+    #: When it connected, in seconds.
+    since: float
+    #: Whether the server checks its log-in now; if not, the server waits for bytes of the peer.
+    checked: bool = False
+
+
+def stranger_to_end(strangers: Sequence[Stranger], now: float, patience_s: float) -> int | None:
+    """Return the index of the stranger that leaves for the next peer; None if all of them may stay.
+
+    It is the oldest one of the address with the most strangers. So a flood of one address takes no place of another address.
+    """
+    counts = Counter(each.address for each in strangers)
+    leaving = [
+        (-counts[each.address], each.since, index)
+        for index, each in enumerate(strangers)
+        if not each.checked and now >= each.since + patience_s
+    ]
+    return min(leaving)[-1] if leaving else None

@@ -1,0 +1,60 @@
+"""A queue manager with a listener for MQ's client programs, and programs that connect to it."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.channel.listener import serve_channel
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.listener import Room, Server
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.connection_flows import Credentials
+from tests.fap.client_half import ChannelClient
+
+APP = Credentials("app", "secret")
+MQSC = """
+DEFINE QLOCAL(Q1)
+DEFINE QLOCAL(CLOSED) GET(DISABLED)
+SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT,INQ)
+SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,GET,INQ,BROWSE,SETALL)
+"""
+Dial = Callable[[], ChannelClient]
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        assert 0 == run(MQSC, made.administration).exit_code()
+        yield made
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room(4)
+
+
+@pytest.fixture
+def server(queue_manager: EmbeddedQueueManager, tmp_path: Path, room: Room) -> Iterator[Server]:
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret")
+    users.set("guest", "guest")
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=room) as serving:
+        yield serving
+
+
+@pytest.fixture
+def dial(server: Server) -> Iterator[Dial]:
+    """Connect a socket; all sockets close after the test."""
+    assert isinstance(server.address, TcpAddress)
+    port = server.address.port
+    with contextlib.ExitStack() as opened:
+        yield lambda: opened.enter_context(contextlib.closing(ChannelClient(port)))
+
+
+@pytest.fixture
+def client(dial: Dial) -> ChannelClient:
+    return dial().begin(APP)

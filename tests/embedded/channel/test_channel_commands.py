@@ -1,0 +1,160 @@
+"""The commands about channels and listeners agree with the listener that serves client programs."""
+
+import os
+import socket
+
+import pytest
+
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.mqsc.display import as_json
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.listener import Server
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.pcf.codes import CommandCode, PCFReason
+from mqflow.mqi.pcf.structures import CFIN, CFSL, CFST, Parameter
+from mqflow.mqi.reason_codes import Reason
+from tests.embedded.administration.commanding import Commander
+from tests.embedded.channel.conftest import APP, Dial
+
+NAME, TYPE, ADDRESS, CLIENT_USER, USERS, ACTION, SOURCE, MCA_USER = 3501, 1352, 3506, 3567, 3568, 1086, 1638, 3527
+LISTENER = CFST(3554, "SYSTEM.DEFAULT.LISTENER.TCP")
+
+
+def answers(queue_manager: EmbeddedQueueManager, command: str) -> list[dict[str, object]]:
+    [response] = run(command, queue_manager.administration).responses
+    assert not response.reason, response.text
+    return [dict(as_json(record)) for record in response.records]
+
+
+def test_display_chstatus_shows_each_connected_program(queue_manager: EmbeddedQueueManager, dial: Dial) -> None:
+    client = dial().begin(APP)
+    handle = client.open("Q1", OpenOption.OUTPUT).handle
+    client.put(handle, b"hello", PutOption.NO_SYNCPOINT)
+
+    [shown] = answers(queue_manager, "DISPLAY CHSTATUS(*) ALL")
+
+    assert {
+        "CHANNEL": "DEV.APP.SVRCONN",
+        "CHLTYPE": "SVRCONN",
+        "CONNAME": "127.0.0.1",
+        "CURRENT": True,
+        "STATUS": "RUNNING",
+        "MCAUSER": "app",
+        "RAPPLTAG": "a test",
+        "CURSHCNV": 1,
+        "MAXSHCNV": 10,
+        "MSGS": 3,  # MQCONN, MQOPEN, MQPUT
+        "HBINT": 300,
+    }.items() <= shown.items()
+    assert [10, 8] == [len(str(shown[keyword])) for keyword in ("CHSTADA", "CHSTATI")]
+
+
+def test_display_apstatus_counts_the_connections_of_each_application(queue_manager: EmbeddedQueueManager, dial: Dial) -> None:
+    dial().begin(APP)
+    dial().begin(APP)
+    queue_manager.connect(application_name="other")
+
+    shown = answers(queue_manager, "DISPLAY APSTATUS(*) TYPE(APPL) COUNT MOVCOUNT BALANCED")
+
+    counted = {"TYPE": "APPL", "MOVCOUNT": 0, "BALANCED": "NOTAPPLIC"}
+    assert [{"APPLNAME": "a test", "COUNT": 2, **counted}, {"APPLNAME": "other", "COUNT": 1, **counted}] == shown
+    assert 4097 == run("DISPLAY APSTATUS('nobody')", queue_manager.administration).responses[0].reason
+    assert 10 == run("DISPLAY APSTATUS(*) TYPE(LOCAL)", queue_manager.administration).exit_code()
+
+
+def test_stop_channel_ends_the_programs_of_the_channel(queue_manager: EmbeddedQueueManager, dial: Dial) -> None:
+    assert 0 == run("DEFINE CHANNEL(APP) CHLTYPE(SVRCONN)", queue_manager.administration).exit_code()
+    first, other = dial().begin(APP, "APP"), dial().begin(APP, "SYSTEM.DEF.SVRCONN")
+
+    answers(queue_manager, "STOP CHANNEL(APP)")
+
+    assert first.receive() is None
+    assert 0 == other.open("Q1", OpenOption.OUTPUT).reason
+    late = dial()
+    late.negotiate("APP")
+    late.log_in(APP)
+    assert Reason.CHANNEL_NOT_AVAILABLE == late.connect().reason
+
+
+def test_stop_conn_ends_the_connection_of_a_program(queue_manager: EmbeddedQueueManager, dial: Dial) -> None:
+    client = dial().begin(APP)
+    [shown] = answers(queue_manager, "DISPLAY CONN(*) CHANNEL CONNAME WHERE(CHANNEL EQ DEV.APP.SVRCONN)")
+    assert "127.0.0.1" == shown["CONNAME"]
+
+    answers(queue_manager, f"STOP CONN({shown['CONN']})")
+
+    assert Reason.CONNECTION_BROKEN == client.open("Q1", OpenOption.OUTPUT).reason
+
+
+def test_a_stopped_listener_refuses_connections_and_a_started_one_accepts_them_at_the_same_port(
+    queue_manager: EmbeddedQueueManager, server: Server, dial: Dial
+) -> None:
+    assert isinstance(server.address, TcpAddress)
+    silent, running = dial(), dial().begin(APP)
+    [shown] = answers(queue_manager, "DISPLAY LSSTATUS(*)")
+    assert {"LISTENER": "SYSTEM.DEFAULT.LISTENER.TCP", "STATUS": "RUNNING", "PID": os.getpid()} == shown
+    [shown] = answers(queue_manager, "DISPLAY LSSTATUS(SYSTEM.DEFAULT.LISTENER.TCP)")
+    assert (server.address.port, "127.0.0.1", "TCP") == (shown["PORT"], shown["IPADDR"], shown["TRPTYPE"])
+
+    answers(queue_manager, "STOP LISTENER(SYSTEM.DEFAULT.LISTENER.TCP)")
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((server.address.host, server.address.port))
+    assert silent.receive() is None
+    assert 0 == running.open("Q1", OpenOption.OUTPUT).reason
+    reasons = [
+        response.reason
+        for response in run(
+            "DISPLAY LSSTATUS(*)\nSTOP LISTENER(SYSTEM.DEFAULT.LISTENER.TCP)\nSTOP LISTENER(A)", queue_manager.administration
+        ).responses
+    ]
+    assert [PCFReason.LSTR_STATUS_NOT_FOUND, PCFReason.LISTENER_STOPPED, Reason.UNKNOWN_OBJECT_NAME] == reasons
+
+    answers(queue_manager, "START LISTENER(SYSTEM.DEFAULT.LISTENER.TCP)")
+
+    assert 0 == dial().begin(APP).open("Q1", OpenOption.OUTPUT).reason
+    again = run("START LISTENER(SYSTEM.DEFAULT.LISTENER.TCP)", queue_manager.administration).responses[0]
+    assert PCFReason.LISTENER_RUNNING == again.reason
+    server.close()
+    assert () == queue_manager.channels.listeners()
+
+
+def test_a_defined_listener_that_nothing_serves_cannot_be_started(queue_manager: EmbeddedQueueManager) -> None:
+    script = "DEFINE LISTENER(A) TRPTYPE(TCP) PORT(1500)\nSTART LISTENER(A)\nSTART LISTENER(B)"
+
+    reasons = [response.reason for response in run(script, queue_manager.administration).responses]
+
+    assert [0, Reason.FUNCTION_NOT_SUPPORTED, Reason.UNKNOWN_OBJECT_NAME] == reasons
+
+
+def test_pcf_has_the_same_commands(queue_manager: EmbeddedQueueManager, dial: Dial) -> None:
+    run("DEFINE CHANNEL(APP) CHLTYPE(SVRCONN)", queue_manager.administration)
+    client = dial().begin(APP, "APP")
+    with Commander(queue_manager) as commander:
+
+        def rule(*parameters: Parameter) -> None:
+            assert [{}] == commander.done(CommandCode.SET_CHLAUTH_REC, CFST(NAME, "A.*"), *parameters)
+
+        rule(CFIN(TYPE, 5), CFST(CLIENT_USER, "u"), CFST(MCA_USER, "v"))
+        rule(CFIN(TYPE, 1), CFSL(USERS, ("x", "y")))
+        rule(CFIN(TYPE, 4), CFST(ADDRESS, "*"), CFIN(SOURCE, 1))
+        rule(CFIN(TYPE, 4), CFIN(ACTION, 8))
+        found = commander.done(CommandCode.INQUIRE_CHLAUTH_RECS, CFST(NAME, "*"))
+        [status] = commander.done(CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "*"))
+        [listener] = commander.done(CommandCode.INQUIRE_LISTENER_STATUS, CFST(3554, "*"))
+        others = commander.refused(CommandCode.SET_CHLAUTH_REC, CFST(NAME, "A.*"), CFIN(TYPE, 3))
+        commander.done(CommandCode.STOP_CHANNEL, CFST(NAME, "APP"))
+        assert client.receive() is None
+        commander.done(CommandCode.START_CHANNEL, CFST(NAME, "APP"))
+        commander.done(CommandCode.STOP_CHANNEL_LISTENER, LISTENER)
+        commander.done(CommandCode.START_CHANNEL_LISTENER, LISTENER)
+
+    assert [("A.*", 1, "", ("x", "y")), ("A.*", 5, "u", ())] == [
+        (each[NAME], each[TYPE], each[CLIENT_USER], tuple(user.rstrip() for user in each[USERS])) for each in found
+    ]
+    assert ("APP", 7, 1011, 3, "127.0.0.1", "app") == tuple(
+        status[each] for each in (NAME, 1511, 1523, 1527, ADDRESS, MCA_USER)
+    )
+    assert ("SYSTEM.DEFAULT.LISTENER.TCP", 2) == (listener[3554], listener[1599])
+    assert (Reason.FUNCTION_NOT_SUPPORTED, TYPE) == others

@@ -1,0 +1,32 @@
+"""IBM's JMS classes meet definitions of channels, and report a refusal with the reason that IBM documents for it."""
+
+import pytest
+
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from tests.foreign.jms.program import Scenario
+
+pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
+
+
+@pytest.mark.parametrize(
+    ("commands", "lines"),
+    [
+        pytest.param("DEFINE CHANNEL(ANOTHER) CHLTYPE(SVRCONN)", ["refused 2540", "end"], id="rc2540"),
+        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) MAXINST(0)", ["refused 2537", "end"], id="rc2537"),
+        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) MAXMSGL(100)", ["refused 2010", "end"], id="rc2010"),
+        pytest.param(
+            "ALTER QMGR CHLAUTH(ENABLED)\nSET CHLAUTH('*') TYPE(USERMAP) CLNTUSER('app') USERSRC(NOACCESS)",
+            ["refused 2035", "end"],
+            id="rc2035",
+        ),
+        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(RCVR)", ["refused 2539", "end"], id="rc2539"),
+        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SHARECNV(0)", ["end"], id="shares nothing"),
+    ],
+)
+def test_the_client_reports_the_reason_of_a_channel(
+    jms: Scenario, queue_manager: EmbeddedQueueManager, commands: str, lines: list[str]
+) -> None:
+    assert 0 == run(commands, queue_manager.administration).exit_code()
+
+    assert lines == jms("send")
