@@ -68,3 +68,11 @@ def test_an_alternate_user_of_12_characters_is_given_whole() -> None:
 )
 def test_a_handle_of_32_bits_has_its_sign_however_it_was_widened(handle: int, number: int) -> None:
     assert number == signed(handle)
+
+
+@pytest.mark.parametrize(("length", "text"), [(-1, ""), (0, ""), (3, "ORD"), (99, "ORDERS\0\0")])
+def test_an_answered_string_has_the_length_that_the_mqi_says_within_its_buffer(length: int, text: str) -> None:
+    strings = Strings()
+    strings.exchanged("SubName", "ORDERS", 8)
+
+    assert text == strings.answered("SubName", length)
