@@ -2,8 +2,8 @@
 
 import pytest
 
-from mqflow.bindings.structures import MQCD, MQGMO, MQOD, Strings, fresh
-from mqflow.bindings.subscriptions import asked
+from mqflow.bindings.structures import MQCD, MQGMO, MQOD, MQSD, Strings, fresh
+from mqflow.bindings.subscriptions import asked, signed
 from mqflow.mqi import c_structures
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
@@ -54,3 +54,25 @@ def test_a_shared_subscription_is_refused_because_an_mqsd_cannot_ask_for_it() ->
         asked(SubscriptionDescriptor(name="both", shared=True), Strings())
 
     assert Reason.FUNCTION_NOT_SUPPORTED == raised.value.reason
+
+
+def test_an_alternate_user_of_12_characters_is_given_whole() -> None:
+    described = asked(SubscriptionDescriptor(object_string="a", alternate_user="twelve_chars"), Strings())
+
+    assert b"twelve_chars" == MQSD.raw(described, "AlternateUserId")
+
+
+@pytest.mark.parametrize(
+    ("handle", "number"),
+    [(0x7FFF_FFFF, 2**31 - 1), (0x8000_0000, -(2**31)), (0xFFFF_FFFF, -1), (-1, -1), (2**64 - 1, -1)],
+)
+def test_a_handle_of_32_bits_has_its_sign_however_it_was_widened(handle: int, number: int) -> None:
+    assert number == signed(handle)
+
+
+@pytest.mark.parametrize(("length", "text"), [(-1, ""), (0, ""), (3, "ORD"), (99, "ORDERS\0\0")])
+def test_an_answered_string_has_the_length_that_the_mqi_says_within_its_buffer(length: int, text: str) -> None:
+    strings = Strings()
+    strings.exchanged("SubName", "ORDERS", 8)
+
+    assert text == strings.answered("SubName", length)

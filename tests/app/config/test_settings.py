@@ -139,6 +139,7 @@ def test_a_setting_that_cannot_be_used_is_refused_by_key_source_and_accepted_val
     assert f"Setting {key}" in str(refused.value)
     assert str(file) in str(refused.value)
     assert said in str(refused.value)
+    assert str(refused.value).startswith(f"Setting {refused.value.key} from {refused.value.source}: ")
     assert "hunter2" not in str(refused.value)
 
 

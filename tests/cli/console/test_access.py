@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from starlette.requests import Request
 
 from mqflow.cli.console.access import HEADERS, refused_request
 from mqflow.cli.watching.server import LOOPBACK
@@ -75,6 +76,15 @@ async def test_a_session_ends_after_twelve_hours_and_at_the_log_out(bench: Bench
     await browser.log_in()
     bench.clock.advance(12 * 3_600)
     assert 303 == (await browser.get("/")).status_code
+
+
+async def test_of_101_sessions_the_oldest_has_ended(bench: Bench) -> None:
+    access = bench.access
+
+    opened = [access.log_in(access.token, "amelie") for _ in range(101)]
+
+    asking = [Request({"type": "http", "headers": [(b"cookie", f"{access.cookie}={name}".encode())]}) for name in opened]
+    assert [False, *[True] * 100] == [access.session(request) is not None for request in asking]
 
 
 @pytest.mark.parametrize("path", CHANGES)

@@ -32,9 +32,11 @@ def test_a_delayed_message_is_listed_and_not_on_its_queue(run: Run) -> None:
 def test_the_soonest_is_listed_first(run: Run) -> None:
     sent = [run("put", "ORDERS.IN", "x", "--delay", delay).stdout.strip() for delay in ("3d", "5m", "2h")]
 
-    listed = [line.split()[0] for line in run("delay", "list").stdout.splitlines()]
+    listed = [line.split() for line in run("delay", "list").stdout.splitlines()]
 
-    assert [sent[1], sent[2], sent[0]] == listed
+    assert [(sent[1], "in", "min"), (sent[2], "in", "min"), (sent[0], "in", "d")] == [
+        (words[0], words[3], words[5]) for words in listed
+    ]
 
 
 def test_a_delayed_message_is_cancelled(run: Run) -> None:

@@ -129,6 +129,16 @@ def test_tail_and_why_print_the_same_record_with_hexadecimal_identifiers(run: Ru
     assert ("01" * 24, "01" * 24) == (record["message_id"], record["event"]["message_id"])  # type: ignore[index]  # a dictionary
 
 
+def test_why_names_the_messages_whose_identifiers_begin_alike(run: Run, ledger: Path) -> None:
+    tell(ledger, disposed(1))
+    tell(ledger, disposed(2))
+
+    shown = run("why", "0")
+
+    assert (3, {"01" * 24, "02" * 24}) == (shown.exit_code, set(shown.stdout.splitlines()))
+    assert "At least 2 messages have 0:" in shown.stderr
+
+
 def test_a_name_that_no_event_has_is_wrong_usage(run: Run, ledger: Path) -> None:
     refused = run("tail", "--once", "--where", "quue=IN")
 

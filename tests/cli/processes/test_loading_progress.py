@@ -38,7 +38,7 @@ class Terminal(io.StringIO):
 def test_a_long_start_shows_the_number_of_messages_and_removes_the_line(tmp_path: Path) -> None:
     terminal = Terminal()
     row = LoadingLine("QM1", folder_of(tmp_path, 3), terminal, quiet_s=0)
-    terminal.shown.wait()
+    assert terminal.shown.wait(60), "the line was not flushed"
 
     row.finish()
     row.finish()

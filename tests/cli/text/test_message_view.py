@@ -28,6 +28,7 @@ def test_numbers_are_shown_by_their_names() -> None:
     assert "MQRO_DISCARD_MSG (0x8000000)" == shown["Report"]
     assert "2.5 s left" == shown["Expiry"]
     assert "MQPER_PERSISTENT (1)" == shown["Persistence"]
+    assert "546 (little-endian)" == shown["Encoding"]
 
 
 def test_a_dead_letter_shows_its_destination_and_its_reason() -> None:

@@ -31,8 +31,10 @@ class Steered:
         self.orders: list[Order] = []
         self.busy = 2
         self.is_endless = False
+        self.looks = 0
 
     def status(self) -> ApplicationStatus:
+        self.looks += 1
         is_held = any(order.held for order in self.orders)
         if is_held and self.busy and not self.is_endless:
             self.busy -= 1
@@ -201,12 +203,13 @@ def test_an_application_that_ends_during_a_drain_is_named(
     assert "The listener stays paused." in shown.stderr
 
 
-def test_top_shows_the_applications(run: Run, serve: Serve) -> None:
-    serve()
+def test_top_shows_the_applications_once_in_each_turn(run: Run, serve: Serve) -> None:
+    source = serve()
 
     shown = run("top", "--turns", "1")
 
     assert 0 == shown.exit_code
+    assert 1 == source.looks
     assert "orders on embedded:data: ready, process 71" in shown.stdout
 
 

@@ -120,6 +120,13 @@ def test_an_equal_warning_is_counted_and_not_repeated(caplog: pytest.LogCaptureF
     assert ["100 % full", "100 % full (10 times)", "empty"] == caplog.messages
 
 
+def test_a_record_has_no_field_without_a_value(caplog: pytest.LogCaptureFixture) -> None:
+    LogEvents()(Warned(text="empty"))
+
+    [record] = caplog.records
+    assert {"event": "Warned"} == {name: getattr(record, name) for name in LOG_FIELDS if hasattr(record, name)}
+
+
 def test_a_message_that_stays_is_one_line_however_often_its_move_fails(caplog: pytest.LogCaptureFixture) -> None:
     log = LogEvents()
     attempts = (Attempt(Return("no queue takes it")),)

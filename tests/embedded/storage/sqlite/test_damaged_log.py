@@ -342,6 +342,16 @@ def test_the_reader_counts_the_transactions_behind_the_damage(whole_log: bytes) 
     assert tuple(end + 1 for end in ends[20:]) == _read(bytes(damaged)).ends_behind
 
 
+def test_a_damaged_frame_behind_the_last_transaction_is_more_of_the_log(whole_log: bytes) -> None:
+    end = next(number for number in range(len(whole_log) // FRAME_BYTES) if any(_size_field(whole_log, number)))
+    damaged = bytearray(whole_log[: LOG_HEAD_BYTES + (end + 2) * FRAME_BYTES])
+    damaged[-500] ^= 1
+
+    found = _read(bytes(damaged))
+
+    assert (end + 1, True) == (found.frames, found.has_more)
+
+
 def _size_field(log: bytes, frame: int) -> bytes:
     start = LOG_HEAD_BYTES + frame * FRAME_BYTES
     return log[start + 4 : start + 8]

@@ -11,7 +11,7 @@ import pytest
 
 from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.folder import DamagedFolderError, FolderVersionError, ForeignFolderError
-from mqflow.embedded.storage.requests import Done
+from mqflow.embedded.storage.requests import Done, Quarantine
 from mqflow.embedded.storage.sqlite import rows, snapshot_loader
 from mqflow.embedded.storage.sqlite.database import APPLICATION_ID, FORMAT_VERSION
 from mqflow.embedded.storage.sqlite_store import SqliteStore
@@ -102,6 +102,19 @@ def test_many_calls_share_one_sync(tmp_path: Path) -> None:
     assert statements.count("COMMIT") <= 2
 
 
+def test_a_long_log_is_copied_into_the_database(tmp_path: Path) -> None:
+    statements: list[str] = []
+
+    with defined(tmp_path) as store:
+        database_of(store).set_trace_callback(statements.append)
+        for serial in range(1, 4):  # of 500 pages each
+            assert write(store, [MessageAdded(message(serial, bytes(500 * 4096)))]) is None
+        assert write(store, []) is None
+        database_of(store).set_trace_callback(None)
+
+    assert 1 == sum("wal_checkpoint" in each for each in statements)
+
+
 @pytest.mark.parametrize(
     ("change", "done", "level"),
     [
@@ -124,6 +137,19 @@ def test_a_write_with_a_waiting_caller_and_a_backout_count_are_synced(
     [synchronous] = [each for each in statements if "synchronous" in each]
 
     assert f"PRAGMA synchronous = {level}" == synchronous
+
+
+def test_the_note_of_a_damaged_message_takes_no_sync(tmp_path: Path) -> None:
+    """The next read finds the damage again."""
+    statements: list[str] = []
+
+    with defined(tmp_path) as store:
+        write(store, added(1))
+        database_of(store).set_trace_callback(statements.append)
+        store._post(Quarantine(1, "a bit is flipped"))
+        _wait_for_the_writer(store)
+
+    assert ["PRAGMA synchronous = NORMAL"] == [each for each in statements if "synchronous" in each]
 
 
 def test_a_count_does_not_outlive_its_message(tmp_path: Path) -> None:

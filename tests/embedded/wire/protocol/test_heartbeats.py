@@ -67,6 +67,13 @@ def test_a_silent_peer_counts_as_dead(pair: tuple[Frames, Frames]) -> None:
         pair[0].receive()
 
 
+def test_a_peer_that_falls_silent_within_a_frame_counts_as_dead(pair: tuple[Frames, Frames]) -> None:
+    pair[1].socket.send(made(b"a frame")[:-1])
+
+    with pytest.raises(SilenceError):
+        pair[0].receive()
+
+
 class _AClock:
     """A clock that advances one second at each reading."""
 

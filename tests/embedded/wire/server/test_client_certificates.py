@@ -42,7 +42,7 @@ LONG_AGO = NOW - timedelta(days=1_000)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    return make_certificates(tmp_path_factory.mktemp("tls"), ["127.0.0.1"], name="QM1", now=NOW)
+    return make_certificates(tmp_path_factory.mktemp("tls") / "made", ["127.0.0.1"], name="QM1", now=NOW)
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +246,7 @@ def test_private_keys_are_for_the_owner_only(files: CertificateFiles, alice: Pat
     keys = [files.key, files.client_authority_key, alice.with_suffix(".key")]
 
     assert {0o600} == {path.stat().st_mode & 0o777 for path in keys}
+    assert {0o700} == {path.parent.stat().st_mode & 0o777 for path in keys}
 
 
 @pytest.mark.parametrize(
