@@ -40,10 +40,10 @@ class Bound:
 
     def __init__(self, connection: object, number: int, name: str) -> None:
         #: The connection. It is compared by identity only, so this file needs no knowledge of it.
-        self.connection = connection
-        self.number = number
-        self.name = name
-        self.open = True
+        self.connection: object = connection
+        self.number: int = number
+        self.name: str = name
+        self.open: bool = True
 
 
 class BoundHandle(Bound):
@@ -68,13 +68,13 @@ class BoundHandle(Bound):
         resolved_queue_manager: str = "",
     ) -> None:
         super().__init__(connection, number, name)
-        self.options = options
-        self.resolved_queue = resolved_queue
-        self.resolved_queue_manager = resolved_queue_manager
+        self.options: OpenOption = options
+        self.resolved_queue: str = resolved_queue
+        self.resolved_queue_manager: str = resolved_queue_manager
         #: The buffer size of the next get, in bytes.
-        self.room = _FIRST_ROOM
+        self.room: int = _FIRST_ROOM
         #: The most bytes that the channel carries, as far as refused gets have shown.
-        self.room_max = _KEPT_ROOM_MAX
+        self.room_max: int = _KEPT_ROOM_MAX
         #: The plan of the last get, kept because a listener gets with the same options again and again.
         self.plan: GetStructures | None = None
 
@@ -101,12 +101,12 @@ class GetStructures:
     __slots__ = ("converts", "gmo", "md", "options", "sizes_itself")
 
     def __init__(self, options: GetOptions, md: bytes, gmo: bytes, *, sizes_itself: bool) -> None:
-        self.options = options
-        self.md = md
-        self.gmo = gmo
+        self.options: GetOptions = options
+        self.md: bytes = md
+        self.gmo: bytes = gmo
         #: Whether the caller takes a body of any length: then a message that does not fit is got again, into a larger buffer.
-        self.sizes_itself = sizes_itself
-        self.converts = bool(options.options & GetOption.CONVERT)
+        self.sizes_itself: bool = sizes_itself
+        self.converts: Final = bool(options.options & GetOption.CONVERT)
 
 
 def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:

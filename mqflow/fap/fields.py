@@ -27,7 +27,7 @@ class Reader:
         self.data: Final = data
         self.order: ByteOrder = order
         #: The offset of the next field.
-        self.at = at
+        self.at: int = at
         self._what = what
 
     @property

@@ -94,7 +94,7 @@ class Lander:
         self._batch = options.batch
         self._fused = connection if isinstance(connection, FusedConnection) else None
         #: Whether the queue was empty at the last get.
-        self.idle = False
+        self.idle: bool = False
         self._queue: ObjectHandle
         self._state: ObjectHandle
 

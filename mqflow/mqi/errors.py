@@ -154,7 +154,7 @@ class MQIError(Exception):
         detail: str = "",
         completion: CompletionCode = CompletionCode.FAILED,
     ) -> None:
-        self.reason = Reason(reason) if reason in _KNOWN else reason
+        self.reason: Reason | int = Reason(reason) if reason in _KNOWN else reason
         self.verb = verb
         self.object_name = object_name
         self.queue_manager = queue_manager
@@ -179,85 +179,100 @@ class MQIError(Exception):
 class BackedOutError(MQIError):
     """The unit of work is certainly backed out (2003)."""
 
-    reasons = (Reason.BACKED_OUT,)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.BACKED_OUT,)
 
 
 class ConnectionBrokenError(MQIError):
     """The connection is lost (2009); a call in flight may or may not have taken effect."""
 
-    reasons = (Reason.CONNECTION_BROKEN, Reason.CONNECTION_STOPPING, Reason.Q_MGR_STOPPING, Reason.CONNECTION_ERROR)
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason.CONNECTION_BROKEN,
+        Reason.CONNECTION_STOPPING,
+        Reason.Q_MGR_STOPPING,
+        Reason.CONNECTION_ERROR,
+    )
 
 
 class CallInterruptedError(MQIError):
     """The outcome of the call is unknown (2549): never repeat the call on another connection."""
 
-    reasons = (Reason.CALL_INTERRUPTED,)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.CALL_INTERRUPTED,)
 
 
 class QuiescingError(MQIError):
     """The queue manager or the connection is ending (2161, 2202)."""
 
-    reasons = (Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING)
 
 
 class GetInhibitedError(MQIError):
     """The queue, or the alias under which it is open, is inhibited for gets (2016)."""
 
-    reasons = (Reason.GET_INHIBITED,)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.GET_INHIBITED,)
 
 
 class PutInhibitedError(MQIError):
     """The queue, or the alias under which it is open, is inhibited for puts (2051)."""
 
-    reasons = (Reason.PUT_INHIBITED,)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.PUT_INHIBITED,)
 
 
 class QueueFullError(MQIError):
     """The queue holds MAXDEPTH messages (2053), or the disk is full (2192)."""
 
-    reasons = (Reason.Q_FULL, Reason.STORAGE_MEDIUM_FULL)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.Q_FULL, Reason.STORAGE_MEDIUM_FULL)
 
 
 class MessageTooBigError(MQIError):
     """The message is longer than the queue (2030) or the queue manager (2031) allows."""
 
-    reasons = (Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR)
 
 
 class NotAuthorizedError(MQIError):
     """The user lacks an authority (2035)."""
 
-    reasons = (Reason.NOT_AUTHORIZED,)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.NOT_AUTHORIZED,)
 
 
 class ObjectInUseError(MQIError):
     """The queue is open in a way that excludes this open (2042)."""
 
-    reasons = (Reason.OBJECT_IN_USE,)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.OBJECT_IN_USE,)
 
 
 class OptionsError(MQIError):
     """The options exclude each other (2046) or are not valid for the type of the object (2045)."""
 
-    reasons = (Reason.OPTIONS_ERROR, Reason.OPTION_NOT_VALID_FOR_TYPE)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.OPTIONS_ERROR, Reason.OPTION_NOT_VALID_FOR_TYPE)
 
 
 class UnknownObjectError(MQIError):
     """The queue (2085), the target of an alias (2082) or the queue manager (2086) does not exist."""
 
-    reasons = (Reason.UNKNOWN_OBJECT_NAME, Reason.UNKNOWN_ALIAS_BASE_Q, Reason.UNKNOWN_OBJECT_Q_MGR)
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason.UNKNOWN_OBJECT_NAME,
+        Reason.UNKNOWN_ALIAS_BASE_Q,
+        Reason.UNKNOWN_OBJECT_Q_MGR,
+    )
 
 
 class QueueManagerNotAvailableError(MQIError):
     """No queue manager answers under that name (2058, 2059)."""
 
-    reasons = (Reason.Q_MGR_NOT_AVAILABLE, Reason.Q_MGR_NAME_ERROR)
+    reasons: ClassVar[tuple[Reason, ...]] = (Reason.Q_MGR_NOT_AVAILABLE, Reason.Q_MGR_NAME_ERROR)
 
 
 class HeaderError(MQIError):
     """A header in the message data is malformed (2142, 2334 ...); the message itself is not changed."""
 
-    reasons = (Reason.HEADER_ERROR, Reason.RFH_ERROR, Reason.RFH_STRING_ERROR, Reason.DLH_ERROR, Reason.MDE_ERROR)
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason.HEADER_ERROR,
+        Reason.RFH_ERROR,
+        Reason.RFH_STRING_ERROR,
+        Reason.DLH_ERROR,
+        Reason.MDE_ERROR,
+    )
 
 
 _KNOWN: Final = frozenset(int(reason) for reason in Reason)

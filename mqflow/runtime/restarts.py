@@ -52,7 +52,7 @@ class Restarts:
         self._broadcast: Final = broadcast
         self._world: Final = world
         #: The number of incidents so far.
-        self.incidents = 0
+        self.incidents: int = 0
 
     async def keep(self, task: Task) -> None:
         """Return when the task has ended well, or was stopped during a pause. After an incident, pause and run the task again.

@@ -131,7 +131,7 @@ class Runtime:
         self._running: dict[RunningListener | Service, None] = {}
         self._stopping: Final = anyio.Event()
         #: Whether handlers or services were cancelled before their end.
-        self.cut_off = False
+        self.cut_off: bool = False
         self._ended = anyio.Event()
         self._clock: Final = world.clock
         #: The moment in monotonic seconds when the drain is over and all handlers are cancelled.

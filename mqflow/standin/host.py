@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum, IntEnum
 from hmac import compare_digest
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -81,10 +81,15 @@ class PutCounts:
     __slots__ = ("completion", "failed", "object_name", "reason", "succeeded", "warned")
 
     def __init__(self) -> None:
+        self.warned: int
+        self.succeeded: int
+        self.failed: int
         self.succeeded = self.warned = self.failed = 0
         #: The result of the first put that did not succeed.
+        self.reason: int
+        self.completion: int
         self.completion = self.reason = 0
-        self.object_name = ""
+        self.object_name: str = ""
 
 
 class SetWhere(IntEnum):
@@ -216,12 +221,12 @@ class Hconn:
         #: Whether this is a local binding, not a client: it can begin global units of work, and its puts never answer early.
         self.local = local
         # The thread object, not its number: after the end of the thread, another thread can get the same number.
-        self.thread = threading.current_thread()
+        self.thread: Final = threading.current_thread()
         #: Open objects and subscriptions by number.
         self.objects: dict[int, ObjectHandle] = {}
         self.subscriptions: dict[int, SubscriptionHandle] = {}
         self.message_handles: dict[int, MessageHandle] = {}
-        self.puts = PutCounts()
+        self.puts: PutCounts = PutCounts()
         #: Whether an asynchronous put of the unit of work failed: the unit of work can only be backed out.
         self.unit_failed = False
         #: The callbacks; None until the first MQCB.

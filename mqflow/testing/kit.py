@@ -93,13 +93,13 @@ class QueueManagerKit:
     def renew(self) -> None:
         """Start again with a new queue manager, a new clock and no faults."""
         #: The clock of the queue manager and of the application; `advance` and every wait move the clock.
-        self.clock = VirtualClock()
+        self.clock: VirtualClock = VirtualClock()
         #: The random generator of the application.
-        self.random = SeededRandom(self._seed)
+        self.random: SeededRandom = SeededRandom(self._seed)
         self._stager = Stager(EMBEDDED_STAGING_QUEUE, World(self.clock, SeededRandom(self._seed + 1)))
-        self.queue_manager = EmbeddedQueueManager(self._name, clock=self.clock)
+        self.queue_manager: EmbeddedQueueManager = EmbeddedQueueManager(self._name, clock=self.clock)
         #: The faults of the application's calls; the kit's own calls never fail.
-        self.faults = Faults(wait=self.clock.advance)
+        self.faults: Faults = Faults(wait=self.clock.advance)
         #: Every event that the application sent to its hooks, in order.
         self.events: list[Event] = []
 

@@ -89,9 +89,9 @@ class TableQueueManager:
         self._mode = mode
         self.notify = notify
         #: DEFRECON of the channel of the last connection.
-        self.default_reconnect = DefaultReconnect.NO
+        self.default_reconnect: DefaultReconnect = DefaultReconnect.NO
         #: Whether a queue manager of this name has ever answered. After its first answer, lost connections are reconnected.
-        self.reached = False
+        self.reached: bool = False
         self._warn = warn
         #: The last warning; empty after the table could be read again.
         self._last_warning = ""

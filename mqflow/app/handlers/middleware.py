@@ -42,15 +42,15 @@ class Incoming:
         make_context: Callable[[], Context] | None = None,
     ) -> None:
         self._make_context = make_context
-        self.messages = messages
+        self.messages: Sequence[Message] = messages
         #: The deliveries of the runtime, one for each message; not for use by middleware.
-        self.deliveries = deliveries
+        self.deliveries: Sequence[Delivery] = deliveries
         #: The message; the first message of a batch.
-        self.message = messages[0]
-        self.queue = self.message.queue
-        self.listener = listener
+        self.message: Message = messages[0]
+        self.queue: str = self.message.queue
+        self.listener: str = listener
         #: The backout decision before this delivery; None at the first delivery of a message.
-        self.decision = decision
+        self.decision: Decided | None = decision
 
     @property
     def context(self) -> Context:

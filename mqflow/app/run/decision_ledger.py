@@ -123,7 +123,7 @@ class DecisionLedger:
         #: The file. The first entry makes it and starts the writer's thread.
         self.path: Final = path
         #: The number of lost entries: the writer was too slow, or the file could not be written.
-        self.dropped = 0
+        self.dropped: int = 0
         self._troubled: Final = None if record == "all" else _Troubled()
         self._entries_max = entries_max
         self._world = world

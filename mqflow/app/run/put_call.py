@@ -47,10 +47,10 @@ class PutCall:
         self.puts: list[Put] = []
         self.error: BaseException | None = None
         #: Whether the caller does not want its messages any more.
-        self.withdrawn = False
-        self.stage = Stage.WAITING
+        self.withdrawn: bool = False
+        self.stage: Stage = Stage.WAITING
         #: The connections that the puts of this call have lost.
-        self.lost = 0
+        self.lost: int = 0
         #: The wait of the caller in another task; None without such a wait.
         self.scope: anyio.CancelScope | None = None
         self.over: anyio.Event | None = None

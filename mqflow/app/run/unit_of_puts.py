@@ -41,7 +41,7 @@ class UnitOfPuts:
 
     def __init__(self, way: Way, calls: Sequence[PutCall]) -> None:
         self.way: Final = way
-        self.calls = calls
+        self.calls: Sequence[PutCall] = calls
         #: The calls that found no room: the unit of work has as many messages as the queue manager takes (2024).
         self.left_over: list[PutCall] = []
         self._session: Session | None = None

@@ -38,7 +38,7 @@ class Link:
         self._world = world
         self._pause = pause
         #: The current connection.
-        self.connection = connect()
+        self.connection: Connection = connect()
         self._first: Final = Reached(self.connection.queue_manager_name, inquire_identifier(self.connection))
 
     def reconnect(self, error: MQIError) -> bool:

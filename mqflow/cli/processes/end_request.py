@@ -25,14 +25,14 @@ class EndRequest:
     """Whether and how the process must end. A signal sets this request on the event loop, an application on a thread."""
 
     def __init__(self) -> None:
-        self.how = End(Manner.IMMEDIATE)
-        self.requested = False
+        self.how: End = End(Manner.IMMEDIATE)
+        self.requested: bool = False
         #: Whether the queue manager ends, not only this process.
-        self.for_good = False
+        self.for_good: bool = False
         self._loop_caller = LoopCaller()
         self._changed = anyio.Event()
         #: Set when the process that started this one has ended.
-        self.parent_ended = anyio.Event()
+        self.parent_ended: Final = anyio.Event()
 
     def request(self, how: End, *, for_good: bool = False) -> None:
         """Request the end of the process; with `for_good`, the end of the queue manager. A later request replaces `how`."""

@@ -46,9 +46,9 @@ class Recycling:
     def __init__(self, limits: Limits, peak_bytes: Callable[[], int] | None = None) -> None:
         self._limits: Final = limits
         self._peak_bytes: Final = peak_bytes or _peak_bytes
-        self.messages = 0
+        self.messages: int = 0
         #: Why the process ends; empty before a limit is reached.
-        self.why = ""
+        self.why: str = ""
         # Any thread can report an event, and a pipe wakes the event loop from any thread.
         self._read_end, self._write_end = os.pipe()
 

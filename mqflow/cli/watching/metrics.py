@@ -16,7 +16,7 @@ from mqflow.policy.health.records import ApplicationStatus, Doing, Series
 
 __all__ = ("CONTENT_TYPE_LATEST", "PROCESS", "STATES", "exposed", "families")
 
-STATES: Final = {
+STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "up": ("Processes of the application that answer", ()),
     "processes_expected": ("Processes of the application that must run", ()),
     "live": ("1 while the application is alive, as /livez says", ()),

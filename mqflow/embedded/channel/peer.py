@@ -62,7 +62,7 @@ class ChannelPeer:
     """The listener's end of one socket."""
 
     is_pulse = False
-    is_checked = False
+    is_checked: bool = False
 
     def __init__(
         self,

@@ -136,10 +136,10 @@ _RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[R
 }
 
 OBJECT_COMMANDS: Final[Mapping[CommandCode, Run]] = {
-    CommandCode[name]: partial(run, _codes(kind))
+    CommandCode[form.format(kind.pcf_word)]: partial(run, _codes(kind))
     for kind in DEFINED_KINDS.values()
     for form, run in _RUNS.items()
-    if (name := form.format(kind.pcf_word)) in CommandCode.__members__
+    if form.format(kind.pcf_word) in CommandCode.__members__
 }
 
 

@@ -17,6 +17,7 @@ from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from msgspec import Struct
 
@@ -55,12 +56,12 @@ class Statistics:
 
     def __init__(self, reset_at: float = 0.0, high_depth: int = 0) -> None:
         #: Messages that were put; messages that were got.
-        self.enqueued = 0
-        self.dequeued = 0
+        self.enqueued: int = 0
+        self.dequeued: int = 0
         #: The highest CURDEPTH.
-        self.high_depth = high_depth
+        self.high_depth: int = high_depth
         #: The monotonic moment of the reset.
-        self.reset_at = reset_at
+        self.reset_at: float = reset_at
         #: The service timer: the monotonic moment since which a get is due; None while the timer is off.
         self.served_since: float | None = None
 
@@ -85,9 +86,9 @@ class LocalQueue(Backlog):
 
     def __init__(self, attributes: QueueAttributes, pages: Pages | None = None) -> None:
         super().__init__(pages)
-        self.attributes = attributes
+        self.attributes: QueueAttributes = attributes
         #: The number of puts and gets in open units of work. The depth includes these messages; no other get finds them.
-        self.uncommitted = 0
+        self.uncommitted: int = 0
         self.handles: set[ObjectHandle] = set()
         self.waiters: list[Waiter] = []
         #: Handles with a selection string: they must evaluate again a message that comes before their `passed_over`.
@@ -96,12 +97,12 @@ class LocalQueue(Backlog):
         self.locks: dict[int, ObjectHandle] = {}
         #: Messages marked for cooperating browsers: from the key to the handle, and the monotonic moment when the mark lapses.
         self.co_op_marks: dict[int, tuple[ObjectHandle, float | None]] = {}
-        self.deleted = False
+        self.deleted: bool = False
         #: How often ALTER with FORCE changed the queue while it was open: calls with earlier handles raise 2041.
-        self.changes = 0
+        self.changes: int = 0
         self.last_put_at: float | None = None
         self.last_get_at: float | None = None
-        self.statistics = Statistics()
+        self.statistics: Statistics = Statistics()
 
     @property
     def name(self) -> str:
@@ -148,10 +149,10 @@ class QueueDefinition:
     __slots__ = ("attributes", "changes", "handles")
 
     def __init__(self, attributes: QueueAttributes) -> None:
-        self.attributes = attributes
+        self.attributes: QueueAttributes = attributes
         self.handles: set[ObjectHandle] = set()
         #: How often ALTER with FORCE changed the definition while it was open: calls with earlier handles raise 2041.
-        self.changes = 0
+        self.changes: int = 0
 
 
 class ObjectHandle:
@@ -188,12 +189,12 @@ class ObjectHandle:
     )
 
     def __init__(self, connection: "ConnectionState", name: str, options: OpenOption, object_type: ObjectType) -> None:
-        self.connection = connection
-        self.name = name
-        self.options = options
-        self.bits = int(options)
-        self.object_type = object_type
-        self.open = True
+        self.connection: ConnectionState = connection
+        self.name: str = name
+        self.options: OpenOption = options
+        self.bits: int = int(options)
+        self.object_type: ObjectType = object_type
+        self.open: bool = True
         #: The local queue that the handle reaches; None for the queue manager itself and for a topic.
         self.queue: LocalQueue | None = None
         #: The queue and the queue manager that messages are for, if `queue` is a transmission queue; None otherwise.
@@ -201,26 +202,26 @@ class ObjectHandle:
         #: The whole topic string; None for anything but a topic.
         self.topic: str | None = None
         #: The kind of a namelist or process ("NAMELIST"); empty for anything else.
-        self.noun = ""
+        self.noun: str = ""
         #: The publications through this handle, and the moment of the last one.
-        self.publication_count = 0
+        self.publication_count: int = 0
         self.published_at: float | None = None
         #: Whether the close of this handle deletes the managed queue, because its subscription has ended.
-        self.takes_queue_along = False
+        self.takes_queue_along: bool = False
         #: The alias through which the handle was opened; None without an alias.
         self.alias: QueueDefinition | None = None
         #: The sum of `changes` of queue and alias when the handle was opened.
-        self.seen_changes = 0
+        self.seen_changes: int = 0
         #: Whether this open created the dynamic queue.
-        self.creator = False
+        self.creator: bool = False
         #: Key of the message that was browsed last.
-        self.cursor = BEFORE_FIRST
+        self.cursor: int = BEFORE_FIRST
         #: The cursor before and after each message of the last call that browsed several messages.
         self.trail: Sequence[int] = ()
         #: Key of the message browsed with MQGMO_LOCK.
         self.locked: int | None = None
         #: The last position of puts, gets and browses within groups and segments.
-        self.logical = Retained()
+        self.logical: Final = Retained()
         #: Keys of the messages marked for this handle.
         self.marks: set[int] = set()
         #: Descriptor of the last message taken, if the handle was opened with SAVE_ALL_CONTEXT.
@@ -229,7 +230,7 @@ class ObjectHandle:
         #: The selector of the selection string; None without a selection string.
         self.selector: Selector | None = None
         #: The selector selects no available message up to this place, so these messages are not evaluated again.
-        self.passed_over = BEFORE_FIRST
+        self.passed_over: int = BEFORE_FIRST
         # The last get options and their plan: an application uses one set of options again and again.
         self.get_options: GetOptions | None = None
         self.get_plan: GetPlan | None = None
@@ -259,14 +260,14 @@ class Subscription:
     __slots__ = ("attributes", "holders", "last_message_at", "message_count", "resumed_at", "scheme", "selector", "wild")
 
     def __init__(self, attributes: SubscriptionAttributes) -> None:
-        self.attributes = attributes
+        self.attributes: SubscriptionAttributes = attributes
         self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
-        self.wild = has_wildcards(attributes.topic_string, self.scheme)
+        self.wild: bool = has_wildcards(attributes.topic_string, self.scheme)
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
         #: The handles of the applications that use the subscription: at most one, unless the subscription is shared.
         self.holders: list[SubscriptionHandle] = []
         #: NUMMSGS, and the moments of the last message and of the last resume; None before the first since the start.
-        self.message_count = 0
+        self.message_count: int = 0
         self.last_message_at: float | None = None
         self.resumed_at: float | None = None
 
@@ -281,9 +282,9 @@ class SubscriptionHandle:
     __slots__ = ("connection", "open", "queue", "subscription")
 
     def __init__(self, connection: "ConnectionState", subscription: Subscription) -> None:
-        self.connection = connection
-        self.subscription = subscription
-        self.open = True
+        self.connection: ConnectionState = connection
+        self.subscription: Subscription = subscription
+        self.open: bool = True
         self.queue: ObjectHandle | None = None
 
     @property
@@ -309,9 +310,9 @@ class UnitOfWork:
         #: In-flight marks of the store for messages in `gets`.
         self.marks: list[int] = []
         #: The number that MAXUMSGS limits: puts, gets and the reports that they caused.
-        self.operations = 0
+        self.operations: int = 0
         #: Whether the store may have to know of this unit of work.
-        self.has_persistent = False
+        self.has_persistent: bool = False
         #: Serials of stored messages that the commit removes. These messages do not come back if the commit is refused.
         self.discarded: list[int] = []
         #: Functions that a backout calls, last entry first; they restore, for example, positions of handles within groups.
@@ -414,11 +415,11 @@ class Waiter:
     def __init__(
         self, queue: LocalQueue, wake: Callable[[], None], handle: "ObjectHandle | None" = None, plan: GetPlan | None = None
     ) -> None:
-        self.queue = queue
-        self.wake = wake
+        self.queue: LocalQueue = queue
+        self.wake: Callable[[], None] = wake
         #: The handle of the get, and the plan of the get; both are None for an observer.
-        self.handle = handle
-        self.plan = plan
+        self.handle: ObjectHandle | None = handle
+        self.plan: GetPlan | None = plan
         #: The key of the message for which the waiter was woken.
         self.promised: int | None = None
 
@@ -447,25 +448,27 @@ class ConnectionState:
     def __init__(
         self, application_name: str, user: str, identifier: str, end: "Callable[[ConnectionState, int], None]"
     ) -> None:
-        self.application_name = application_name
-        self.user = user
+        self.application_name: str = application_name
+        self.user: str = user
         #: The channel and the address of a client program; empty for other connections.
+        self.channel: str
+        self.address: str
         self.channel = self.address = ""
         #: The name that `DISPLAY QSTATUS TYPE(HANDLE)` shows: 16 hexadecimal digits.
-        self.identifier = identifier
+        self.identifier: str = identifier
         self.handles: set[ObjectHandle] = set()
         self.subscriptions: set[SubscriptionHandle] = set()
-        self.unit_of_work = UnitOfWork()
+        self.unit_of_work: UnitOfWork = UnitOfWork()
         #: The units of work that follow, in order. Only gets have filled them, and each is committed or backed out by itself.
         self.ahead: deque[UnitAhead] = deque()
         #: A function that ends the connection with a reason code.
         self.end: Callable[[int], None] = partial(end, self)
         #: 0 while the connection is open, later why it ended: 2018 disconnected, 2009 abandoned, 2162 queue manager stopped.
-        self.ended = 0
+        self.ended: int = 0
         #: Whether a call waits without the lock.
-        self.busy = False
-        self.committing = False
+        self.busy: bool = False
+        self.committing: bool = False
         #: Whether the end of the connection backed out a unit of work; the next commit then raises an error.
-        self.undone = False
+        self.undone: bool = False
         #: Why a `get_many` that returned messages stopped, if the next get would not meet this error by itself.
         self.pending_refusal: Refusal | None = None

@@ -35,7 +35,7 @@ class StoredPages:
         #: Called with the key of a damaged message: takes it off its queue, and reports it.
         self._lost = lost
         self._bytes_max = bytes_max
-        self.bytes = 0
+        self.bytes: int = 0
         #: The keys and sizes of the messages that were read back, in order of reading, with their queues. Messages that left
         #: their queues meanwhile are included, also in the bytes of all of them together.
         self._read_back: deque[tuple[Backlog, int, int]] = deque()

@@ -82,26 +82,30 @@ class QueueManagerState:
         #: Makes the locks and events with which threads wait.
         self.runner = runner
         # Reentrant because a store may call back before its `write` returns.
-        self.lock = threading.RLock()
+        self.lock: Final = threading.RLock()
         self.attributes = attributes
         self.store = store
         self.clock = clock
-        self.durable = store.durable
+        self.durable: bool = store.durable
         self.queues: dict[str, LocalQueue | QueueDefinition] = {}
         #: Objects that are not queues: kind, name, record; see `stored_objects`.
-        self.objects = load_objects(snapshot.objects)
+        self.objects: Final = load_objects(snapshot.objects)
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
-        self.steady_clock = SteadyClock(anchor)
+        self.steady_clock: Final = SteadyClock(anchor)
         # The dictionary of a kind holds records of this kind only; the common type says `Struct`.
-        self.authorities = Authorities(cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)]), users)
-        self.topics = TopicTree(self.objects["topic"])
-        self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
-        self.next_serial = snapshot.next_serial
+        records = cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)])
+        subscribed = cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values())  # as above
+        self.authorities: Final = Authorities(records, users)
+        self.topics: Final = TopicTree(self.objects["topic"])
+        self.subscriptions: Final = Subscriptions(subscribed)
+        self.next_serial: int = snapshot.next_serial
         # Start at the later of two clocks: if the wall clock was set back, its numbers have been used before.
-        self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
-        self.timestamps = Timestamps()
-        self.pages = StoredPages(store, self._lose)
+        self.identifiers: Final = Identifiers(
+            attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial
+        )
+        self.timestamps: Final = Timestamps()
+        self.pages: Final = StoredPages(store, self._lose)
         self.connections: set[ConnectionState] = set()
         #: Connections of the queue manager itself: a quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
@@ -109,7 +113,7 @@ class QueueManagerState:
         #: Whether to stop when the last connection ends.
         self.stops_when_empty = False
         #: The wall clock's time of the start.
-        self.started_at = clock.wall()
+        self.started_at: float = clock.wall()
         #: Sees the puts and gets of queues with TRIGGER, and of all queues with PERFMEV(ENABLED).
         self.watcher: Watcher | None = None
         self._initiation_queues: dict[str, list[LocalQueue]] | None = None
@@ -122,7 +126,7 @@ class QueueManagerState:
         #: The failure of the store that stopped the queue manager; empty otherwise.
         self.failure = ""
         #: Damaged messages that were set aside: serial and cause.
-        self.quarantined = list(snapshot.quarantined)
+        self.quarantined: list[tuple[int, str]] = list(snapshot.quarantined)
         for queue in snapshot.queues:
             self.define(queue)
         self._load(snapshot)

@@ -44,7 +44,7 @@ class History:
         self._newer: dict[bytes, int] = {}
         self._older: dict[bytes, int] = {}
         #: Whether a message was left out.
-        self.overflowed = False
+        self.overflowed: bool = False
 
     def __len__(self) -> int:
         return len(self._newer) + len(self._older)
@@ -99,7 +99,7 @@ class Scan:
         self._worked_in_round = False
         self._done = False
         #: The number of completed scans of the queue, from its head to its end.
-        self.rounds = 0
+        self.rounds: int = 0
         self._from_head = False
         self._begin_round(now)
 

@@ -89,7 +89,7 @@ class Supervisor:
         self._impatient: dict[anyio.CancelScope, None] = {}
         self._stopping = anyio.Event()
         #: The number of reconnections so far; cached attributes belong to one generation.
-        self.generation = 0
+        self.generation: int = 0
 
     @property
     def queue_manager_name(self) -> str:

@@ -84,8 +84,8 @@ class SupervisorStates:
     """The state of the connection and the state of its queue manager."""
 
     def __init__(self) -> None:
-        self.connection = SupervisorState.UNREACHED
-        self.queue_manager = SupervisorState.OPEN
+        self.connection: SupervisorState = SupervisorState.UNREACHED
+        self.queue_manager: SupervisorState = SupervisorState.OPEN
 
     def note(self, event: SupervisorEvent) -> None:
         """Go to the next state. Raises `IllegalMoveError` if the tables have no row for this state and event."""

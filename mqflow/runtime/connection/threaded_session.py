@@ -87,7 +87,7 @@ class ThreadedSession:
         #: The requests in a row that found no message to have ahead, and the commits since then that asked for none.
         self._misses = self._skipped = 0
         self.generation = 0
-        self.abandoned = False
+        self.abandoned: bool = False
         runner.start(self._serve, "mqflow session")
 
     @classmethod

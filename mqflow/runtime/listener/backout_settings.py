@@ -60,7 +60,7 @@ class SettingsCache:
         self._kept: dict[tuple[int, str, str], BackoutSettings] = {}
         self._behaviour: Final = behaviour
         #: Whether a message counts as poison after its first backout. True until the attributes of the queue are known.
-        self.first_backout_is_poison = True
+        self.first_backout_is_poison: bool = True
         #: The queue managers on which the last inquiry of the local queue, or of the queue manager, was refused.
         self._refused: set[str] = set()
         self._unknown: set[str] = set()

@@ -59,29 +59,29 @@ class Delivery:
         #: The backout decision, if the message was backed out before.
         self.decision: Decided | None = None
         #: Whether the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
-        self.is_over = False
+        self.is_over: bool = False
         #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
-        self.handled_s = 0.0
+        self.handled_s: float = 0.0
         #: The async calls of the handler that it must await: the coroutine, its name, and the code and instruction of the call.
         self.calls: list[tuple[Any, str, CodeType, int]] = []
         #: When the handling ended, in seconds of the wall clock; 0 if no handler got the message.
-        self.ended_at = 0.0
+        self.ended_at: float = 0.0
         #: The puts of the handler, in order. They are made when the handler has returned, so a failed handler has put nothing.
         self.kept_puts: list[Callable[[], Put]] = []
         #: The MsgIds of the messages that were put in this unit of work.
         self.put_message_ids: list[bytes] = []
         #: Whether the handler abandoned a put before it had ended: nobody knows whether it took effect.
-        self.put_is_unknown = False
+        self.put_is_unknown: bool = False
         #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
         self.running: object = None
         #: Whether the handler runs on the thread of the session now, and not on the event loop.
-        self.on_thread = False
+        self.on_thread: bool = False
         #: When the handling began on the thread of the session, in monotonic seconds; None if it did not begin there.
         self.started: float | None = None
         #: The rest of a handling that began on the thread of the session, for the event loop.
         self.rest: Callable[[], Awaitable[Outcome | None]] | None = None
         #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
-        self.trace_id = ""
+        self.trace_id: str = ""
 
     def begin_again(self) -> None:
         """Prepare another call of the handler in the same unit of work. The call before has put nothing."""

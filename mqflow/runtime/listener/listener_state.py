@@ -68,7 +68,7 @@ class ListenerState:
         self.gate: Final = self._make_gate(spec) if spec.rate_limit or spec.breaker else None
         self.stopping: Final = anyio.Event()
         #: Whether `stopping` is set. Each worker asks before each message, and a plain value takes no call.
-        self.is_stopping = False
+        self.is_stopping: bool = False
         #: By the worker's number: the message that the worker handles now, and the start of the handling in monotonic seconds.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         #: The messages that no destination accepts, and when that was found last.
@@ -79,14 +79,14 @@ class ListenerState:
         #: With `watch`: by the worker's number, the call of the queue manager that it waits for now. None without `watch`.
         self.calls: dict[int, Call] | None = None
         #: The wanted number of workers; an operator can change it.
-        self.concurrency = 1 if spec.strict_order else spec.concurrency
+        self.concurrency: int = 1 if spec.strict_order else spec.concurrency
         #: Whether an operator has paused the listener.
-        self.is_held = False
+        self.is_held: bool = False
         #: A worker goes on as long as this number is the one of its start: another number lets it end its unit and leave.
-        self.term = 0
+        self.term: int = 0
         self._ordered = anyio.Event()
         #: Why the last get, open or move was refused; empty after a success.
-        self.why_refused = ""
+        self.why_refused: str = ""
         #: The commits in a row that the queue manager answered with 2003, of all workers.
         self.refused_commits = 0
         self._refusals = 0

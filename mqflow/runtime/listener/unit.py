@@ -58,7 +58,7 @@ class Unit:
         self.disposed: list[DisposedDelivery] = []
         self.staged: list[Staged] = []
         #: Whether the thread of the session has noted this unit, so that the event `Delivered` of each delivery is reported.
-        self.is_told = False
+        self.is_told: bool = False
         #: If the listener is watched: when the worker asked for the commit, and when the thread of the session had the answer.
         #: In monotonic seconds. Without the second time, the answer comes when it is reported.
         self.settling_since: float | None = None

@@ -82,8 +82,8 @@ class Consumer:
 
     def __init__(self, hobj: int, cbd: Structure, md: bytes, gmo: bytes, request: Request | None) -> None:
         self.hobj = hobj
-        self.area = cbd.number("CallbackArea")
-        self.options = cbd.number("Options")
+        self.area: int = cbd.number("CallbackArea")
+        self.options: int = cbd.number("Options")
         self.function: Callable[..., None] = _Callback(cbd.number("CallbackFunction"))
         #: The MQMD and MQGMO of the registration; each call gets a copy.
         self.md = md
@@ -92,7 +92,7 @@ class Consumer:
         self.request = request
         self.suspended = False
         #: The monotonic times of the earliest next get, and of the call with 2033; None if the get has no limited wait.
-        self.not_before = 0.0
+        self.not_before: float = 0.0
         self.waits_until: float | None = None
 
     def wait_from(self, now: float) -> None:

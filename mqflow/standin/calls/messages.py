@@ -53,11 +53,11 @@ class Request:
     __slots__ = ("handle", "options", "version")
 
     def __init__(self, options: GetOptions, version: int, handle: MessageHandle | None) -> None:
-        self.options = options
+        self.options: GetOptions = options
         #: The version of the MQMD.
-        self.version = version
+        self.version: int = version
         #: The message handle; it receives the properties that do not stay in the data.
-        self.handle = handle
+        self.handle: MessageHandle | None = handle
 
 
 def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:

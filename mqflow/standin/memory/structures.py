@@ -30,9 +30,9 @@ class Structure:
     __slots__ = ("_memory", "address", "layout", "version")
 
     def __init__(self, layout: Layout, address: int, version: int) -> None:
-        self.layout = layout
-        self.address = address
-        self.version = version
+        self.layout: Layout = layout
+        self.address: int = address
+        self.version: int = version
         self._memory = (ctypes.c_char * layout.lengths[version]).from_address(address)
 
     def number(self, name: str, default: int = 0) -> int:

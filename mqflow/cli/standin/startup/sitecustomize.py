@@ -12,8 +12,10 @@ from pathlib import Path
 
 try:
     from mqflow.cli.standin.installation import start
-except ImportError as error:
-    os.write(2, f"mqflow standin: {sys.executable} cannot import mqflow: {error}. Install mqflow there too.\n".encode())
+except ImportError:
+    os.write(
+        2, f"mqflow standin: {sys.executable} cannot import mqflow: {sys.exc_info()[1]}. Install mqflow there too.\n".encode()
+    )
     os._exit(1)  # the same exit as `start.give_up`, which cannot be imported here
 
 start()

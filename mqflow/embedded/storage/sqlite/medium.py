@@ -33,7 +33,7 @@ class SqliteMedium:
 
     def __init__(self, folder: DataFolder) -> None:
         #: Where the damage is, if there is any.
-        self.path = folder.database
+        self.path: Final = folder.database
         self._folder = folder
         self._synced = SyncedLog(folder)
         try:

@@ -94,7 +94,7 @@ class SyncedLog:
         self._salts = b"" if found is None else found.salts
         self._frames = 0 if found is None else found.frames
         #: Whether each frame with the salts of the log is committed. False if remains of other frames can lie behind the end.
-        self.is_clean = found is None or not found.has_more
+        self.is_clean: bool = found is None or not found.has_more
 
     def note(self) -> None:
         """Note that the whole log is synced. If a file refuses, the older note stays, which is right, but says less."""

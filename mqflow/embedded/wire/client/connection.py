@@ -92,7 +92,7 @@ class ServedConnection:
         self._calls = 0
         self._last_exchange: _Prepared | None = None
         #: Whether the application has put nothing in the open unit of work.
-        self.only_removes = True
+        self.only_removes: bool = True
 
     @property
     def queue_manager_name(self) -> str:

@@ -36,7 +36,7 @@ class Administer(Struct, frozen=True, tag=True):
     arguments: Mapping[str, Any]  # Any: the interface gives the type of each argument
 
 
-PARTS: Final = {
+PARTS: Final[Mapping[str, type[Any]]] = {  # Any: protocols have no common class
     "authorities.": AuthorityAdministration,
     "channels.": ChannelAdministration,
     "publishing.": TopicAdministration,

@@ -92,7 +92,7 @@ class Frames:
         #: Whether the peer waits for heartbeats now.
         self.beating = True
         #: Whether the peer can stay silent for ever, because a pulse shows that it is alive.
-        self.patient = False
+        self.patient: bool = False
         # The methods of the socket itself, so that this class adds no further call.
         self._first_part: Callable[[int], bytes] = stream.recv
         self._rest: Callable[[int], bytes] = stream.recv

@@ -46,7 +46,7 @@ class PulseSender:
         # In the order of `add`: a set has another order in each process.
         self._living: dict[Dependent, None] = {}
         #: Whether the pulse has stopped.
-        self.over = False
+        self.over: bool = False
         #: The number that the server gave to this pulse.
         self.number: Final = self._begun()
         heartbeats.add(self._frames)

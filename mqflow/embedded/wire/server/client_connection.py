@@ -97,8 +97,8 @@ class ClientConnection:
         # The number of the pulse whose heartbeats stand for this connection; 0 without a pulse.
         self._pulse = 0
         #: Whether this connection is a pulse itself.
-        self.is_pulse = False
-        self.is_checked = False
+        self.is_pulse: bool = False
+        self.is_checked: bool = False
         self._queue_manager = queue_manager
         self._raw = raw
         self._secured: Stream = raw

@@ -22,7 +22,7 @@ class Complaints:
         self._lines = 0
         self._left_out = 0
         #: The number of all complaints, logged or left out.
-        self.count = 0
+        self.count: int = 0
 
     def __call__(self, sentence: str) -> None:
         """Count the complaint, and log it if this minute has a line left.

@@ -54,7 +54,7 @@ class Login(Protocol):
 class SameUser:
     """The login over a Unix socket. Only the user that runs the queue manager is admitted, and can work as any user."""
 
-    same_machine: ClassVar = True
+    same_machine: ClassVar[bool] = True
 
     def admits(self, raw: socket.socket) -> bool:
         """Admit the same user. If the system does not give the peer's user, the socket's mode (0600) keeps other users out."""
@@ -83,7 +83,7 @@ class SameUser:
 class WithPassword:
     """The login over TCP: a user with a password or a certificate, behind TLS if other machines can reach the address."""
 
-    same_machine: ClassVar = False
+    same_machine: ClassVar[bool] = False
 
     def __init__(
         self,
