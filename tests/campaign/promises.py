@@ -13,6 +13,7 @@ from msgspec import Struct
 from tests.campaign import results, zoo
 from tests.campaign.campaigns import CAMPAIGNS
 from tests.campaign.results import Totals, percentile
+from tests.planting import results as planting
 
 __all__ = ("PAGE", "Peer", "Promise", "page", "read")
 
@@ -83,10 +84,8 @@ def page() -> str:
     """Return docs/promises.md."""
     promises, peers = read()
     totals = results.read()
-    return (
-        "\n".join([_HEAD, *_promises(promises, totals), *_times(totals), *_findings(totals), *_peers(peers), _TAIL, *_zoo()])
-        + "\n"
-    )
+    head = (_HEAD, *_promises(promises, totals))
+    return "\n".join((*head, *_times(totals), *_findings(totals), *_peers(peers), _TAIL, *_zoo(), *_planting())) + "\n"
 
 
 def _promises(promises: tuple[Promise, ...], totals: dict[str, Totals]) -> Iterator[str]:
@@ -178,3 +177,21 @@ def _zoo() -> Iterator[str]:
         )
         yield f"| {each.says} | {' | '.join(cells)} |"
     yield f"| **finds** | {' | '.join(str(found[name]) for name in names)} |"
+
+
+def _planting() -> Iterator[str]:
+    """Yield the counts of the single defects that the tests notice."""
+    counted = planting.figures(planting.read(), planting.equivalents())
+    yield ""
+    yield "## Single defects"
+    yield ""
+    yield "`python -m tests.planting` changes one place in the sources at a time, drawn at random. The change is to a"
+    yield "comparison, a number, a condition, a statement or the order of two arguments. Then the tests that reach the line run."
+    yield "A find is a test that fails with the defect and passes without it."
+    yield planting.sentence(counted[""])
+    yield ""
+    yield "| package | planted | without effect | noticed | before the new tests |"
+    yield "|---|---:|---:|---:|---:|"
+    for package, each in counted.items():
+        share = f"{each.noticed} ({each.percent:.0f} %) | {each.noticed_at_first} ({each.percent_at_first:.0f} %)"
+        yield f"| {package or '**all**'} | {each.planted} | {each.equivalent} | {share} |"

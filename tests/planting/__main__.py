@@ -1,124 +1,144 @@
-"""Plants single defects in a copy of mqflow, one at a time, and counts how many the tests notice.
+"""Plants single defects in copies of mqflow, one at a time, and counts how many the tests notice.
 
-`python -m tests.planting --seed 1 --count 150` takes hours. The same seed plants the same defects in the same sources, and
-`--only N` repeats the N-th defect. The exit code is 1 if fewer than 95 percent are noticed. A defect that makes the tests
-hang is not noticed: a test must say what is wrong.
+`python -m tests.planting --seed 1 --count 150` notes first, in one run of the tests, which tests reach which line. Then each
+defect runs the tests that reach its line, until one fails. A find counts if the same test passes without the defect. A defect
+that makes the tests hang is not noticed: a test must say what is wrong.
+
+The verdicts stand in tests/planting/results.json and add up over runs. A run plants the defects that no earlier run has found;
+`--again` plants all. The same seed plants the same defects in the same sources, and `--only N` the N-th defect. The exit code
+is 1 if fewer than 95 percent of all defects with an effect are noticed.
 """
 
 import argparse
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import cache_from_source
 from pathlib import Path
+from queue import Queue
 from random import Random
+from threading import Lock
 from typing import Final
 
+from msgspec import Struct
+
+from tests.planting import reach, results
 from tests.planting.mutations import Mutation, mutations
+from tests.planting.results import HUNG, NOTICED, SURVIVED
+from tests.planting.running import environment, run
 
 ROOT: Final = Path(__file__).parents[2]
-COPIED: Final = ("mqflow", "tests", "examples", "plugins", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md")
-#: The sources of each package, and its tests: those that find most defects in the shortest time come first.
+COPIED: Final = ("mqflow", "tests", "examples", "plugins", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md",
+                 "CONTRIBUTING.md", "Makefile", "mkdocs.yml")  # fmt: skip
+#: The sources of each package, and the tests that can notice its defects.
 PACKAGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "policy": ("mqflow/policy", ("tests/policy", "tests/stories", "tests/app")),
-    "runtime": ("mqflow/runtime", ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py")),
+    "policy": ("mqflow/policy", ("tests/policy", "tests/stories", "tests/app", "tests/runtime")),
+    "runtime": (
+        "mqflow/runtime",
+        ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py", "tests/cli"),
+    ),
     "bindings": ("mqflow/bindings", ("tests/bindings", "tests/conformance")),
     "wire": ("mqflow/embedded/wire", ("tests/embedded/wire", "tests/conformance", "tests/simulation")),
-    "storage": ("mqflow/embedded/storage", ("tests/embedded/storage", "tests/embedded/calls", "tests/conformance")),
+    "storage": (
+        "mqflow/embedded/storage",
+        ("tests/embedded/storage", "tests/embedded/disk_faults", "tests/conformance", "tests/cli"),
+    ),
     "cli": ("mqflow/cli", ("tests/cli",)),
-    "settings": ("mqflow/app/config", ("tests/app/config", "tests/app/channels", "tests/cli/text", "tests/cli/applications")),
+    "settings": ("mqflow/app/config", ("tests/app", "tests/cli")),
 }
 GOAL: Final = 95
-NOTICED, SURVIVED, HUNG = "noticed", "survived", "hung"
-Planted = tuple[str, Path, Mutation]
+#: One defect has tests of so much processor time, in runs of so much. A run that takes several times its time hangs.
+BOUND_S: Final = 60.0
+STEPS_S: Final = (2.0, 10.0, 48.0)
+HANGS_S: Final = 40.0
+#: A test of so much processor time must pass again without the defect: on a busy machine it can fail for another reason.
+FLAKY_S: Final = 1.0
+HANGS_TIMES: Final = 5
+
+
+class Planted(Struct, frozen=True):
+    """One defect of a run."""
+
+    number: int
+    package: str
+    source: Path
+    name: str
+    mutation: Mutation
 
 
 def chosen(packages: Sequence[str], count: int, seed: int) -> list[Planted]:
     """Return `count` defects, drawn evenly from the packages."""
     dice = Random(seed)  # noqa: S311 - repeatable, not secret
-    drawn: list[Planted] = []
-    for number, package in enumerate(packages):
-        folder = ROOT / PACKAGES[package][0]
+    drawn: list[tuple[str, Path, str, Mutation]] = []
+    for place, package in enumerate(packages):
         every = [
-            (package, path.relative_to(ROOT), each)
-            for path in sorted(folder.rglob("*.py"))
-            for each in mutations(path.read_text("utf-8"))
+            (package, path.relative_to(ROOT), *named)
+            for path in sorted((ROOT / PACKAGES[package][0]).rglob("*.py"))
+            for named in results.names(path.relative_to(ROOT), mutations(path.read_text("utf-8")))
         ]
-        wanted = count // len(packages) + (number < count % len(packages))
+        wanted = count // len(packages) + (place < count % len(packages))
         drawn += dice.sample(every, min(wanted, len(every)))
-    return drawn
+    return [Planted(number, *each) for number, each in enumerate(drawn, start=1)]
 
 
-def stages(package: str, source: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the tests to run, one group after the other: those with the name of the module, its folder, its package."""
-    below = source.relative_to("mqflow")
-    own = ROOT / "tests" / below.with_name(f"test_{below.name}")
-    seen: set[str] = set()
-    for path in (own, own.parent, *(ROOT / each for each in PACKAGES[package][1])):
-        name = path.relative_to(ROOT).as_posix()
-        if path.exists() and name not in seen:
-            seen.add(name)
-            yield (name,)
+def measured(folder: Path, copies: Sequence[Path], drawn: Sequence[Planted]) -> reach.Reach:
+    """Return which tests reach which lines of the sources. The runs of an earlier command in this folder are used again."""
+    targets = sorted({tests for each in drawn for tests in PACKAGES[each.package][1]})
+    files = [(folder / f"{place}.coverage", folder / f"{place}.times") for place in range(len(targets))]
+    free = _queue(copies)
+
+    def measure(place: int) -> None:
+        data, times = files[place]
+        if times.exists():
+            return
+        with _taken(free) as copy:
+            variables = environment(copy) | {"COVERAGE_FILE": str(data), "REACH_TIMES": str(times)}
+            command = ["coverage", "run", "--rcfile=/dev/null", f"--source={copy}/mqflow", "-m", "pytest", "-q"]
+            subprocess.run(
+                [sys.executable, "-m", *command, "-p", "no:cacheprovider", "-p", "tests.planting.reach", targets[place]],
+                cwd=copy, env=variables, stdout=subprocess.DEVNULL, check=False,
+            )  # fmt: skip
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        list(pool.map(measure, range(len(targets))))
+    return reach.read([each.resolve() for each in copies], {each.source for each in drawn}, files)
 
 
-def run(copy: Path, tests: Sequence[str], bound_s: float) -> str:
-    """Return what these tests say: NOTICED, SURVIVED or HUNG."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "--tb=line",
-        "-o",
-        f"timeout={bound_s / 4:.0f}",
-    ]
-    # Without bytecode files: a defect can leave the size and the second of a file as they are.
-    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(
-        [*command, *tests],
-        cwd=copy,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said, _ = process.communicate(timeout=bound_s)
-    except subprocess.TimeoutExpired:
-        return HUNG
-    finally:
-        with suppress(ProcessLookupError):  # the processes that tests have started too
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if "from pytest-timeout" in said:
-        return HUNG
-    return SURVIVED if process.returncode in {0, 5} else NOTICED  # 5: there is no test
-
-
-def verdict(copy: Path, planted: Planted, bound_s: float) -> str:
-    """Plant the defect in the copy, run its tests until one group notices it, and restore the source."""
-    package, source, mutation = planted
-    whole = (ROOT / source).read_text("utf-8")
-    (copy / source).write_text(mutation.plant(whole), "utf-8")
-    until = time.monotonic() + bound_s
-    try:
-        for tests in stages(package, source):
-            said = run(copy, tests, max(until - time.monotonic(), 1.0))
-            if said != SURVIVED:
-                return said
-        return SURVIVED
-    finally:
-        (copy / source).write_text(whole, "utf-8")
+def verdict(copy: Path, planted: Planted, known: reach.Reach) -> tuple[str, str]:
+    """Plant the defect in the copy, run tests until one notices it, and restore the source. Return the result and the test."""
+    whole, target = (ROOT / planted.source).read_text("utf-8"), copy / planted.source
+    mutation = planted.mutation
+    waiting = known.order(planted.source, range(mutation.body, mutation.line + mutation.old.count("\n") + 1), BOUND_S)
+    said, by = SURVIVED, ""
+    for step_s in STEPS_S:
+        group: list[str] = []
+        cost_s = 0.0
+        while waiting and (not group or cost_s + known.times_s[waiting[0]] <= step_s):
+            cost_s += known.times_s[waiting[0]]
+            group.append(waiting.pop(0))
+        while group:
+            _replace(target, mutation.plant(whole))
+            try:
+                ended = run(copy, group, HANGS_S + HANGS_TIMES * cost_s)
+            finally:
+                _replace(target, whole)
+            if ended.passed:
+                break
+            if ended.hung:
+                if said == HUNG:  # two tests hang, and the others will
+                    return said, by
+                said, by = HUNG, ended.test
+            elif known.times_s.get(ended.test, 0.0) < FLAKY_S or run(copy, [ended.test], HANGS_S + HANGS_TIMES * cost_s).passed:
+                return NOTICED, ended.test or "the tests cannot be loaded"
+            if ended.test not in group:
+                break
+            group.remove(ended.test)
+    return said, by
 
 
 def main() -> int:
@@ -126,41 +146,81 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which defects are drawn (1)")
     parser.add_argument("--count", type=int, default=150, help="how many defects (150)")
     parser.add_argument("--packages", nargs="+", choices=PACKAGES, default=list(PACKAGES), help="where (in each)")
-    parser.add_argument("--only", type=int, metavar="N", help="plant the N-th defect only")
-    parser.add_argument("--bound", type=float, default=1_200.0, metavar="S", help="the longest time for one defect (1200)")
+    parser.add_argument("--only", type=int, nargs="+", metavar="N", help="plant the N-th defects only")
+    parser.add_argument("--again", action="store_true", help="plant the defects too that an earlier run has noticed")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument("--folder", type=Path, help="for the copies; the notes of an earlier command there are used again")
     parser.add_argument("--list", action="store_true", help="print the defects, and plant none")
     given = parser.parse_args()
-    every = enumerate(chosen(given.packages, given.count, given.seed), start=1)
-    drawn = [each for each in every if given.only in {None, each[0]}]
+    drawn = [each for each in chosen(given.packages, given.count, given.seed) if not given.only or each.number in given.only]
     if given.list:
-        for number, (_, source, mutation) in drawn:
-            say(f"{number:4} {source}:{mutation}")
+        for each in drawn:
+            say(f"{each.number:4} {each.source}:{each.mutation.line} {each.mutation.name}")
         return 0
-    counts = {package: Counter[str]() for package in given.packages}
-    missed: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
+    earlier, without_effect = results.read(), results.equivalents()
+    if not (given.again or given.only):
+        drawn = [
+            each for each in drawn
+            if each.name not in without_effect and (each.name not in earlier or earlier[each.name].said != NOTICED)
+        ]  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="mqflow-planting-") as temporary:
+        plant_all(given.folder or Path(temporary), drawn, given.jobs)
+    every = results.figures(results.read(), without_effect)
+    for package, all_of in every.items():
+        with_effect = all_of.planted - all_of.equivalent
+        say(f"{package or 'all':10} {all_of.noticed:4} of {with_effect:4} noticed, {all_of.equivalent} without effect")
+    say(results.sentence(every[""]))
+    return int(every[""].percent < GOAL)
+
+
+def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int) -> None:
+    """Plant each defect in one of the copies, which are made in the folder, and keep its verdict."""
+    copies = [folder / f"copy-{number}" for number in range(jobs)]
+    for copy in copies:
         for name in COPIED:
-            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, copy / name)
-        for package in {planted[0] for _, planted in drawn}:
-            for tests in PACKAGES[package][1]:
-                if run(copy, (tests,), given.bound) != SURVIVED:
-                    say(f"{tests} fails without a defect: mend it first.")
-                    return 2
-        for number, planted in drawn:
-            package, source, mutation = planted
-            began = time.monotonic()
-            said = verdict(copy, planted, given.bound)
-            counts[package][said] += 1
-            line = f"{number:4} {said:8} {time.monotonic() - began:6.0f} s  {source}:{mutation}"
-            missed += [line] * (said != NOTICED)
-            say(line)
-    say("\n".join(("", "Not noticed:", *missed, "")))
-    for package, found in counts.items():
-        say(f"{package:10} {found[NOTICED]:4} of {found.total():4} noticed, {found[HUNG]} hung")
-    share = 100 * (len(drawn) - len(missed)) / max(len(drawn), 1)
-    say(f"{share:.1f} % of {len(drawn)} noticed; the goal is {GOAL} %")
-    return int(share < GOAL)
+            (_tree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, copy / name)
+        subprocess.run([sys.executable, "-m", "compileall", "-q", copy / "mqflow"], check=True)
+    known = measured(folder, copies, drawn)
+    free, one_at_a_time = _queue(copies), Lock()
+
+    def plant(planted: Planted) -> None:
+        began = time.monotonic()
+        with _taken(free) as copy:
+            said, by = verdict(copy, planted, known)
+        with one_at_a_time:
+            results.keep(planted.name, planted.package, said, by)
+            say(f"{planted.number:4} {said:8} {time.monotonic() - began:5.0f} s  {planted.name}  {by}")
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(plant, drawn))
+
+
+def _replace(source: Path, text: str) -> None:
+    """Change a source. A change can leave its size and its second as they are, so its bytecode has to go."""
+    source.write_text(text, "utf-8")
+    Path(cache_from_source(str(source))).unlink(missing_ok=True)
+
+
+def _tree(source: Path, target: Path) -> None:
+    """Copy a folder without its bytecode, which names the files of the folder."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _queue(copies: Sequence[Path]) -> Queue[Path]:
+    free = Queue[Path]()
+    for copy in copies:
+        free.put(copy)
+    return free
+
+
+@contextmanager
+def _taken(free: Queue[Path]) -> Iterator[Path]:
+    copy = free.get()
+    try:
+        yield copy
+    finally:
+        free.put(copy)
 
 
 def say(line: str) -> None:

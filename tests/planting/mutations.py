@@ -24,6 +24,8 @@ _SKIPPED: Final = (ast.JoinedStr, ast.Assert, ast.AnnAssign, ast.FunctionDef, as
 class Mutation(Struct, frozen=True):
     """A defect: the bytes of a source that it replaces, and its name for people."""
 
+    #: The first line of the function's body, and the line of the defect.
+    body: int
     line: int
     function: str
     kind: str
@@ -37,9 +39,11 @@ class Mutation(Struct, frozen=True):
         data = source.encode()
         return (data[: self.begin] + self.new.encode() + data[self.end :]).decode()
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
+        """The function, the kind, and the begin of both texts. It stays as it is if the lines above change."""
         old, new = (" ".join(text.split())[:60] for text in (self.old, self.new))
-        return f"{self.line} in {self.function}: {self.kind}: {old} -> {new}"
+        return f"{self.function}: {self.kind}: {old} -> {new}"
 
 
 def mutations(source: str) -> Iterator[Mutation]:
@@ -63,7 +67,7 @@ def mutations(source: str) -> Iterator[Mutation]:
         for node in _inside(function):
             for kind, target, new in _defects(node, text):
                 begin, end = place(target)
-                yield Mutation(node.lineno, function.name, kind, begin, end, text(target), new)
+                yield Mutation(function.body[0].lineno, node.lineno, function.name, kind, begin, end, text(target), new)
 
 
 def _inside(function: _Function) -> Iterator[ast.expr | ast.stmt]:

@@ -137,8 +137,11 @@ def beside(work: Callable[[], Exchange]) -> Iterator[list[Exchange]]:
 
 
 def until(condition: Callable[[], object]) -> None:
-    while not condition():
+    for _ in range(15_000):  # half a minute, or longer on a busy machine
+        if condition():
+            return
         threading.Event().wait(0.002)
+    pytest.fail("the condition never became true")
 
 
 def test_any_number_of_units_of_work_is_one_hand_over(

@@ -1,0 +1,104 @@
+"""Knows which tests reach a line of mqflow, and the processor time of each test, and puts the tests for a defect in order.
+
+It is a plugin of pytest too. `coverage run -m pytest -p tests.planting.reach` notes one context for each test. It writes the
+times of the tests that passed to the file of the variable REACH_TIMES. The programs that a test starts are not noted.
+Must not import mqflow: coverage would miss the lines of an import.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path, PurePath
+from typing import Final
+
+import coverage
+import msgspec
+import pytest
+from msgspec import Struct
+
+__all__ = ("Reach", "read")
+
+_TIMES_S: Final = defaultdict[str, float](float)
+_FAILED: Final = set[str]()
+
+
+class Reach(Struct, frozen=True):
+    """The notes of one run of all tests. A test is `path::name`, without the names of rows."""
+
+    #: By file and line, the tests that reach the line.
+    tests: Mapping[str, Mapping[int, Sequence[str]]]
+    #: By test, its processor time in seconds.
+    times_s: Mapping[str, float]
+
+    def order(self, source: PurePath, lines: range, bound_s: float) -> list[str]:
+        """Return the tests for a defect in these lines of a source below `mqflow`, with `bound_s` seconds of processor time.
+
+        The tests of the file that mirrors the source come first, then those of its folder, then the others that reach the line.
+        Tests of the folder that do not reach it come last, because only programs that they start can. If no test of the folder
+        reaches it, they come first. A quick test comes before a slow test. `lines` begins with the function's body: coverage
+        notes some statements at their first line.
+        """
+        own = PurePath("tests", *source.with_name(f"test_{source.name}").parts[1:])
+        noted = self.tests.get(source.as_posix(), {})
+        reaching = set(next((noted[line] for line in reversed(lines) if noted.get(line)), ()))
+        paths = {test: PurePath(test.partition("::")[0]) for test in self.times_s}
+        in_programs = not any(paths[test].parent == own.parent for test in reaching & paths.keys())
+        ranks: dict[str, tuple[bool, bool, bool, float]] = {}
+        for test, path in paths.items():
+            is_near = path.parent == own.parent
+            if is_near or test in reaching:
+                is_late = not is_near if in_programs else test not in reaching
+                ranks[test] = (is_late, path != own, not is_near, self.times_s[test])
+        chosen: list[str] = []
+        left_s = bound_s
+        for test in sorted(ranks, key=ranks.__getitem__):
+            left_s -= self.times_s[test]
+            if chosen and left_s < 0:
+                break
+            chosen.append(test)
+        return chosen
+
+
+def read(copies: Sequence[Path], sources: Collection[PurePath], files: Sequence[tuple[Path, Path]]) -> Reach:
+    """Return what runs over the copies noted of these sources. Each run has a file of coverage and a file of times."""
+    tests: dict[str, dict[int, list[str]]] = {}
+    times_s: dict[str, float] = {}
+    for noted, times in files:
+        times_s |= msgspec.json.decode(times.read_bytes(), type=dict[str, float])
+        data = coverage.CoverageData(str(noted))
+        data.read()
+        for source, copy in product(sources, copies):
+            lines = tests.setdefault(source.as_posix(), {})
+            for line, contexts in data.contexts_by_lineno(str(copy / source)).items():
+                lines.setdefault(line, []).extend(context for context in contexts if context)
+    return Reach(tests, times_s)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    name = item.nodeid.partition("[")[0]
+    measuring = coverage.Coverage.current()
+    assert measuring is not None
+    measuring.switch_context(name)
+    began_s = _spent_s()
+    try:
+        return (yield)
+    finally:
+        _TIMES_S[name] += _spent_s() - began_s
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _FAILED.add(report.nodeid.partition("[")[0])
+
+
+def pytest_sessionfinish() -> None:
+    passed = {test: cost_s for test, cost_s in _TIMES_S.items() if test not in _FAILED}
+    Path(os.environ["REACH_TIMES"]).write_bytes(msgspec.json.encode(passed))
+
+
+def _spent_s() -> float:
+    """Return the processor time of this process, and of the programs that it started and that have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system

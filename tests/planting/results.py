@@ -1,0 +1,109 @@
+"""The verdicts on planted defects, in results.json, and the defects without an effect, in equivalent.toml. It runs nothing."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tests.planting.mutations import Mutation
+
+__all__ = ("HUNG", "NOTICED", "SURVIVED", "Figures", "Verdict", "equivalents", "figures", "keep", "names", "read", "sentence")
+
+_FOLDER: Final = Path(__file__).parent
+_RESULTS: Final = _FOLDER / "results.json"
+_EQUIVALENT: Final = _FOLDER / "equivalent.toml"
+NOTICED, SURVIVED, HUNG = "noticed", "survived", "hung"
+
+
+class Verdict(Struct, frozen=True):
+    """The result for one defect."""
+
+    package: str
+    #: NOTICED, SURVIVED or HUNG, with the tests of the last run.
+    said: str
+    #: The same with the tests of the first run, before somebody wrote a test for the defect.
+    at_first: str
+    #: The test that failed.
+    by: str = ""
+
+
+class Equivalent(Struct, frozen=True, forbid_unknown_fields=True):
+    """A defect that changes nothing for a caller."""
+
+    defect: str
+    why: str
+
+
+class _Table(Struct, frozen=True):
+    equivalent: tuple[Equivalent, ...]
+
+
+class Figures(Struct, frozen=True):
+    """The counts of one package or of all."""
+
+    planted: int = 0
+    equivalent: int = 0
+    noticed: int = 0
+    noticed_at_first: int = 0
+
+    @property
+    def percent(self) -> float:
+        """The noticed part of the defects that have an effect."""
+        return 100 * self.noticed / max(self.planted - self.equivalent, 1)
+
+    @property
+    def percent_at_first(self) -> float:
+        """The same for the tests of the first run."""
+        return 100 * self.noticed_at_first / max(self.planted - self.equivalent, 1)
+
+
+def names(source: PurePath, every: Iterable[Mutation]) -> Iterator[tuple[str, Mutation]]:
+    """Yield each defect of a source with its name. Equal names of one source are numbered."""
+    seen: Counter[str] = Counter()
+    for each in every:
+        name = f"{source.as_posix()} {each.name}"
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name} ({seen[name]})", each
+
+
+def read() -> dict[str, Verdict]:
+    """Return the last verdicts by the names of the defects."""
+    return msgspec.json.decode(_RESULTS.read_bytes(), type=dict[str, Verdict]) if _RESULTS.exists() else {}
+
+
+def keep(name: str, package: str, said: str, by: str) -> None:
+    """Write a verdict, beside those of earlier runs."""
+    verdicts = read()
+    at_first = verdicts[name].at_first if name in verdicts else said
+    verdicts[name] = Verdict(package, said, at_first, by)
+    _RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(verdicts.items()))), indent=1) + b"\n")
+
+
+def equivalents() -> dict[str, str]:
+    """Return why each defect of equivalent.toml has no effect."""
+    return {each.defect: each.why for each in msgspec.toml.decode(_EQUIVALENT.read_text("utf-8"), type=_Table).equivalent}
+
+
+def figures(verdicts: Mapping[str, Verdict], without_effect: Iterable[str]) -> dict[str, Figures]:
+    """Return the counts of each package, and of all under the empty name."""
+    known = set(without_effect)
+    counts = {package: Counter[str]() for package in ("", *sorted({each.package for each in verdicts.values()}))}
+    for name, each in verdicts.items():
+        for count in (counts[""], counts[each.package]):
+            count["planted"] += 1
+            count["equivalent"] += name in known
+            count["noticed"] += each.said == NOTICED and name not in known
+            count["noticed_at_first"] += each.at_first == NOTICED and name not in known
+    return {package: Figures(**count) for package, count in counts.items()}
+
+
+def sentence(all_of: Figures) -> str:
+    """Return the result of all runs."""
+    return (
+        f"{all_of.planted} single defects were planted; {all_of.equivalent} of them have no effect. The tests notice"
+        f" {all_of.noticed} of the other {all_of.planted - all_of.equivalent} ({all_of.percent:.1f} %). Before tests were"
+        f" written for the missed defects, it was {all_of.noticed_at_first} ({all_of.percent_at_first:.1f} %)."
+    )

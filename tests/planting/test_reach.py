@@ -1,0 +1,33 @@
+"""The tests for a planted defect, and their order."""
+
+from pathlib import PurePath
+
+import pytest
+
+from tests.planting.reach import Reach
+
+SOURCE = PurePath("mqflow/policy/poison/raised.py")
+OWN, FOLDER, FAR, PROGRAM = (
+    "tests/policy/poison/test_raised.py::test_own",
+    "tests/policy/poison/test_other.py::test_folder",
+    "tests/app/test_app.py::test_far",
+    "tests/policy/poison/test_raised.py::test_program",
+)
+KNOWN = Reach(
+    tests={SOURCE.as_posix(): {10: [FAR], 12: [FAR, FOLDER, OWN]}},
+    times_s={FAR: 0.5, FOLDER: 2.0, OWN: 3.0, PROGRAM: 1.0, "tests/app/test_app.py::test_elsewhere": 0.1},
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "bound_s", "order"),
+    [
+        pytest.param(range(10, 13), 9.0, [OWN, FOLDER, FAR, PROGRAM], id="the nearest tests that reach the line come first"),
+        pytest.param(range(10, 12), 9.0, [PROGRAM, OWN, FOLDER, FAR], id="programs of near tests can reach the line"),
+        pytest.param(range(20, 22), 9.0, [PROGRAM, OWN, FOLDER], id="a line that no test reaches has the tests of its folder"),
+        pytest.param(range(10, 13), 5.2, [OWN, FOLDER], id="the order ends at the bound"),
+        pytest.param(range(10, 13), 1.0, [OWN], id="a defect has at least one test"),
+    ],
+)
+def test_the_tests_for_a_defect_are_in_the_order_of_their_worth(lines: range, bound_s: float, order: list[str]) -> None:
+    assert order == KNOWN.order(SOURCE, lines, bound_s)
