@@ -187,7 +187,7 @@ def test_a_ccdt_is_handed_over_by_its_url_though_a_path_is_given(said: str, url:
 @only_in("pymqi", "ibmmq can do both")
 def test_an_option_that_the_package_lacks_is_refused_with_the_alternative(program: Program) -> None:
     for fields, said in (
-        ({"channel": "", "hosts": (), "ccdt_url": "file:///x"}, "use ibmmq://, or leave ccdt out of the URL and set MQCCDTURL"),
+        ({"channel": "", "hosts": (), "ccdt_url": "file:///x"}, "Use ibmmq://, or leave ccdt out of the URL and set MQCCDTURL"),
         ({"token": secret("x")}, "use ibmmq://, or a user and a password"),
     ):
         with pytest.raises(ClientPackageError, match=said):

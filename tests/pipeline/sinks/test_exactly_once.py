@@ -235,7 +235,7 @@ def test_a_task_whose_marker_another_task_holds_puts_nothing(
     with pytest.raises(Killed):
         put_batch(hanging, MARKERS, FIRST, rows(0, 1), unit_rows=9)
 
-    with pytest.raises(SinkError, match="another task holds it"):
+    with pytest.raises(SinkError, match="Another task holds it"):
         put_batch(queue_manager.connect(), MARKERS, FIRST, rows(0, 1), unit_rows=9)
     zombie.backout()
     put_batch(queue_manager.connect(), MARKERS, FIRST, rows(0, 1), unit_rows=9)
