@@ -42,7 +42,7 @@ def reply(
     state: QueueManagerState,
     administration_of: Callable[[str], Administration],
 ) -> None:
-    """Carry out the command, and put its responses with the context that `handle` has of the command."""
+    """Carry out the command, and put its responses with the context of the command, which `handle` has saved."""
     descriptor = command.descriptor
     try:
         responses = answer(descriptor, command.body, administration_of, partial(_report, state, descriptor))

@@ -96,7 +96,10 @@ def write_whole_here(table: Folder, rows: "DataFrame", run: int) -> tuple[TableH
 def replace_dates(
     table: Folder, rows: "DataFrame", dates: Collection[date | None], since: date | None, run: int, before: TableHead
 ) -> tuple[TableHead, int]:
-    """Replace the rows of these dates and, if `since` is given, of all later dates. Returns as `write_whole` does."""
+    """Replace the rows of these dates and, if `since` is given, of all later dates.
+
+    Returns the last version and the number of commits.
+    """
     from deltalake import write_deltalake  # noqa: PLC0415 - optional
 
     parts = [*_on(DATE, dates), *([f"{DATE} >= '{since.isoformat()}'"] if since is not None else [])]
@@ -110,7 +113,10 @@ def replace_dates(
 def replace_rows(
     table: Folder, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: TableHead
 ) -> tuple[TableHead, int]:
-    """Delete the rows whose columns `by` are in `gone`, and insert the rows. Returns as `write_whole` does."""
+    """Delete the rows whose columns `by` are in `gone`, and insert the rows.
+
+    Returns the last version and the number of commits.
+    """
     import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 
     new, old = _arrow(rows), _arrow(gone)
@@ -136,7 +142,7 @@ def replace_rows(
 
 
 def compact(table: Folder, before: TableHead) -> tuple[TableHead, int]:
-    """Join small files of the table. Returns as `write_whole` does."""
+    """Join small files of the table. Returns the last version and the number of commits."""
     found = delta_table(table, before.version)
     commits = upkeep.compact(found)
     return _head_of(found), commits
@@ -148,7 +154,7 @@ def columns_of(table: Folder) -> set[str]:
 
 
 def erase(table: Folder, keys: "pa.Table", before: TableHead) -> tuple[TableHead, int]:
-    """Delete the rows whose columns are in `keys`; null equals null. Returns as `write_whole` does."""
+    """Delete the rows whose columns are in `keys`; null equals null. Returns the last version and the number of commits."""
     found = delta_table(table, before.version)
     columns = keys.column_names
     source = keys.group_by(columns).aggregate([])  # a row of the table must match one row
@@ -158,7 +164,7 @@ def erase(table: Folder, keys: "pa.Table", before: TableHead) -> tuple[TableHead
 
 
 def clear(table: Folder, column: str, values: "pa.Array", before: TableHead) -> tuple[TableHead, int]:
-    """Set the column to null in the rows that have one of these values. Returns as `write_whole` does."""
+    """Set the column to null in the rows that have one of these values. Returns the last version and the number of commits."""
     import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 
     found = delta_table(table, before.version)
