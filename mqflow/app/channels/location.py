@@ -6,7 +6,7 @@ code of a kind of queue manager is imported only when a URL needs it. This file 
 """
 
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
@@ -16,10 +16,12 @@ from mqflow.app.channels.reconnect_settings import client_configuration, mode_by
 from mqflow.app.channels.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
 from mqflow.app.config.settings import Settings, load
 from mqflow.app.errors import ConfigurationError, shown_url, split
-from mqflow.embedded.administration.interface import Administration
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+
+if TYPE_CHECKING:
+    from mqflow.embedded.administration.interface import Administration
 
 __all__ = (
     "SERVED_SOCKET",
@@ -46,7 +48,7 @@ class OpenQueueManager(QueueManager, Protocol):
     """An open queue manager, which the caller must close."""
 
     @property
-    def administration(self) -> Administration:
+    def administration(self) -> "Administration":
         """The administration of the queue manager, for MQSC commands."""
         ...
 
