@@ -65,8 +65,10 @@ class Slow:
     def commit(self) -> None:
         if self._put_slow and self._manager.dawdles_in == "commit":
             self._dawdle()
-        self._put_slow = False
+        was_slow, self._put_slow = self._put_slow, False
         self._behind.commit()
+        if was_slow:
+            self._manager.is_committed.set()
 
     def _dawdle(self) -> None:
         self._manager.under_way.set()
@@ -81,7 +83,7 @@ class SlowQueueManager:
     def __init__(self, dawdles_in: str) -> None:
         self.behind = EmbeddedQueueManager("QM1")
         self.dawdles_in = dawdles_in
-        self.under_way, self.may_end = threading.Event(), threading.Event()
+        self.under_way, self.may_end, self.is_committed = threading.Event(), threading.Event(), threading.Event()
         for queue in ("IN", "OUT", "SLOW", "BOQ"):
             attributes = QueueAttributes(name=queue, backout_threshold=1, backout_requeue_queue="BOQ")
             self.behind.administration.define(attributes)
@@ -177,6 +179,8 @@ def test_a_put_that_asyncio_abandoned_is_not_committed_with_the_next_put_and_its
 
     asyncio.run(main())
 
+    if verb == "commit":  # nobody waits for the commit that was sent, so it can end after the application
+        assert manager.is_committed.wait(WAIT_S)
     assert ([b"next"] if verb == "put" else [b"slow", b"next"]) == sorted(manager.on("OUT"), reverse=True)
     doubts = [event for event in told if isinstance(event, InDoubt)]
     assert (0 if verb == "put" else 1) == len(doubts)
