@@ -190,8 +190,8 @@ def _planting() -> Iterator[str]:
     yield "run. A find is a test that fails with the defect and passes without it."
     yield planting.sentence(counted[""])
     yield ""
-    yield "| package | planted | without effect | noticed | before the new tests |"
+    yield "| package | planted | without effect | noticed at first | the same, after the new tests |"
     yield "|---|---:|---:|---:|---:|"
     for package, each in counted.items():
-        share = f"{each.noticed} ({each.percent:.0f} %) | {each.noticed_at_first} ({each.percent_at_first:.0f} %)"
+        share = f"{each.noticed_at_first} ({each.percent_at_first:.0f} %) | {each.noticed} ({each.percent:.0f} %)"
         yield f"| {package or '**all**'} | {each.planted} | {each.equivalent} | {share} |"

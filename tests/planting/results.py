@@ -103,7 +103,8 @@ def figures(verdicts: Mapping[str, Verdict], without_effect: Iterable[str]) -> d
 def sentence(all_of: Figures) -> str:
     """Return the result of all runs."""
     return (
-        f"{all_of.planted} single defects were planted; {all_of.equivalent} of them have no effect. The tests notice"
-        f" {all_of.noticed} of the other {all_of.planted - all_of.equivalent} ({all_of.percent:.1f} %). Before tests were"
-        f" written for the missed defects, it was {all_of.noticed_at_first} ({all_of.percent_at_first:.1f} %)."
+        f"{all_of.planted} single defects were planted; {all_of.equivalent} of them have no effect. The tests noticed"
+        f" {all_of.noticed_at_first} of the other {all_of.planted - all_of.equivalent} ({all_of.percent_at_first:.1f} %)."
+        f" Then tests were written for missed defects, and of the same defects they notice {all_of.noticed}"
+        f" ({all_of.percent:.1f} %). Only the first figure says how many new defects would be noticed."
     )
