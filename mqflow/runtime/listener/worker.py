@@ -7,7 +7,7 @@ if the session is lost, and `MQIError` if the queue refuses gets.
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -55,6 +55,8 @@ _GET: Final = GetOptions(
 _GET_GROUP: Final = replace(_GET, options=_GET.options | GetOption.LOGICAL_ORDER | GetOption.ALL_MSGS_AVAILABLE)
 _GET_NEXT_OF_GROUP: Final = without_wait(_GET_GROUP)
 _GET_AT_ONCE: Final = without_wait(_GET)
+_SHORT_GET: Final = replace(_GET, wait_ms=_SHORT_WAIT_MS)
+_SHORT_GET_GROUP: Final = replace(_GET_GROUP, wait_ms=_SHORT_WAIT_MS)
 _STOPPED: Final = BackOut((), Interrupted("the listener stopped before the handler had finished"))
 _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 
@@ -195,9 +197,8 @@ class Worker:
     async def _exchange(self, handled: Unit | None, *, waits: bool, most: int = 0) -> Exchange:
         """Commit the handled unit, if there is one, and get the next."""
         calls = self._state.calls
-        options = _GET_GROUP if self._spec.handles_groups else _GET
-        if self._records is not None or calls is not None:
-            options = _with_short_wait(options)
+        get, short_get = (_GET_GROUP, _SHORT_GET_GROUP) if self._spec.handles_groups else (_GET, _SHORT_GET)
+        options = get if self._records is None and calls is None else short_get
         if calls is not None:
             is_get = handled is None and waits
             now = self._state.clock.monotonic()
@@ -456,8 +457,3 @@ def _undecodable_of(batch: Sequence[Delivery], outcome: Outcome) -> Sequence[Del
     error = outcome.exception if isinstance(outcome, Undecodable) else None
     descriptor = error.descriptor if isinstance(error, UndecodableError) else None
     return [delivery for delivery in batch if delivery.got.descriptor is descriptor]
-
-
-@lru_cache(maxsize=4)  # a session converts the options of a get once for each record
-def _with_short_wait(options: GetOptions) -> GetOptions:
-    return replace(options, wait_ms=_SHORT_WAIT_MS)
