@@ -40,6 +40,11 @@ class Mutation(Struct, frozen=True):
         return (data[: self.begin] + self.new.encode() + data[self.end :]).decode()
 
     @property
+    def lines(self) -> range:
+        """The lines of the source from the function's body to the end of the defect."""
+        return range(self.body, self.line + self.old.count("\n") + 1)
+
+    @property
     def name(self) -> str:
         """The function, the kind, and the begin of both texts. It stays as it is if the lines above change."""
         old, new = (" ".join(text.split())[:60] for text in (self.old, self.new))

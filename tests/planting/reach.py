@@ -35,21 +35,21 @@ class Reach(Struct, frozen=True):
         """Return the tests for a defect in these lines of a source below `mqflow`, with `bound_s` seconds of processor time.
 
         The tests of the file that mirrors the source come first, then those of its folder, then the others that reach the line.
-        Tests of the folder that do not reach it come last, because only programs that they start can. If no test of the folder
-        reaches it, they come first. A quick test comes before a slow test. `lines` begins with the function's body: coverage
-        notes some statements at their first line.
+        Tests of the folder that do not reach it come last, because only programs that they start can. A quick test comes before
+        a slow test. If only tests of other folders reach the line, only this matters. `lines` begins with the function's body:
+        coverage notes some statements at their first line.
         """
         own = PurePath("tests", *source.with_name(f"test_{source.name}").parts[1:])
         noted = self.tests.get(source.as_posix(), {})
         reaching = set(next((noted[line] for line in reversed(lines) if noted.get(line)), ()))
         paths = {test: PurePath(test.partition("::")[0]) for test in self.times_s}
-        in_programs = not any(paths[test].parent == own.parent for test in reaching & paths.keys())
+        only_far = bool(reaching) and not any(paths[test].parent == own.parent for test in reaching & paths.keys())
         ranks: dict[str, tuple[bool, bool, bool, float]] = {}
         for test, path in paths.items():
             is_near = path.parent == own.parent
             if is_near or test in reaching:
-                is_late = not is_near if in_programs else test not in reaching
-                ranks[test] = (is_late, path != own, not is_near, self.times_s[test])
+                place = (False, False, False) if only_far else (test not in reaching, path != own, not is_near)
+                ranks[test] = (*place, self.times_s[test])
         chosen: list[str] = []
         left_s = bound_s
         for test in sorted(ranks, key=ranks.__getitem__):

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("IDLE_S", "Ended", "environment", "run")
+__all__ = ("IDLE_S", "Ended", "environment", "processor_s", "run")
 
 #: A run that waits for so long hangs: its processes use less than this share of a processor. A busy machine gives them more.
 IDLE_S: Final = 60.0
@@ -72,7 +72,7 @@ def _watch(process: subprocess.Popen[bytes], bound_s: float, idle_s: float) -> t
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_S)
                 return False, used_s
-            used_s, now = max(used_s, _processor_s(process.pid)), time.monotonic()
+            used_s, now = max(used_s, processor_s(process.pid)), time.monotonic()
             if used_s > bound_s:
                 return True, used_s
             if now - noted_at > idle_s:
@@ -86,7 +86,7 @@ def _watch(process: subprocess.Popen[bytes], bound_s: float, idle_s: float) -> t
         process.wait()
 
 
-def _processor_s(session: int) -> float:
+def processor_s(session: int) -> float:
     """Return the processor time of the living processes of a session, and of their children that have ended."""
     ticks = sum(int(each) for stat in _family(session).values() for each in stat[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")

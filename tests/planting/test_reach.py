@@ -23,7 +23,7 @@ KNOWN = Reach(
     ("lines", "bound_s", "order"),
     [
         pytest.param(range(10, 13), 9.0, [OWN, FOLDER, FAR, PROGRAM], id="the nearest tests that reach the line come first"),
-        pytest.param(range(10, 12), 9.0, [PROGRAM, OWN, FOLDER, FAR], id="programs of near tests can reach the line"),
+        pytest.param(range(10, 12), 9.0, [FAR, PROGRAM, FOLDER, OWN], id="programs of near tests can reach the line too"),
         pytest.param(range(20, 22), 9.0, [PROGRAM, OWN, FOLDER], id="a line that no test reaches has the tests of its folder"),
         pytest.param(range(10, 13), 5.2, [OWN, FOLDER], id="the order ends at the bound"),
         pytest.param(range(10, 13), 1.0, [OWN], id="a defect has at least one test"),
