@@ -156,10 +156,11 @@ class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
-    """An exception report was put. If `reason` is not 0, the reply queue refused the report, and the dead-letter queue has it.
+    """An exception report was put, for the sender of a failed message. If `reason` is not 0, the reply queue refused it.
 
-    Without a dead-letter queue the report is lost. The report on a non-persistent delayed message is also lost if the
-    dead-letter queue refuses it. A refused answer to a request is dropped, if the sender has asked for no report.
+    A refused report goes to the dead-letter queue. Without a dead-letter queue the report is lost. The report on a
+    non-persistent delayed message is also lost if the dead-letter queue refuses the report. A request whose sender asked for no
+    report gets a report too, as an answer; if the reply queue refuses this report, it is dropped.
     """
 
     queue: str
@@ -203,7 +204,7 @@ class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class BreakerHalfOpened(Struct, frozen=True, kw_only=True, tag=True):
-    """The pause of an open circuit breaker is over. It lets this message through, and the outcome closes or opens it again."""
+    """The pause of an open circuit breaker is over. One message is tried; its outcome closes the breaker or opens it again."""
 
     queue: str
     message_id: bytes
@@ -213,8 +214,8 @@ class BreakerHalfOpened(Struct, frozen=True, kw_only=True, tag=True):
 class ConsumerFailed(Struct, frozen=True, kw_only=True, tag=True):
     """A worker, a listener or a service ended although nothing had stopped it; it starts again after a pause.
 
-    This is a defect of mqflow or of a plugin, or code of the application cancels tasks of mqflow. If the task held a unit of
-    work, its connection ended, which backed the unit out.
+    The cause is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. If the task held a
+    unit of work, the connection of the task ended, which backed the unit out.
     """
 
     #: The task, for people.
@@ -250,7 +251,7 @@ class HandlerRuns(Struct, frozen=True, kw_only=True):
 
 
 class Draining(Struct, frozen=True, kw_only=True, tag=True):
-    """The application stops, and waits for handlers to finish. The event comes once a second, from one second on."""
+    """The application stops, and waits for handlers to finish. The event comes every second while the application waits."""
 
     #: Seconds until the handlers are cancelled.
     left_s: float
@@ -272,7 +273,7 @@ class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
     lost_for_s: float = 0.0
     #: Seconds until the next attempt; 0 if no attempt follows, or if the time of the next attempt is not known yet.
     next_in_s: float = 0.0
-    #: Whether there was a connection; False while a start waits for its queue manager. Only attempt 0 says it.
+    #: Whether there was a connection; False while a start waits for its queue manager. Only attempt 0 sets this field.
     was_connected: bool = True
 
 

@@ -133,7 +133,7 @@ def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options:
 
 
 def leads_back(target: ObjectHandle, source: ObjectHandle, queue: str = "") -> bool:
-    """Return whether a put to the target reaches the queue that the source gets from. If `queue` is given, it names that queue.
+    """Return whether a put to the target reaches the queue that the source gets from: `queue`, or the one of the handle.
 
     A queue of the same name on another queue manager is another queue. If the queue manager is unknown, returns True, because
     a message that is moved from a queue to itself comes back for ever.
@@ -305,7 +305,8 @@ def _batch(connection: Connection) -> BatchConnection | None:
 def _known(connection: Connection, handle: ObjectHandle, selectors: Sequence[int]) -> Mapping[int, int | str]:
     """Return the attributes that this queue manager knows.
 
-    An older queue manager refuses all selectors if it does not know one of them (2067). Then this asks for one at a time.
+    An older queue manager refuses all selectors if it does not know one of them (2067). Then the function inquires one
+    selector at a time.
     """
     try:
         return connection.inquire(handle, selectors).values

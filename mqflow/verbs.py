@@ -191,7 +191,7 @@ class ObjectHandle(Protocol):
 
 
 class SubscriptionHandle(Protocol):
-    """A subscription that this connection holds (Hsub). Closing it ends a non-durable subscription; a durable one goes on."""
+    """A subscription that this connection holds (Hsub). A non-durable subscription ends when the handle is closed."""
 
     @property
     def name(self) -> str:
@@ -230,8 +230,8 @@ class Connection(Protocol):
     def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE).
 
-        Closing the handle that made a temporary dynamic queue deletes the queue. Closing a non-durable subscription ends it;
-        a durable one ends only with `CloseOption.REMOVE_SUB`.
+        Closing the handle that made a temporary dynamic queue deletes the queue. Closing the handle of a non-durable
+        subscription ends the subscription. A durable subscription ends only with `CloseOption.REMOVE_SUB`.
         """
         ...
 
@@ -271,7 +271,7 @@ class Connection(Protocol):
         ...
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes of the object that the handle names (MQINQ); an alias has attributes of its own."""
+        """Return the attributes of the object that the handle names (MQINQ): of an alias itself, not of its target queue."""
         ...
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
@@ -377,8 +377,8 @@ class FusedConnection(Connection, Protocol):
 class PipelinedConnection(Connection, Protocol):
     """A connection that holds several units of work ahead: one round trip commits some of them, and gets others.
 
-    The unit of work of the other verbs is the first unit that is not committed. `commit`, `backout`, every get and the end of
-    the connection by MQDISC first return the messages of the units behind it. They were not handled, and no BackoutCount rises.
+    The other verbs act on the first unit of work that is not committed. `commit`, `backout`, every get and MQDISC first put
+    the messages of all later units back to their places on the queue. No BackoutCount rises, because no handler got them.
     """
 
     @property
@@ -389,9 +389,9 @@ class PipelinedConnection(Connection, Protocol):
     def settle_many(self, handle: ObjectHandle, options: GetOptions, *, commits: int, most: int, units: int) -> SettledMany:
         """Commit the first `commits` units of work, each by itself. Then get up to `units` further units, without a wait.
 
-        A unit has up to `most` messages. A message that needs special care comes with a later get only. Never raises an
-        `MQIError`. If no answer comes, each commit has the error 2549. If the connection was lost before this call, each has
-        2009: the queue manager has backed these units out.
+        A unit has up to `most` messages. Some messages need a get of their own, for example a message of a group; they come
+        only with a later get. Never raises an `MQIError`. If no answer comes, each commit has the error 2549. If the
+        connection was lost before this call, each commit has 2009: the queue manager has backed these units out.
         """
         ...
 

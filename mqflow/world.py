@@ -52,7 +52,7 @@ class Clock(Protocol):
         ...
 
     def monotonic_epoch(self) -> bytes:
-        """Return 16 bytes that name the moment 0 of `monotonic`. Times of two clocks can be compared if these are equal."""
+        """Return 16 bytes that name the moment 0 of `monotonic`. Times of clocks with equal bytes can be compared."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The options of a connection to IBM MQ. A secret is a function, because files change under a running application.
+"""The options of a connection to IBM MQ. A secret is a function that reads the secret when the application connects.
 
 Every application imports this file, also an application that never connects to IBM MQ. `mqcno` makes the arguments of MQCONNX
 from these options.
@@ -70,7 +70,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def cno_options(self) -> int:
-        """MQCNO.Options: any thread can use the handles, one at a time; the client does not reconnect; the wanted binding."""
+        """MQCNO.Options: all threads share the handles, one thread at a time; the client never reconnects; the binding."""
         options = _HANDLE_SHARE_NO_BLOCK | _RECONNECT_DISABLED
         match self.binding:
             case "local":

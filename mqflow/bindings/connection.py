@@ -170,7 +170,7 @@ class BoundConnection:
             self._turn.release()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes of the object that the handle names (MQINQ); an alias has attributes of its own."""
+        """Return the attributes of the object that the handle names (MQINQ): of an alias itself, not of its target queue."""
         unknown = [selector for selector in selectors if selector >= FIRST_CHARACTER_SELECTOR and selector not in CHARS]
         if unknown:
             detail = f"mqflow does not know how long the attribute {unknown[0]} is"
@@ -286,7 +286,7 @@ class BoundConnection:
             raise error_for(Reason.HCONN_ERROR, verb, name, self.queue_manager_name)
 
     def _begin_on(self, verb: str, handle: object, kind: type[OwnHandle]) -> OwnHandle:
-        """Call `_begin`, and return the handle. Raises 2019 if it is closed, or of another kind or connection."""
+        """Call `_begin`, and return the handle. Raises 2019 if the handle is closed, or of another kind or connection."""
         self._begin(verb, _name_of(handle))
         if isinstance(handle, kind) and handle.connection is self and handle.open:
             return handle

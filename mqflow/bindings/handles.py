@@ -134,7 +134,7 @@ def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:
 
 
 def wants_handle(options: GetOptions) -> bool:
-    """Return whether the caller wants properties apart from the body; the message handle for this is not offered."""
+    """Return whether the caller wants properties apart from the body. MQGET needs a message handle for this: not offered."""
     return options.message_handle and not int(options.options) & _HANDLE_IGNORED
 
 
@@ -151,5 +151,5 @@ def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:
 
 
 def with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
-    """Return the same options for the rest of the wait."""
+    """Return the same options with this wait; 0 is no wait."""
     return replace(options, options=options.options if wait_ms else options.options & ~GetOption.WAIT, wait_ms=wait_ms)

@@ -111,7 +111,7 @@ def _table_url(said: str) -> str:
 
 
 def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
-    """Return the characters of a field. Raises `ClientPackageError` for too long a text: a cut text is another value."""
+    """Return the characters of a field. Raises `ClientPackageError` if the text is too long: a cut text is another value."""
     try:
         said = text.encode(encoding)
     except UnicodeEncodeError as error:

@@ -22,7 +22,7 @@ _CONTINUED_BYTES: Final = 24
 
 
 class RequestFlag(IntFlag):
-    """The flags of a request for messages; the names are ours, except for the selection's."""
+    """The flags of a request for messages. mqflow has chosen the names, except SELECTION."""
 
     #: The client calls a listener for each message.
     CALLS_BACK = 0x01
@@ -73,7 +73,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader) -> "Selection":
-        """Read the structure: only the identifiers to match are there."""
+        """Read the structure. It contains an identifier only if `match` asks for this identifier."""
         index, version = reader.short(), reader.short()
         ccsid, encoding, sequence_number, offset, match = (reader.number() for _ in range(5))
         return cls(
@@ -110,9 +110,9 @@ class MessageRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def stands(self) -> bool:
-        """Whether the client calls a listener for each message, and waits without an end.
+        """Whether the request stays valid after its first message: the client calls a listener for each message.
 
-        A connection consumer (ASF) sets no flag.
+        A connection consumer (ASF) makes such a request too, and sets no flag.
         """
         return bool(self.flags & RequestFlag.CALLS_BACK) or not self.flags & (RequestFlag.WAITS | RequestFlag.CHECK)
 

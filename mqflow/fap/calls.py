@@ -1,6 +1,7 @@
 """The verbs of the MQI as flows: the API header, and the body of each request and reply.
 
-A request is read, a reply is written; the client half of a verb is the reverse, and not here yet. Knows no queue manager.
+This file reads requests and writes replies. It does not yet write the requests and read the replies, as a client needs. It
+knows no queue manager.
 Source: Wireshark's layouts; the flows of IBM's JMS classes.
 """
 
@@ -52,7 +53,7 @@ _CONNECTION_TAG_BYTES: Final = 200
 
 
 class VerbRequest(Struct, frozen=True, kw_only=True):
-    """The request of a verb, without its own structures."""
+    """The request of any verb: the API header, and the structures of the verb as bytes."""
 
     header: Header
     handle: int
@@ -107,7 +108,7 @@ class Connect(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, writer: Writer, request: Reader, queue_manager: str, identifier: bytes) -> bytes:
-        """Return the body of the reply: the name, and the identifier of the connection (24 bytes) where the client asked."""
+        """Return the body of the reply: the name, and on request the identifier of the connection (24 bytes)."""
         writer.text(queue_manager, 48).text(self.application_name, 28).number(self.application_type)
         writer.raw(self.accounting_token).number(self.options, self.extended_options)
         if request.next_is(_FCNO):
@@ -176,7 +177,7 @@ class PutCall(Struct, frozen=True, kw_only=True):
 
 
 class GetCall(Struct, frozen=True, kw_only=True):
-    """MQGET: the get that the client waits for itself."""
+    """MQGET: the client asks for one message, and waits for the reply."""
 
     descriptor: MessageDescriptor
     descriptor_version: int
@@ -222,7 +223,7 @@ class InquireCall(Struct, frozen=True, kw_only=True):
         return cls(selectors=tuple(reader.number() for _ in range(count)), integer_count=integers, text_bytes=text_bytes)
 
     def answer(self, writer: Writer, values: Mapping[int, int | str]) -> bytes:
-        """Return the body of the reply. The client finds the texts behind as many numbers as it has asked for."""
+        """Return the body of the reply: as many numbers as the client asked for (-1 fills missing ones), and then the texts."""
         found = [values[selector] for selector in self.selectors]
         numbers = [value for value in found if isinstance(value, int)][: self.integer_count]
         numbers += [-1] * (self.integer_count - len(numbers))
@@ -255,7 +256,7 @@ class SetCall(Struct, frozen=True, kw_only=True):
 
 
 class PutStatus(Struct, frozen=True, kw_only=True):
-    """The puts since the last MQSTAT that the client did not wait for."""
+    """The counts of asynchronous puts since the last MQSTAT: the client did not wait for a reply to these puts."""
 
     succeeded: int = 0
     warned: int = 0
@@ -280,7 +281,7 @@ class PutStatus(Struct, frozen=True, kw_only=True):
 
 
 class SubscribeCall(Struct, frozen=True, kw_only=True):
-    """MQSUB. The handle of the call, and of the reply, is that of the queue."""
+    """MQSUB. The handle in the header of the call, and of the reply, is the handle of the queue."""
 
     fields: SubscriptionFields
 

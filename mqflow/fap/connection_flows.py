@@ -36,7 +36,7 @@ class Credentials(Struct, frozen=True):
 
     @classmethod
     def of_authentication(cls, reader: Reader) -> "Credentials":
-        """Read the connection authentication (CAUT), which has the MQCSP. Raises `FlowError` for another kind of it."""
+        """Read user and password from the flow CAUT, which has the MQCSP. Raises `FlowError` for another authentication."""
         reader.identifier(b"CAUT")
         if (kind := reader.number()) != _PASSWORD:
             raise FlowError(f"the authentication has the type {kind}; only user and password (1) are served")

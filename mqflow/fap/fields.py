@@ -1,4 +1,4 @@
-"""Reads and writes the fields of a flow, one after the other, in the byte order of the peer. Knows no structure."""
+"""Reads and writes the fields of a flow, one after the other, in the byte order of the peer. This file knows no structure."""
 
 import struct
 from typing import Final, Literal
@@ -73,7 +73,7 @@ class Reader:
         return number
 
     def identifier(self, *known: bytes) -> bytes:
-        """Take the identifier of a structure. Raises `FlowError` for any other than the known ones."""
+        """Take the identifier of a structure. Raises `FlowError` if it is not one of the known identifiers."""
         found = self.raw(4)
         if found not in known:
             raise FlowError(f"{self._what} has {found!r} where {' or '.join(map(repr, known))} belongs")

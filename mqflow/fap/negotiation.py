@@ -1,5 +1,6 @@
-"""The initial data (ID) of both ends, and the answer to the client's: each value becomes the lower one.
+"""The initial data (ID) of both ends, and the answer to the client's initial data.
 
+Each limit in the answer is the lower of the two limits, and the heartbeat interval is the longer of the two.
 The client repeats its initial data with the values of the answer until both ends agree.
 Source: Wireshark's description of the structure; IBM, MQCD (what a channel negotiates).
 """
@@ -107,7 +108,7 @@ class InitialData(Struct, frozen=True, kw_only=True):
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """The most that the listener can do. The client asks for this or for less."""
+    """The values of the listener's end, which `answer` compares with the values of the client."""
 
     queue_manager: str
     queue_manager_identifier: str
@@ -122,7 +123,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
     """Return the initial data to answer with, and whether both ends agree now.
 
-    Raises `FlowError` for a client of a level below 4, or one that takes only tiny segments.
+    Raises `FlowError` for a client of a level below 4, and for a client that takes only tiny segments.
     """
     if client.level < 4:  # noqa: PLR2004 - as in _LENGTHS
         raise FlowError(f"the client speaks level {client.level} of the protocol; level 4 is the lowest that is served")

@@ -127,7 +127,7 @@ class SpiOpen(Struct, frozen=True, kw_only=True):
 
 
 class SpiPut(Struct, frozen=True, kw_only=True):
-    """The put of the SPI: JMS classes put a message with a delivery delay by it."""
+    """The put of the SPI: JMS classes use this verb to put a message with a delivery delay."""
 
     call: SpiCall
     in_version: int
@@ -166,7 +166,7 @@ class SpiPut(Struct, frozen=True, kw_only=True):
 
 
 def reserve_answer(call: SpiCall, writer: Writer, first: bytes, counted_byte: int, count: int) -> bytes:
-    """Return the body of the reply that gives the client identifiers for puts that it does not wait for.
+    """Return the body of the reply that reserves identifiers for the messages of the client's asynchronous puts.
 
     The client takes `first` (24 bytes), and adds 1 to the byte at `counted_byte` for each further identifier, `count` in all.
     """

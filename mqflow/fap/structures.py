@@ -1,7 +1,7 @@
 """The structures of the MQI as they go over a channel: MQOD, MQGMO, MQPMO, MQSD. Pointers have four bytes there.
 
-Character strings of variable length (MQCHARV) are behind their structure. Knows no verb. Source: Wireshark's layouts; IBM, MQI
-reference.
+Character strings of variable length (MQCHARV) are behind their structure. This file knows no verb. Source: Wireshark's layouts;
+IBM, MQI reference.
 """
 
 from typing import Final, cast

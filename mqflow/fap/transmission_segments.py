@@ -1,6 +1,6 @@
 """The segments of a client channel: their header (TSH), and whole flows of several segments out of the bytes of a stream.
 
-Knows no structure behind the header. Source: Wireshark's description of the header; IBM q016810 (segment types).
+This file knows no structure behind the header. Source: Wireshark's description of the header; IBM q016810 (segment types).
 """
 
 import struct

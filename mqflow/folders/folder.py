@@ -48,7 +48,7 @@ class Folder(Protocol):
         ...
 
     def folder(self, name: str) -> "Folder":
-        """Return the folder of this name in this folder. It need not exist."""
+        """Return the folder of this name in this folder. The inner folder need not exist."""
         ...
 
     def uri_of(self, name: str) -> str:
@@ -112,8 +112,9 @@ class Folder(Protocol):
 
 
 def check_store(folder: Folder) -> None:
-    """Write an object `check` and try to create it again; a folder on a disk needs no check, and gets no file.
+    """Check that the object store refuses to create an object that exists: write the object `check`, then try to create it.
 
+    A folder on a disk needs no check, and gets no file.
     Raises `FolderError` if the store accepts no object, or ignores the condition of a put. Two processes could overwrite each
     other in a store without this condition.
     """

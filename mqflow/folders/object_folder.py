@@ -173,7 +173,7 @@ def _store(bucket: str, endpoint: str) -> "ObjectStore":
 
 @contextmanager
 def _as_sentences(doing: str, uri: str) -> Iterator[None]:
-    """Turn an error of the store into one with the operation, the URI and the answer in one line."""
+    """Turn an error of the store into an error with the operation, the URI and the answer in one line."""
     from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError  # noqa: PLC0415 - optional
 
     try:

@@ -22,7 +22,7 @@ def is_remote(uri: str | Path) -> bool:
 
 
 def folder_at(uri: str | Path) -> Folder:
-    """Return the folder that the URI names. It need not exist, and nothing is read.
+    """Return the folder that the URI names. The folder need not exist, and nothing is read.
 
     A text without a scheme is a path of this machine, whatever the default file system of Spark is. Raises `FolderError` for
     another scheme, and for `s3://` if the package obstore is missing.
@@ -43,7 +43,7 @@ def folder_at(uri: str | Path) -> Folder:
 
 
 def _parts(uri: str) -> tuple[str, str]:
-    """Return host and path; `?`, `#` and, in a store, `%` are letters of a name as others are."""
+    """Return host and path. In a name, `?` and `#` are plain characters; in a store, `%` is a plain character too."""
     rest = uri.partition(":")[2]
     if not rest.startswith("//"):
         return "", rest

@@ -1,7 +1,8 @@
 """The consumers of a journal, with one file for each consumer. Deletes the segments that all consumers have read.
 
-A registered consumer keeps the segments after its offset alive. It does this in every lane that it reads: all lanes, or the
-lanes of its kind. No segment is deleted for its age, or from a lane without a consumer. This file knows files only.
+A registered consumer keeps the segments after its offset alive, in every lane that it reads. A consumer reads all lanes, the
+lanes of one kind, or the lanes that it has named. No segment is deleted for its age, or from a lane without a consumer. This
+file knows files only.
 """
 
 import re
@@ -105,6 +106,7 @@ class Consumers(Struct, frozen=True):
     def trim(self, *, dry_run: bool = False) -> tuple[Trimmed, ...]:
         """Delete the segments that every registered consumer has read; return the deleted segments by lane.
 
+        With `dry_run`, deletes nothing, and returns the segments that a trim deletes now.
         Raises `ConsumerError`, and deletes nothing, if no consumer is registered.
         """
         readers = self.all()

@@ -1,4 +1,6 @@
-"""Erases rows of a lane: writes their segments again without them, under the same numbers, with a receipt in `lane.json`.
+"""Erases rows of a lane: writes each segment that has such rows again, without them, with a receipt in `lane.json`.
+
+The new segment has the number of the old one.
 
 A kill at any moment loses no other row. Between the new file and the deletion of the old one, readers get `LaneError`, because
 the segment exists twice; `finish_rewrites` deletes the old file. This file knows one lane, and no table.

@@ -230,7 +230,7 @@ class Lane(Struct, frozen=True):
     def note(self, *, claimed: bool = False, trimmed: Segment | None = None, rewrite: Rewrite | None = None) -> None:
         """Record in `lane.json`, durably: that the marker was on its queue, the last trimmed segment, or a rewrite.
 
-        Nothing goes back, whichever process records it first.
+        No process can undo such a record: a lower number of a trimmed segment, for example, changes nothing.
         """
 
         def change(now: LaneFile) -> LaneFile:

@@ -129,7 +129,7 @@ def _judged(
     receipts: Mapping[tuple[int, int, int], _Sum],
     expected: _Sum | None,
 ) -> tuple[FoundSegment | None, list[Finding]]:
-    """Return the good one of the files with one number, and the damages of the others."""
+    """Return the good file of a segment, or None, and the damages of the other files with the number of this segment."""
     found: list[Finding] = []
     good: FoundSegment | None = None
     for file in here:

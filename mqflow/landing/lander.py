@@ -224,7 +224,7 @@ class Lander:
         return unit
 
     def _at_once(self, count: int, size: int, uncommitted: int) -> int:
-        """Return how many messages to get in one call, so few that the unit exceeds its limits by little at most."""
+        """Return how many messages to get in one call: so few that the unit exceeds its limits by a little at most."""
         if not count:
             return 1
         by_size = (self._options.batch_bytes - size) * count // max(size, 1)

@@ -109,7 +109,7 @@ def settle_lane(
 ) -> Marker:
     """Publish the pending segment or drop it; then put and return a new marker, from which a new lander can go on.
 
-    A lander that still runs with the lost marker cannot go on, because no lander has ever put a marker with the new epoch.
+    If an old lander of the lane still runs, it ends at its next commit, because the new marker has another epoch.
     """
     if publishes and doubt.written is not None:
         lane.publish(doubt.written)

@@ -1,7 +1,7 @@
 """Writes and reads a trace context in message properties: `traceparent` and `tracestate`, in the `usr` folder of the RFH2.
 
-Any application that may put to the queue can write these properties. So long values, and values of a wrong type or form, are
-ignored, and baggage is never read. This module knows properties as a mapping. It knows no message, span or setting.
+Any application that may put to the queue can write these properties. Therefore a value that is too long, or of a wrong type or
+form, is ignored, and baggage is never read. This module knows properties as a mapping. It knows no message, span or setting.
 """
 
 from collections.abc import Mapping

@@ -26,7 +26,9 @@ _NO_EXPORTER: Final = "none"
 
 
 def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None]:
-    """Add an `OpenTelemetry` to the application, unless it has one. Return a function to call at the end: it exports the rest.
+    """Add an `OpenTelemetry` to the application, unless it has one. Return a function that exports all remaining telemetry.
+
+    The caller calls this function at the end.
 
     Raises `ConfigurationError` if a variable names an exporter that is not installed.
     """
@@ -51,7 +53,7 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
 
 
 def stream_metrics(environment: Mapping[str, str]) -> tuple[StreamMetrics, Callable[[], object]]:
-    """Return the metrics of a stream of tables, and a function to call at the end: it exports the rest.
+    """Return the metrics of a stream of tables, and a function to call at the end, which exports all remaining metrics.
 
     Raises `ConfigurationError` like `add_telemetry`.
     """

@@ -230,7 +230,7 @@ class PutSpans:
 
 
 def _senders(delivery: Incoming) -> Sequence[SpanContext]:
-    """Return the spans that sent the messages. A message without properties names none."""
+    """Return the spans that sent the messages. A message without properties names no span."""
     found = [properties for message in delivery.messages if (properties := _properties(message))]
     return [sender for properties in found if (sender := carrier.extract(properties))] if found else ()
 

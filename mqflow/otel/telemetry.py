@@ -24,9 +24,9 @@ __all__ = ("OpenTelemetry",)
 class OpenTelemetry:
     """Makes traces and metrics of an application's deliveries and puts.
 
-    `App(..., middleware=[telemetry])` registers all of it: a middleware that names the events it wants is a hook too. Without
-    the provider parameters it uses the global providers of OpenTelemetry. Until a tracer provider is set, there are no spans,
-    and no message gets a trace context. `clock` gives the start and end of spans that are made from events.
+    `App(..., middleware=[telemetry])` registers the object as middleware and as a hook, because it names events in `wants`.
+    Without the provider parameters, the global providers of OpenTelemetry are used. Until a tracer provider is set, there are
+    no spans, and no message gets a trace context. `clock` gives the start and end of spans that are made from events.
     Source: OpenTelemetry, "Semantic conventions for messaging systems".
     """
 

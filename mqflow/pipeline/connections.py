@@ -1,4 +1,4 @@
-"""Connections from Spark workers to a queue manager, by URL. It knows settings and the seam.
+"""Connections from Spark workers to a queue manager, by URL. This file knows settings and the seam.
 
 Options carry no secret, so the user and password come from the machine of the worker: its environment, or its mqflow.toml.
 """
@@ -18,7 +18,7 @@ __all__ = ("WorkerConnection", "check_url", "connected")
 def check_url(source: str, url: str) -> None:
     """Check that workers can reach the URL.
 
-    Raises `ConfigurationError` for a bad URL, and for a URL that one process alone can use.
+    Raises `ConfigurationError` for a bad URL, and for a URL that only one process can use.
     """
     if locate(url).kind == "memory":
         raise ConfigurationError(

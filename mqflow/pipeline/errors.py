@@ -1,6 +1,6 @@
 """The errors of the pipeline, before and while Spark runs. Each error says what was found and what to do.
 
-It imports no Spark.
+This file imports no Spark.
 """
 
 import re

@@ -1,6 +1,7 @@
 """The jobs behind the commands of the pipeline, on a folder with the tables `bronze/<kind>`, `silver` and `gold`.
 
-Under spark-submit the same functions use its session. They know where the tables are, but not what the tables contain.
+Under spark-submit the same functions use the session of spark-submit. The functions know where the tables are, but not what
+the tables contain.
 """
 
 from collections.abc import Callable, Sequence
@@ -116,8 +117,8 @@ def triage(
 ) -> Triaged:
     """Return what the rules table would do with the dead letters in bronze, and the differences from the table `against`.
 
-    `retries` also compares the actions that follow if the first action fails. With `as_of` (a time of a time zone), only the
-    letters count that had landed at that time.
+    `retries` also compares the actions that follow if the first action fails. With `as_of` (a time with a time zone), the
+    function counts only the letters that had landed at that time.
     """
     compiled, letters = compile_rules(rules), _letters(spark, tables, as_of)
     differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against), retries=retries)
@@ -130,7 +131,7 @@ def report(
 ) -> Path:
     """Bring silver and gold up to bronze, and write the report; return the path of its page.
 
-    With `as_of` (a time of a time zone) the report has the tables as they were at that time, and no table changes.
+    With `as_of` (a time with a time zone) the report has the tables as they were at that time, and no table changes.
     """
     if as_of is None:
         silver(spark, tables, rules)
@@ -144,7 +145,7 @@ def report(
 def table_set(tables: str | Path, name: str, as_of: datetime | int | None = None) -> TableSet:
     """Return the tables of silver or gold.
 
-    With `as_of`, they are as they were after a run, or at a time that has a time zone.
+    With `as_of`, the tables are as they were after a run, or at a time with a time zone.
 
     Raises `PipelineError` for a run that is not kept.
     """

@@ -18,7 +18,7 @@ WINDOWS: Final = tuple(LENGTHS_US)
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """A table."""
+    """A silver or gold table: its name, columns and version."""
 
     name: str
     #: One sentence about what a row means.

@@ -1,4 +1,4 @@
-"""A Spark session for mqflow's formats: the right Python for the workers, UTC, no open port. It loads Spark on request.
+"""A Spark session for mqflow's formats: the right Python for the workers, UTC, no open port. Spark loads on request.
 
 This file knows how Spark starts; of the sources it knows only the module names.
 """

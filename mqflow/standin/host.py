@@ -1,7 +1,7 @@
 """The state of the stand-in library: a queue manager, the connections to it, and their handles by number.
 
-This file knows which threads can use a connection, and whether a call waits for another call on it. It knows no structure in
-the caller's memory.
+This file knows which threads can use a connection, and whether a call waits for another call on the same connection. It knows
+no structure in the caller's memory.
 Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002 (q040760), rc2018, rc2219, rc2500; MQIMPO and MQSMPO
 options, rc2471.
 """
@@ -261,8 +261,8 @@ class Hconn:
         """Hold the connection for one call.
 
         Raises 2018 in a thread that must not use the connection, and 2219 if it is busy and its calls must not wait.
-        Raises 2500 while its callbacks run. This does not hold while they are suspended, for calls in a callback, or for calls
-        that control the callbacks (`controls`).
+        Raises 2500 while the callbacks of the connection are started. While they are suspended, in a callback, and for calls
+        that control the callbacks (`controls`), 2500 is not raised.
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())
@@ -315,7 +315,7 @@ class Host:
         return found
 
     def connect(self, request: ConnectRequest, sharing: Sharing, *, local: bool) -> tuple[Hconn, int]:
-        """Return a new connection and 0. If this thread has one, and neither shares handles, return the old one and 2002."""
+        """Return a new connection and 0. Return the thread's old connection and 2002 if neither shares handles with threads."""
         if not _reaches(request.queue_manager, self.queue_manager.name):
             detail = f"This process has the queue manager {self.queue_manager.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", request.queue_manager, detail=detail)

@@ -15,7 +15,7 @@ __all__ = ("StandInKit",)
 
 
 class StandInKit:
-    """A queue manager in memory for ibmmq and pymqi in this process, in real time. They reach it through every channel name."""
+    """A queue manager in memory for ibmmq and pymqi in this process, in real time. Every channel name leads to it."""
 
     def __init__(self, name: str = "QM1", *, users: Mapping[str, str] | None = None) -> None:
         self.queue_manager: Final = EmbeddedQueueManager(name)

@@ -99,7 +99,7 @@ class Dialect(Protocol):
 def load(package: str) -> Dialect:
     """Return the package, ready to call.
 
-    Raises `ClientPackageError` if it is not installed, cannot be loaded, or has an unusable version.
+    Raises `ClientPackageError` if the package is not installed, cannot be loaded, or has an unusable version.
     """
     module = importlib.import_module(f"mqflow.bindings.dialects.{package}")
     make: Callable[[ModuleType], Dialect] = module.dialect
@@ -107,7 +107,7 @@ def load(package: str) -> Dialect:
 
 
 def load_any() -> Dialect:
-    """Return pymqi if it is installed, otherwise ibmmq. Raises `ClientPackageError` if neither is, or as `load` does."""
+    """Return pymqi if it is installed, otherwise ibmmq. Raises what `load` raises, also if neither package is installed."""
     for package in PACKAGES:
         if installed(package):
             return load(package)
@@ -118,7 +118,7 @@ def load_any() -> Dialect:
 
 
 def installed(package: str) -> bool:
-    """Return whether the package is installed, also if its import fails."""
+    """Return whether the package is installed. A package whose import fails counts as installed."""
     return importlib.util.find_spec(package) is not None
 
 

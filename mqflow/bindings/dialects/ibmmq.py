@@ -1,7 +1,7 @@
 """ibmmq, IBM's package: the MQI by its C extension `ibmmqc`.
 
 The extension keeps one receive buffer for each pair of Hconn and Hobj, so two threads must not get from one handle at a time.
-If MQINQ returns a warning, the extension drops the numbers.
+If MQINQ returns a warning, the extension drops the values of all numeric attributes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ class _Ibmmq:
         return answered
 
     def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
-        """Inquire all selectors in one MQINQ. After a warning, inquire one by one: the extension drops the numbers."""
+        """Inquire all selectors in one MQINQ. After a warning, inquire one by one, because the extension drops the numbers."""
         values, completion, reason = self._inquire_all(hconn, hobj, list(selectors))
         if reason != Reason.SELECTOR_NOT_FOR_TYPE or len(selectors) == 1:
             return values, completion, reason

@@ -106,7 +106,8 @@ class TableRedriver(Struct, kw_only=True):
 
         Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt.
         In both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, or if an
-        earlier run with this id had fewer rows up to its last position. Otherwise rows that it never put would count as put.
+        earlier run with this id had fewer rows up to its last position. Otherwise rows that this run never put would count as
+        put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:
@@ -147,9 +148,9 @@ class TableRedriver(Struct, kw_only=True):
             yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
 
     def _check_passed(self, before: _Marker, passed: Mapping[str, int]) -> None:
-        """Raise `PipelineError` if more rows are skipped as put than were put.
+        """Raise `PipelineError` if this run skips more rows than the earlier runs with this id have put.
 
-        A condition on the current time can cause this.
+        This happens if the condition now chooses other rows, for example because it contains the current time.
         """
         for lane, count in passed.items():
             if lane in before.rows and count > before.rows[lane]:

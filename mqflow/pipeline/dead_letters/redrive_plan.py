@@ -1,7 +1,7 @@
 """Plans a redrive: how many rows a condition chooses, the queues that they go to, and why some cannot go.
 
-It knows the columns of `bronze.dead_letter` and `bronze.backout_message`. It knows no queue manager, so it cannot foresee a
-refusal.
+This file knows the columns of `bronze.dead_letter` and `bronze.backout_message`. It knows no queue manager, so the plan does
+not contain refusals by a queue.
 """
 
 from typing import TYPE_CHECKING, Final

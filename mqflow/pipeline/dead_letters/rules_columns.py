@@ -256,7 +256,7 @@ def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
 
 
 def _java_pattern(parts: Sequence[str]) -> str:
-    """Return a regular expression that matches each part at its first place only, so that no text takes long (as `like`)."""
+    """Return a regular expression that matches each part at its first place only, as `like` does: no text takes long."""
     first, *rest = parts
     if not rest:
         return rf"(?s)\A{_literal(first)}\z"

@@ -1,6 +1,6 @@
 """Dry runs of rules tables on the dead letters of a table: counts by rule, unmatched letters, differences of two tables.
 
-It moves no message. One pass groups the messages by the rules that match them, and counts the groups. Only the sample of
+A dry run moves no message. One pass groups the messages by the rules that match them, and counts the groups. Only the sample of
 unmatched letters needs a second pass, over the days that can contain it. This file knows compiled rules and the columns of
 `bronze.dead_letter`, but no queue manager.
 """
@@ -137,7 +137,7 @@ def unmatched(
 ) -> tuple[Unmatched, ...]:
     """Return a sample of the messages with an MQDLH that no rule takes, the oldest first.
 
-    With the result of `triage` as `known`, this reads only the days that can contain the sample.
+    With the result of `triage` as `known`, the function reads only the days that can contain the sample.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
@@ -216,7 +216,7 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
 
 
 def _of_days(letters: "DataFrame", days: Sequence[tuple[date | None, int]], most: int) -> "DataFrame":
-    """Return the letters of the days that contain the oldest `most` unmatched ones: Parquet can skip by this condition."""
+    """Return the letters of the days that contain the oldest `most` unmatched letters: a scan skips the files of other days."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     found = 0

@@ -1,4 +1,4 @@
-"""The columns of a Delta table, in the forms of Spark, Arrow and delta-rs. It loads Spark."""
+"""The columns of a Delta table, in the forms of Spark, Arrow and delta-rs. This file loads Spark."""
 
 import json
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Adds files to a Delta table in one version, with the transactions of the program that wrote them.
 
 A transaction is a name and a number in the log of the table. A program that writes a batch again finds its transaction there,
-and the batch is not added twice. It knows delta-rs and folders, but no Spark session.
+and the batch is not added twice. This file knows delta-rs and folders, but no Spark session.
 """
 
 import os
@@ -43,7 +43,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     overwrite: bool = False
     #: Whether columns that only the rows have are added to the table, and columns that only the table has stay null.
     merge_schema: bool = False
-    #: The transactions that the commit sets, by name. The log must have those before, or those after.
+    #: The transactions that the commit sets, by name. The log must have the numbers before the commit, or those after it.
     transactions: Mapping[str, Added] = {}
     #: The name of a program that writes numbered batches; empty for none.
     app_id: str = ""
@@ -112,7 +112,7 @@ def _append(asked: Commit, table: "DeltaTable", files: Sequence[WrittenFile], qu
 
 
 def _check_files(folder: Folder, asked: Commit, files: Sequence[WrittenFile]) -> None:
-    """Check that all rows arrived, and that a disk of executors is also the disk of the driver."""
+    """Check that the files have all rows, and that the driver finds each file: executors and driver must share a disk."""
     rows = sum(file.rows for file in files)
     if asked.rows is not None and rows != asked.rows:
         raise SinkError(
@@ -131,7 +131,7 @@ def _check_files(folder: Folder, asked: Commit, files: Sequence[WrittenFile]) ->
 
 
 def _is_added(folder: Folder, asked: Commit, table: "DeltaTable | None", query: str) -> bool:
-    """Return whether the log has these files already. Raises `SinkError` if it has transactions of another program."""
+    """Return whether the log has these files already. Raises `SinkError` if the log has transactions of another program."""
     if asked.app_id and table is not None:
         before = table.transaction_version(asked.app_id)
         if before is not None and before >= asked.batch:

@@ -1,7 +1,7 @@
 """Writes the rows of one task into Parquet files that belong to no version of their table yet.
 
 Each file is in memory until it is whole, and then durable in its folder, on a disk or in an object store. A failed task leaves
-no file. It knows folders and Arrow, but no log.
+no file. This file knows folders and Arrow, but no log.
 """
 
 import errno

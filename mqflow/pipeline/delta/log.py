@@ -1,6 +1,6 @@
 """The log of a Delta table: its files, columns and transactions at one version, on a disk or in an object store.
 
-It needs `mqflow[delta]`, and loads deltalake on request. It knows neither Spark nor the meaning of a table.
+This file needs `mqflow[delta]`, and loads deltalake on request. It knows neither Spark nor the meaning of a table.
 """
 
 from datetime import UTC, date, datetime

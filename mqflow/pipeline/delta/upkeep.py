@@ -72,7 +72,7 @@ def remove_old_files(table: Folder, age: timedelta, keep_versions: Collection[in
 
 
 def write_checkpoint(table: Folder) -> bool:
-    """Write a checkpoint of the last version, so that readers read no earlier log entries. Returns whether one was missing."""
+    """Write a checkpoint of the last version, so that readers read no earlier log entries. Returns False if it exists."""
     found, log = delta_table(table), table.folder(LOG)
     if log.exists(_LAST_CHECKPOINT):
         last = msgspec.json.decode(log.read(_LAST_CHECKPOINT), type=_Checkpoint)

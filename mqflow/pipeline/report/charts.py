@@ -221,12 +221,12 @@ def _title(report: Report) -> str:
 
 
 def _within(row: Row, report: Report) -> Row:
-    """Return the step without the time before the first counted event: nothing could be counted then."""
+    """Return the step. If it begins before the first counted event, the returned step begins at this event."""
     return row | {"start": max(row["start"], report.first)} if report.first < row["end"] else row
 
 
 def _start(at: str, starts: Iterable[str]) -> str:
-    """Return the step that begins at this time or is the last before it; empty if there is no such step."""
+    """Return the start of the last step that begins at this time or before it; empty if there is no such step."""
     return max((start for start in starts if start <= at), default="")
 
 

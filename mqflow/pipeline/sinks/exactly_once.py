@@ -1,9 +1,9 @@
 """Puts the rows of one partition of one batch on queues exactly once, with a marker message in the unit of work of the puts.
 
-Each sink (by name) has a marker for each partition on a marker queue. It has the current batch, how many of its rows are put,
-and a digest of them. The unit of work that puts rows also gets the marker and puts the next one. So the marker is correct after
-any kill and any commit in doubt. A replay with other rows is an error, because skipping rows by count would lose some rows and
-repeat others. This file knows the seam, but no Spark.
+Each sink (by name) has a marker for each partition on a marker queue. The marker names the current batch, how many of its rows
+are on their queues, and a digest of these rows. The unit of work that puts rows also gets the marker and puts the next marker.
+So the marker is correct after any kill and any commit in doubt. A replay with other rows is an error, because skipping rows by
+count would lose some rows and repeat others. This file knows the seam, but no Spark.
 """
 
 from collections.abc import Iterable, Iterator
@@ -99,9 +99,9 @@ def put_batch(
 ) -> int:
     """Put the rows that are not on their queues yet; return how many. Each unit of work replaces the marker.
 
-    Raises `SinkError` if the rows differ from those of the first attempt. Raises it too if the marker is in use or missing, or
-    if it belongs to another query. Raises `MQIError` as the puts and commits do. After an error, no row of the current unit of
-    work is on a queue.
+    Raises `SinkError` if the rows differ from the rows of the first attempt. Raises `SinkError` also for a marker that is in
+    use, is missing, or belongs to another query. Raises `MQIError` as the puts and commits do. After an error, no row of the
+    current unit of work is on a queue.
     """
     puts = _Puts(connection, options)
     markers = connection.open(marker_queue, _SHARED)
@@ -195,7 +195,7 @@ class _Digest:
 
 
 def _skip_put_rows(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int | None, _Digest]:
-    """Skip the rows that are on their queues already; return how many (None: all), and their digest."""
+    """Skip the rows that are on their queues already; return their number, or None if these are all rows, and their digest."""
     digest = _Digest()
     if marker.batch > batch.number:
         raise SinkError(

@@ -1,6 +1,6 @@
 """Messages from rows: the columns that become fields of a message, and its MsgId.
 
-It is pure, except for Arrow's batches, and knows no queue manager.
+This file is pure, except for Arrow's batches, and knows no queue manager.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

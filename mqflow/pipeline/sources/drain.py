@@ -24,7 +24,7 @@ class Drain:
     def __init__(
         self, connection: Connection, journal: Journal, lane: Lane, *, messages_max: int, state_queue: str, clock: Clock
     ) -> None:
-        """Take the lane over, and publish a batch that was committed before a kill. Raises as `Lander.open`."""
+        """Take the lane over, and publish a batch that was committed before a kill. Raises what `Lander.open` raises."""
         options = LanderOptions(batch=messages_max, browse_first=True, state_queue=state_queue)
         self._lane = lane
         self._lander = Lander(connection, journal, lane, options, clock=clock, stopping=lambda: True)
@@ -33,8 +33,8 @@ class Drain:
     def take(self, after: int) -> tuple[int, int]:
         """Move the next messages into the segment after `after`; return its number, and the number of these messages.
 
-        Returns `after` if the queue is empty. If that segment exists already (from a run that was killed), moves nothing and
-        returns its number. Raises as `Lander.land`.
+        Returns `after` if the queue is empty. If the segment exists already (from a run that was killed), moves nothing and
+        returns its number. Raises what `Lander.land` raises.
         """
         if self._lane.last > after:
             return after + 1, 0

@@ -1,9 +1,9 @@
-"""`mqflow_journal`: a journal as a source of Spark, in batches and as a stream. It loads Spark, so only `register` imports it.
+"""`mqflow_journal`: a journal as a source of Spark, in batches and as a stream.
 
 An offset is the last segment of each lane, so another process can read every batch again from files alone. The beginning of
 `latestOffset` acknowledges the segments read so far, because Spark never commits the last batch
-(tests/pipeline/sources/test_journal_stream.py has the order of Spark's calls). This file knows the journal, but no queue
-manager.
+(tests/pipeline/sources/test_journal_stream.py has the order of Spark's calls). This file loads Spark, so only `register`
+imports it. It knows the journal, but no queue manager.
 """
 
 import operator
@@ -148,7 +148,7 @@ class _Reader(DataSourceReader):
 
 
 class _PushingReader(_Reader):
-    """Also skips segments that a filter on `lane` or `segment` excludes.
+    """A `_Reader` that also skips the segments that a filter on `lane` or `segment` excludes.
 
     A separate class, because Spark refuses a reader that *has* `pushFilters` if pushdown is off, which is the default.
     """
@@ -167,7 +167,7 @@ class _PushingReader(_Reader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows the journal. Spark keeps one in a process beside the driver and pickles copies, so `__init__` opens nothing."""
+    """Follows the journal. Spark keeps one reader in a process of its own and pickles copies: `__init__` opens nothing."""
 
     def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
         self._settings = settings
@@ -189,7 +189,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = {lane.name: _end(lane) for lane in _lanes(self._settings)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the limit of the options, as far as Spark has a class for it."""
+        """Return the limit of the options: on rows, otherwise on bytes, because Spark has no class for both."""
         limit = self._settings.limit
         if limit.rows is not None:
             return ReadMaxRows(limit.rows)
@@ -299,7 +299,7 @@ def _segments(text: str) -> dict[str, tuple[int, int]] | None:
 
 
 def _kind(said: str, folder: Folder, lanes: Sequence[str]) -> Kind:
-    """Return the kind to read: the one in the options, or that of the lanes if they all have the same."""
+    """Return the kind to read: the kind in the options, or the kind of the lanes if all lanes have the same kind."""
     if said:
         if said not in set(Kind):
             raise OptionError(f"{NAME}: kind={said!r} is not known. Use one of: {', '.join(Kind)}.")

@@ -44,8 +44,9 @@ def journal_frame(
 ) -> DataFrame:
     """Return the rows of these segments, with exactly the columns of `ddl(kind)`.
 
-    Raises `TornSegmentError` or `SchemaError` for a segment that is damaged, under another's name, or of a newer mqflow. Python
-    reads the segments of an older mqflow, and all segments if the payload is limited or Spark does not reach the folder.
+    Raises `TornSegmentError` or `SchemaError` for a segment that is damaged, has the name of another segment, or is of a newer
+    mqflow. Python reads the segments of an older mqflow. It reads all segments if the payload is limited or Spark does not
+    reach the folder.
     """
     scanned: list[str] = []
     read = list(segments)
@@ -63,7 +64,7 @@ def journal_frame(
 
 
 def _reached(spark: "SparkSession", folder: Folder) -> str | None:
-    """Return the URI under which Spark's scan finds the folder; None if it does not.
+    """Return the URI under which Spark's scan finds the folder; None if the scan cannot find it.
 
     Executors of a cluster must share a disk to read a journal at all, by the scan or by Python. An object store needs Hadoop's
     s3a with its endpoint and credentials.

@@ -28,7 +28,7 @@ class ForeignOffsetError(JournalError):
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """The most that one batch takes; None is no limit. A batch always takes at least one segment."""
+    """The most that one batch takes; None means no limit. A batch always takes at least one segment."""
 
     rows: int | None = None
     bytes: int | None = None

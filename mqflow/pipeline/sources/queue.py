@@ -121,7 +121,7 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Drains the queue. Spark keeps one in a process beside the driver, which has the connection; copies only read files."""
+    """Drains the queue. Spark keeps one reader, with the connection, in a process of its own; its copies only read files."""
 
     def __init__(self, settings: _Settings, manifest: Folder) -> None:
         self._settings = settings

@@ -1,6 +1,6 @@
 """The common part of sources that read segments: their columns, and the part of one task.
 
-This file loads Spark, so only sources import it. It knows segments and their kinds, but no lane, offset or queue.
+This file loads Spark, so only sources import the file. It knows segments and their kinds, but no lane, offset or queue.
 """
 
 from collections.abc import Iterator, Sequence

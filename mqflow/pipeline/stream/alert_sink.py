@@ -1,8 +1,9 @@
 """Sends each alert of `gold.poison_alert` to a webhook or a command, at least once.
 
-A file beside the tables records each alert that was sent. A kill between the answer of the receiver and that file sends the
-alert again, with the same key. A receiver that ignores known keys gets each alert once. Gold counts an open window again in
-each round. An alert is sent when its row first exists, and not again when its numbers grow. This file loads no Spark.
+A file beside the tables records each alert after the answer of the receiver. If the process is killed between the two, the next
+run sends the alert again, with the same key. So a receiver must ignore an alert with a known key. Gold counts an open window
+again in each round. An alert is sent when its row first exists, and not again when its numbers grow. This
+module loads no Spark.
 """
 
 import os
@@ -69,19 +70,19 @@ class Sender(Protocol):
         ...
 
     def send(self, alert: Alert) -> None:
-        """Return when the receiver has taken the alert. Raises `AlertError` if it did not, or if nobody knows."""
+        """Send the alert; return after the receiver has taken it. Raises `AlertError` if it was refused, or if nobody knows."""
         ...
 
 
 class Webhook(Struct, frozen=True):
-    """An HTTP server that gets each alert as a POST. Any status from 200 to 299 means that it has taken the alert."""
+    """An HTTP server that gets each alert as a POST. Any status from 200 to 299 means that the server has taken the alert."""
 
     url: str
     timeout_s: float = _TIMEOUT_S
 
     @property
     def name(self) -> str:
-        """See `Sender`. Another URL continues with the alerts of this one."""
+        """See `Sender`. The name is the same for every URL, so a new URL gets no alert that an old URL got."""
         return "webhook"
 
     def send(self, alert: Alert) -> None:
@@ -137,7 +138,7 @@ class _Known(Struct, frozen=True):
 
 
 def begin(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> None:
-    """Start the record of a sender in this folder: the alerts of now are old, and are never sent. Later calls do nothing."""
+    """Start the record of a sender in this folder: alerts that exist now are never sent. Later calls do nothing."""
     folder.make()
     if not folder.exists(_file(sender)):
         folder.replace(_file(sender), msgspec.json.encode(_Known(tuple(each.key for each in alerts))))
@@ -146,7 +147,7 @@ def begin(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> None:
 def send(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> int:
     """Send the alerts that the record of the sender does not have, the oldest first; return how many were sent.
 
-    Raises `AlertError` at the first alert that was not taken. Those before it are recorded.
+    Raises `AlertError` at the first alert that was not taken. The alerts before it are recorded.
     """
     known = set(msgspec.json.decode(folder.read(_file(sender)), type=_Known).known)
     known |= {each.name.removeprefix(f"{sender.name}-") for each in folder.files()}

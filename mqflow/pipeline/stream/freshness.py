@@ -1,8 +1,8 @@
-"""Measures how far each step of the pipeline is behind the step before: from the queues to gold. It starts no Spark.
+"""Measures how far each step of the pipeline is behind the step before: from the queues to gold. This file starts no Spark.
 
 A table is behind by the rows of the segments that it does not have yet. It is also behind by the time since the first of these
-landed. The name of a segment has its number of rows, so a measurement reads few files. In each lane it reads the first segment
-that a table lacks, and the last one that a table has.
+segments landed. The name of a segment has its number of rows, so a measurement reads few files. In each lane it reads the first
+segment that a table lacks, and the last segment that a table has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,9 @@ class Level(Struct, frozen=True, kw_only=True):
 
     #: `queue NAME`, `journal LANE`, or a table: `bronze.dead_letter`, `silver`, `gold`.
     name: str
-    #: Rows (messages of a queue) that the next step does not have; for the journal, its rows.
+    #: The rows of the lane or of the table, or the messages on the queue.
     rows: int
+    #: The rows that the table lacks, or the messages that are not in the journal yet; 0 for a lane.
     rows_behind: int
     #: Seconds since the oldest of the rows behind was put or landed; 0 without such rows, None if the time is unknown.
     seconds_behind: float | None
@@ -46,7 +47,7 @@ Times: TypeAlias = Callable[[Segment], tuple[int | None, int | None]]
 def level_of(name: str, segments: Sequence[Segment], offsets: Mapping[str, int], times: Times, now_us: int) -> Level:
     """Return the level of a table that has the segments of each lane up to its offset.
 
-    Pure, apart from `times`: it is called for the first missing segment and for the last present one of each lane.
+    Pure, apart from `times`, which is called for the first missing and the last present segment of each lane.
     """
     missing = [each for each in segments if each.number > offsets.get(each.lane, 0)]
     present = [each for each in segments if each.number <= offsets.get(each.lane, 0)]
@@ -114,7 +115,7 @@ def _first_put_us(connection: Connection, queue: str) -> int | None:
 
 
 class _Times:
-    """The times of segments. Several tables ask for the same segments, so each is read once."""
+    """The times of segments. Several tables ask for the same segments, so each segment is read only once."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds

@@ -69,10 +69,10 @@ def keep_up(
     stopping: Callable[[], bool],
     tell: Callable[[Told], None],
 ) -> bool:
-    """Run stages until the stream ends. Return whether a stage is still owed: alerts that nobody took.
+    """Run stages until the stream ends. Return True if the last round left something undone: alerts that nobody took.
 
     `pause` waits at most the given seconds, and less if the stream is stopped. Raises `StreamError` if a failure is permanent,
-    or the last of `attempts_max` in a row.
+    or if a stage has failed `attempts_max` times in a row.
     """
     position, last = Position(), Exception()
     while True:

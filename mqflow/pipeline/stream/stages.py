@@ -22,7 +22,7 @@ __all__ = ("Job", "begin_alerts", "poison_alerts", "run_stage")
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """The work of a stream."""
+    """The journal that a stream reads, the tables that it keeps up to date, and the senders of its alerts."""
 
     #: A path or a URI, as `folder_at` reads it.
     journal: str | Path
@@ -65,7 +65,7 @@ def run_stage(spark: "SparkSession", job: Job, stage: Stage) -> Taken:
 
 
 def _alerts(spark: "SparkSession", job: Job) -> Taken:
-    """Send the new alerts. A receiver that takes none leaves its alerts for the next round, and stops no table."""
+    """Send the new alerts. If a receiver refuses an alert, its alerts wait for the next round; the tables go on."""
     found = poison_alerts(spark, job.tables) if job.senders else ()
     sent, refused = 0, ""
     for sender in job.senders:

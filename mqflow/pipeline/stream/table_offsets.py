@@ -1,4 +1,4 @@
-"""The segments that each table has: the last one of each lane, from the tables themselves and without Spark."""
+"""The segments that each table has: the last segment of each lane, from the tables themselves and without Spark."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,10 +17,10 @@ Offsets: TypeAlias = Mapping[str, int]
 
 
 def table_offsets(journal: Journal, tables: str | Path) -> Iterator[tuple[str, frozenset[Kind], Offsets]]:
-    """Yield each table, the kinds of lanes that it is made from, and its offsets; none for a table that does not exist.
+    """Yield each table, the kinds of lanes that it is made from, and its offsets; no offsets if the table does not exist.
 
-    Silver and gold count from the records of decisions: their other tables change in the same runs. Raises the errors of the
-    tables, also if a table is not of this journal.
+    For silver and gold, only the lanes of disposition records count, because one run changes all their tables. Raises the
+    errors of the tables, also if a table is not of this journal.
     """
     lanes = journal.lanes()
     kinds = sorted({lane.kind for lane in lanes})

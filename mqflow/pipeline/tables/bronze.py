@@ -1,4 +1,4 @@
-"""Bronze: the rows of a journal in a Delta table, unchanged, each once. It loads Spark when it runs.
+"""Bronze: the rows of a journal in a Delta table, unchanged, each once. This file loads Spark when a run begins.
 
 A run continues after the last segment of each lane, which the log of the table has as transactions. Rows and transactions come
 with the same commit, so a kill at any moment loses and repeats nothing. The table is partitioned by the day of landing and by
@@ -96,7 +96,7 @@ def check_format(table: Folder) -> None:
 
 
 def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> WrittenTable:
-    """Write what is in the journal at the start to the table, in at most `batches_max` commits.
+    """Write the rows that are in the journal at the start to the table, in at most `batches_max` commits.
 
     `tell` receives the number of rows so far.
 
@@ -176,7 +176,7 @@ def _check_written(table: Folder, journal: Journal, lanes: Iterable[Lane], throu
 
 
 def _transactions(journal: Journal, before: _Lasts, through: _Lasts) -> dict[str, Added]:
-    """Return the transactions of a commit: the journal, and the last segment of each lane. A new table has none before."""
+    """Return the transactions of a commit: the journal, and the last segment of each lane. A new table has no earlier ones."""
     moved = {lane: last for lane, last in through.items() if last != before.get(lane, 0)}
     lanes = {_name(journal, lane): Added(before.get(lane) or None, last) for lane, last in moved.items()}
     return {_name(journal): Added(0 if before else None, 0), **lanes}
@@ -198,7 +198,7 @@ def _check_end(table: Folder, lane: Lane, reached: int) -> None:
 
 
 def _acknowledge(journal: Journal, asked: Bronze, reached: _Lasts) -> None:
-    """Record that a trim can delete the segments that are in the table; another table can be further than this one."""
+    """Record that a trim can delete the segments that are in the table. If a later segment is recorded, this record stays."""
     if not asked.consumer:
         return
     consumers, name = Consumers(journal), f"{asked.consumer}-{asked.kind.value}"

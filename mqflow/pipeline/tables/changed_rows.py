@@ -1,9 +1,9 @@
-"""The rows that an incremental run makes again: those about messages with new records, and no others.
+"""The rows that an incremental run makes again: the rows about messages with new records, and no other rows.
 
 The rows of a message depend only on its own records. So a message without new records keeps its rows, and every other message
 is made again from all its records, old and new. A late record repairs its message. The put time is part of a message's key, so
-its records are on the days of these times. The functions take frames and return frames; the state of a run is the last segment
-of each lane. A property test compares the result with a full run.
+all records of the message are in the partition of the day of its put. The functions take frames and return frames; the state of
+a run is the last segment of each lane. A property test compares the result with a full run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -50,7 +50,7 @@ def lanes_of(state: Mapping[str, int]) -> dict[str, int]:
 
 
 def advanced(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """Return the lanes with new segments, and the last segment before each; -1 for a new lane."""
+    """Return the lanes with new segments, each with the last segment before the new ones; -1 for a new lane."""
     return {name: before.get(name, -1) for name, last in lanes_of(after).items() if last > before.get(name, -1)}
 
 

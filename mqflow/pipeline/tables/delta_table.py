@@ -1,7 +1,7 @@
 """Reads a Delta table without a jar: its log names the files of a version.
 
 On a disk, Spark's own scan reads the files; in an object store, tasks read them with `mqflow_delta`. The values of partition
-columns are in the log, not in the files, so the scan joins them by file name. It does not know the meaning of the table.
+columns are in the log, not in the files, so the scan joins them by file name. This file does not know the meaning of the table.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
     reads the files.
 
     Raises the errors of `folder_at`. Raises `PipelineError` if deltalake is missing, or if there is no such table or version.
-    Raises it too for a table whose rows cannot be read from its files alone.
+    Raises `PipelineError` also for a table whose rows cannot be read from its files alone.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415

@@ -1,8 +1,8 @@
-"""Commits to a Delta table without a jar. Each has a transaction with the number of its run.
+"""Commits to a Delta table without a jar. Each commit has a transaction with the number of its run.
 
 The executors write whole tables through `mqflow_delta`; delta-rs replaces a part of the rows on the driver. All tables are
-partitioned by a date, so a commit reads and writes only the partitions of the rows that it replaces. It needs `mqflow[delta]`.
-This file knows one table at a time, and no run.
+partitioned by a date, so a commit reads and writes only the partitions of the rows that it replaces. This file needs
+`mqflow[delta]`. It knows one table at a time, and no run.
 """
 
 import os
@@ -56,7 +56,7 @@ class TableHead(Struct, frozen=True):
     """A version of a table, and the last run that wrote it."""
 
     version: int
-    #: None if no run of mqflow wrote it.
+    #: None if no run of mqflow wrote the version.
     run: int | None
 
 
@@ -187,7 +187,7 @@ def conflicts_as(error: PipelineError) -> Iterator[None]:
 def sync(table: Folder, version: int, since: int | None) -> None:
     """Make a version durable, with its files that are not in the version `since`: delta-rs leaves this to the disk.
 
-    An object store has done so already.
+    In an object store, the version and its files are durable already.
     """
     if table.path is None:
         return
@@ -241,6 +241,6 @@ def _arrow(rows: "DataFrame") -> "pa.Table":
 
 
 def _on(column: str, dates: Collection[date | None]) -> list[str]:
-    """Return conditions in SQL, of which one is true for these dates."""
+    """Return one or two conditions in SQL: on the days, and on null. One of them is true for a row with one of these dates."""
     days = ", ".join(f"'{day.isoformat()}'" for day in sorted(day for day in dates if day is not None))
     return [*([f"{column} IN ({days})"] if days else []), *([f"{column} IS NULL"] if None in dates else [])]

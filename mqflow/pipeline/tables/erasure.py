@@ -1,7 +1,8 @@
-"""Erases the messages of one person from a journal and its tables, with a receipt. It needs no Spark session.
+"""Erases the messages of one person from a journal and its tables, with a receipt. This file needs no Spark session.
 
-The rows that a key finds go last: after a kill at any moment, the same call finds the rest of the messages by them. Afterwards
-no file has the rows: older versions, runs and entries of logs are deleted. No lander, stream or other writer may run meanwhile.
+The rows that a key finds are erased last. So after a kill at any moment, a repeated call finds the other rows of the person by
+them. Afterwards no file has the rows: older versions, runs and entries of logs are deleted. No lander, stream or other writer
+may run meanwhile.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +46,10 @@ _MESSAGE: Final = ("msg_id", "put_ts")
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
-    """A person, and the places to erase. A message belongs to the person if one of the keys is true for one of its rows."""
+    """A person, as keys, and the journal and tables to erase the messages from.
+
+    A message belongs to the person if one of the keys is true for one of the rows of the message.
+    """
 
     journal: str | Path
     tables: str | Path
@@ -53,7 +57,7 @@ class Erasure(Struct, frozen=True, kw_only=True):
 
 
 class TableErased(Struct, frozen=True, kw_only=True):
-    """A table before and after; the version and the rows after are -1 until the end."""
+    """The version and the number of rows of a table, before the erasure and after it; -1 for both until the erasure ends."""
 
     table: str
     version_before: int
@@ -72,7 +76,7 @@ class LaneErased(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """The proof of an erasure; it has no key in clear."""
+    """The proof of an erasure. It has the digest of each key instead of the key."""
 
     format: str = "mqflow-erasure"
     #: The SHA-256 of each key, as COLUMN=VALUE.
@@ -97,7 +101,9 @@ def find(asked: Erasure) -> dict[str, int]:
 
 
 def erase(asked: Erasure, receipt: tuple[Folder, str], *, wall: Callable[[], float] = SYSTEM_CLOCK.wall) -> Receipt:
-    """Erase the messages, and return the receipt, which is also in the file `receipt`. Does nothing if it has ended already.
+    """Erase the messages, and return the receipt, which is also in the file `receipt`.
+
+    If the file says that this erasure has ended already, the function returns its receipt, and erases nothing.
 
     Raises `PipelineError` if a lane has pending segments, if another process writes a table, and if the file has another
     receipt. Raises the errors of the journal and of the tables.

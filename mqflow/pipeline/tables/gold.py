@@ -189,7 +189,7 @@ def late_data(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame
 
 
 def window_of(column: str, sizes: Sequence[str]) -> "Column":
-    """Return the window of each size that contains the time, a row each."""
+    """Return the windows that contain the time: one window, and so one row, for each size."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     made = []

@@ -69,7 +69,7 @@ class BronzeFrames(Struct, frozen=True, kw_only=True):
 
     @property
     def frames(self) -> "list[DataFrame]":
-        """The frames that are there."""
+        """The frames that are not None."""
         found = (self.dispositions, self.letters, self.backed_out, self.payloads)
         return [frame for frame in found if frame is not None]
 
@@ -91,7 +91,7 @@ class _Silver(Struct, frozen=True, kw_only=True):
         return changed_rows.new_since(landed, self.before, self.lasts)
 
     def landed(self, frame: "DataFrame", kind: Kind) -> "DataFrame":
-        """Return the rows that count."""
+        """Return the rows; with `dedupe`, each record or message only once."""
         return _deduplicated(frame, kind, dedupe=self.dedupe)
 
 
@@ -109,8 +109,8 @@ def run_silver(
 
     With `dedupe`, rows that landed twice count once; `payload` limits the data in `silver.payload`. By default both are as in
     the run before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes every row again. This also happens
-    if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again. Other rules make
-    `dead_letter` again, and another `payload` that table.
+    if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again. If the rules differ
+    from the run before, the table `dead_letter` is made again; if `payload` differs, the table `payload`.
     """
     with tables.next() as run:
         before = run.before.state

@@ -139,7 +139,7 @@ class Run(Struct):
     ) -> None:
         """Run a function that gets the table's folder, and returns the last version and its own number of commits.
 
-        `columns` is the version of the columns; None for those of this mqflow.
+        `columns` is the version of the columns; None means the version of this mqflow.
         """
         before = self.heads.get(name)
         with delta_writes.conflicts_as(self.table_set.busy(name)):
@@ -182,7 +182,7 @@ class TableSet(Struct, frozen=True):
         return [*sorted((each for each in found if each.run < last.run), key=lambda each: each.run), last]
 
     def as_of(self, when: datetime | int) -> "TableSet":
-        """Return the tables as they were at a time (of a time zone), or after the run of this number.
+        """Return the tables as they were at a time (with a time zone), or after the run of this number.
 
         Before the first run, every table is empty. Raises `PipelineError` for the number of a run that is not kept, and for a
         time of such a run.
@@ -204,7 +204,7 @@ class TableSet(Struct, frozen=True):
         return msgspec.structs.replace(self, pinned=kept[-1])
 
     def forget_runs(self, before_s: float) -> list[Current]:
-        """Delete the records of runs that were no longer current at this time (seconds since 1970). Returns the other runs."""
+        """Delete the records of runs that were no longer current at this time (seconds since 1970). Returns the kept runs."""
         runs = self.runs()
         later = [after.ended_s for after in runs[1:]]
         old = [each for each, replaced_s in zip(runs[:-1], later, strict=True) if replaced_s <= before_s]

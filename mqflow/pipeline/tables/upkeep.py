@@ -1,7 +1,7 @@
 """Keeps bronze, silver and gold small: joins small files, and deletes runs and versions that are older than the retention.
 
-It needs deltalake, but no Spark session. No step changes a row. A kill at any moment leaves tables that every reader can read;
-the next call does the rest.
+This file needs deltalake, but no Spark session. No step changes a row. A kill at any moment leaves tables that every reader can
+read; the next call does the rest.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ SETS: Final = ("silver", "gold")
 class Upkept(Struct, frozen=True, kw_only=True):
     """The result for one table."""
 
-    #: As in `silver/message`.
+    #: The name, such as `silver/message`.
     table: str
     #: The last version, before and after.
     before: Size

@@ -1,7 +1,7 @@
 """The calls of the library: for each symbol the C arguments and the function of the call.
 
 The last two arguments of every MQI call are the addresses of the completion code and the reason. This file always fills in
-both. It knows signatures; the modules of the verbs carry out the calls.
+both. It knows only the signatures: the modules of the verbs carry out the calls.
 """
 
 import ctypes
@@ -79,7 +79,7 @@ Verb = Callable[..., int]
 def callbacks(host: Callable[[], Host], *, client: bool) -> list[Any]:
     """Return a C function for each symbol, in order. Each C function calls `host` to find the host.
 
-    In a client library (libmqic) every connection is a client's.
+    In a client library (libmqic) every connection is a client connection.
     """
     verbs = _verbs(client=client)
     found = [_c_function(_boundary(host, name, verbs[name]), signature) for name, signature in SIGNATURES.items()]

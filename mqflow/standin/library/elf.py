@@ -1,6 +1,6 @@
 """Writes a shared library (ELF, x86-64) whose functions jump through a table that the process fills in later.
 
-This needs no compiler: each function is a jump of six bytes through its slot in the table. The library has section headers, so
+No compiler is needed: each function is a jump of six bytes through its slot in the table. The library has section headers, so
 that a linker accepts it. This file knows the format; it does not know the MQI.
 Source: System V ABI, "Object Files" and "Dynamic Linking"; AMD64 supplement.
 """

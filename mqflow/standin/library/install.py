@@ -87,7 +87,8 @@ def install(
 def fill(table_at: int, soname: str, queue_manager: QueueManager | None) -> Installed | None:
     """Let a library that this process has loaded from a file reach the queue manager: fill its table of calls.
 
-    The first queue manager stays for later libraries. Without a queue manager every MQCONN gets 2059.
+    If an earlier call has given a queue manager, this library reaches that queue manager too. Without a queue manager every
+    MQCONN gets 2059.
     """
     if _state.host is None and queue_manager is not None:
         _state.host = Host(queue_manager, clock=SYSTEM_CLOCK, runner=THREADS, numbers=_state.numbers)

@@ -1,6 +1,6 @@
 """Reads and writes the MQMD in a caller's memory, in version 1 or 2, and the MQMDE in front of the data.
 
-Source: IBM, MQMD and MQMDE: a version 1 descriptor has no group and segment fields, so they come and go as an MQMDE.
+Source: IBM, MQMD and MQMDE: a version 1 descriptor has no fields for groups and segments, so the MQMDE has these fields.
 """
 
 from typing import Final, Literal

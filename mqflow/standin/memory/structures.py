@@ -1,7 +1,7 @@
 """Reads and writes the structures of a caller in the caller's memory, in the version that each structure states.
 
-It never touches a byte behind that version. An address of 0 is a mistake of the caller; the reason says which structure is
-missing. This file knows layouts; it knows no verb.
+This file never touches a byte behind that version. An address of 0 is a mistake of the caller; the reason says which structure
+is missing. The file knows layouts; it knows no verb.
 """
 
 import ctypes
@@ -106,8 +106,8 @@ class Structure:
 def structure_at(layout: Layout, address: int, verb: str) -> Structure:
     """Return the structure at this address.
 
-    If the address is 0 or has another structure, raises the layout's reason for this. If the version is unknown, raises the
-    layout's reason for versions (2256 for an MQGMO).
+    If the address is 0, or another structure is at the address, raises the `reason` of the layout. If the version is unknown,
+    raises its `version_reason` (2256 for an MQGMO).
     """
     if not address:
         raise error_for(layout.reason, verb, detail=f"The address of the {layout.name} is 0")
