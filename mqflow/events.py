@@ -295,7 +295,10 @@ class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
-    """Every owner of a lost connection has a new one. All objects are open again, except refused objects (`ReopenRefused`)."""
+    """Every owner of a lost connection has a new connection. All objects are open again, except refused objects.
+
+    `ReopenRefused` names each refused object.
+    """
 
     queue_manager: str
     generation: int

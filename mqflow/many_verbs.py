@@ -133,8 +133,9 @@ def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options:
 
 
 def leads_back(target: ObjectHandle, source: ObjectHandle, queue: str = "") -> bool:
-    """Return whether a put to the target reaches the queue that the source gets from: `queue`, or the one of the handle.
+    """Return whether a put to the target reaches the queue that the source gets from.
 
+    `queue` is the name of the queue of the source; by default it is the name that the open of the source resolved.
     A queue of the same name on another queue manager is another queue. If the queue manager is unknown, returns True, because
     a message that is moved from a queue to itself comes back for ever.
     """

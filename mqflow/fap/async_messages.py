@@ -26,7 +26,7 @@ class RequestFlag(IntFlag):
 
     #: The client calls a listener for each message.
     CALLS_BACK = 0x01
-    #: Answer now, with a message or a notice: the client asks whether the queue manager really has none.
+    #: Answer now, with a message or a notice: the client asks whether the queue manager really has no message.
     CHECK = 0x02
     CHECK_REPLY = 0x04
     #: The client waits for a message.

@@ -99,9 +99,9 @@ _IDENTIFIERS: Final = frozenset({b"TSH ", b"TSHM", b"TSHC"})
 _ASCII_CCSID: Final = 819
 _BIG, _LITTLE = 1, 2
 SEGMENT_BYTES_MAX: Final = 1024 * 1024
-"""The most bytes of one segment; the negotiation agrees on fewer."""
+"""The most bytes of one segment; the negotiation can agree on fewer bytes."""
 CONVERSATIONS_MAX: Final = 10
-"""The most conversations of a socket; the negotiation agrees on fewer."""
+"""The most conversations of a socket; the negotiation can agree on fewer conversations."""
 FLOW_BYTES_MAX: Final = 104_857_600 + 64 * 1024
 """The most bytes of one flow: the longest message of IBM MQ, and the structures in front of it."""
 

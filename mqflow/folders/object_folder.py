@@ -1,6 +1,6 @@
 """A folder in an object store, through obstore. Needs `mqflow[s3]`.
 
-A store has no rename: `publish` creates the final object if it is absent, then deletes the first one. `create` and `replace`
+A store has no rename: `publish` creates the final object if it is absent, then deletes the old object. `create` and `replace`
 are conditional puts. The store's client repeats a request without an answer, so a refused put counts as done if the object
 already has exactly these bytes. Endpoint, region and credentials come from the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`,
 `AWS_ACCESS_KEY_ID`, ...), also in the processes of executors.
@@ -167,7 +167,7 @@ def object_folder(uri: str) -> ObjectFolder:
 def _store(bucket: str, endpoint: str) -> "ObjectStore":
     from obstore.store import S3Store  # noqa: PLC0415 - optional
 
-    # An endpoint with http:// in so many words is a server for tests, or one in a private network.
+    # An endpoint that begins with http:// is a server for tests, or a server in a private network.
     return S3Store(bucket, client_options={"allow_http": endpoint.startswith("http://")})
 
 

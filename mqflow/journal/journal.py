@@ -209,7 +209,7 @@ class Lane(Struct, frozen=True):
 
     @property
     def tip(self) -> Tip:
-        """The last published segment, or the last trimmed one if there is no other."""
+        """The last published segment; if all segments are trimmed, the last trimmed segment."""
         return max((segment.tip for segment in self._published()), key=lambda tip: tip.number, default=self.trimmed_tip)
 
     def link_after(self, before: Tip) -> Link:

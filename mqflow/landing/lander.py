@@ -166,7 +166,7 @@ class Lander:
             raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", name, self._connection.queue_manager_name, detail) from error
 
     def _claim(self) -> None:
-        """Replace the marker by one of this lander, and commit: no earlier lander can then commit a segment of this lane."""
+        """Replace the marker by a marker of this lander, and commit: no earlier lander can then commit a segment."""
         claimed = self._lane.reread().claimed
         found = self._get_marker(wait_ms=self._options.claim_wait_ms if claimed else 0)
         if found is None and (claimed or self._lane.last or self._lane.pending()):

@@ -205,7 +205,7 @@ class Metrics:
             units.seconds[0] += event.handled_s
 
     def _units(self, event: Settled) -> _Units:
-        """Return the counts of the units of work that ended like this one."""
+        """Return the counts of the units of work of this queue that ended with this settlement and this outcome."""
         if event.outcome is None:
             labels = (*_queue(event.queue), ("mqflow.outcome", "not_handled"))
             return _Units(self._count(_UNITS, (*labels, ("mqflow.settlement", event.settlement.value))), [], [])

@@ -376,7 +376,7 @@ def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str
 
 
 def _reaches(wanted: str, name: str) -> bool:
-    """Return whether the wanted name fits. A blank name means the default queue manager, "*GROUP" any of a group: both fit."""
+    """Return whether the wanted name fits. A blank name (the default queue manager) and "*GROUP" (any of a group) fit too."""
     return wanted in {"", name} or wanted.startswith("*")
 
 

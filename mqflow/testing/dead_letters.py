@@ -102,7 +102,7 @@ def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s
 def drive(handler: DeadLetterHandler, connection: Connection, clock: Advancing) -> None:
     """Run a handler to its end, and advance the clock instead of waiting.
 
-    Raises `AssertionError` if the handler looks at messages again and again, and neither settles one nor waits.
+    Raises `AssertionError` if the handler looks at messages again and again, and neither settles a message nor waits.
     """
     in_vain = 0
     while (look := handler.look()) is not None:

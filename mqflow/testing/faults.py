@@ -339,7 +339,7 @@ class _InlineFaultyConnection(_FaultyConnection):
         return self._inline.only_removes
 
     def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
-        """Start the commit. A fault at `Moment.BEFORE` is raised immediately; one at `AFTER` when the commit is durable."""
+        """Start the commit. A fault at `Moment.BEFORE` is raised immediately, a fault at `AFTER` when the commit is durable."""
         fault = self._line.strike("MQCMIT")
         if fault is None:
             return self._inline.begin_commit(done, behind=behind)

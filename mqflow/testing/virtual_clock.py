@@ -1,6 +1,6 @@
 """The clock of virtual time, its random numbers, and the error of a run in which nothing can happen any more.
 
-The event loops advance the clock: `virtual_time` for asyncio, `virtual_trio` for trio. This file imports neither.
+The event loops advance the clock: `virtual_time` for asyncio, `virtual_trio` for trio. This file imports neither of the two.
 """
 
 import random
@@ -85,7 +85,7 @@ class VirtualClock:
             self.release()
 
     def hold(self) -> None:
-        """Stop virtual time until `release` was called as often as `hold`. Any thread can call both."""
+        """Stop virtual time until `release` was called as often as `hold`. Any thread can call `hold` and `release`."""
         with self._lock:
             self._holders += 1
 

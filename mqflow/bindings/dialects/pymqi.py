@@ -59,7 +59,7 @@ class _Pymqi:
             raise ClientPackageError("pymqi cannot hand a token to the client: use ibmmq://, or a user and a password.")
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
-        """Call MQCONNX with both user and password, or with neither: pymqi follows the pointer of a missing value."""
+        """Call MQCONNX with both user and password, or with neither: if one is missing, pymqi still follows its pointer."""
         # The secrets are bytes: of a `str`, pymqi would keep its own copy for ever.
         named = {"user": wanted.user, "password": wanted.password} if wanted.user else {}
         more = () if wanted.tls is None else (wanted.tls,)

@@ -156,7 +156,7 @@ def differences(
 
     Rules differ by their effect (action, target, header, authority), not by their position: a reordered table with the same
     effect has no difference. The comparison covers the first action. With `retries` it also covers all actions that follow
-    failed ones, up to the first rule that cannot fail (DISCARD, IGNORE).
+    a failed action, up to the first rule that cannot fail (DISCARD, IGNORE).
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 

@@ -115,7 +115,7 @@ def _ranges(days: Sequence[date]) -> list[tuple[date, date]]:
 
 
 def _start(day: date, later_days: int = 0) -> "Column":
-    """Return the start of a day, or of a later one, which can be after the last day of Python's calendar."""
+    """Return the start of the day that is `later_days` after this day; it can be after the last day of Python's calendar."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.timestamp_micros(f.lit(((day - _EPOCH).days + later_days) * DAY_US))

@@ -1,8 +1,8 @@
 """Erases the messages of one person from a journal and its tables, with a receipt. This file needs no Spark session.
 
-The rows that a key finds are erased last. So after a kill at any moment, a repeated call finds the other rows of the person by
-them. Afterwards no file has the rows: older versions, runs and entries of logs are deleted. No lander, stream or other writer
-may run meanwhile.
+The rows that a key finds are erased last. So after a kill at any moment, a repeated call still finds all messages of the person
+by these rows. Afterwards no file has the rows: older versions, runs and entries of logs are deleted. No lander, stream or other
+writer may run meanwhile.
 """
 
 from collections.abc import Callable, Iterator

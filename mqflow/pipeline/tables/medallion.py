@@ -107,10 +107,10 @@ def run_silver(
 ) -> None:
     """Bring silver up to date with bronze: make the rows about messages with new records again, and leave all other rows.
 
-    With `dedupe`, rows that landed twice count once; `payload` limits the data in `silver.payload`. By default both are as in
-    the run before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes every row again. This also happens
-    if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again. If the rules differ
-    from the run before, the table `dead_letter` is made again; if `payload` differs, the table `payload`.
+    With `dedupe`, rows that landed twice count once; `payload` limits the data in `silver.payload`. By default both options are
+    as in the run before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes every row again. This also
+    happens if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again. If the rules
+    differ from the run before, the table `dead_letter` is made again; if `payload` differs, the table `payload`.
     """
     with tables.next() as run:
         before = run.before.state

@@ -1,8 +1,8 @@
 """Makes attempts, messages and dead letters from bronze: typed, and with missing attempts restored from BackoutCount.
 
 The record of a rollback is put after the rollback and can be missing. BackoutCount k of a later delivery proves k rollbacks
-before it. Each rollback without a record becomes an attempt with the outcome `unobserved`; many consecutive ones share one row
-with their number. The functions take frames and return frames; they know no table and no clock.
+before it. Each rollback without a record becomes an attempt with the outcome `unobserved`. Many consecutive attempts of this
+kind share one row, which has their number. The functions take frames and return frames; they know no table and no clock.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -42,7 +42,7 @@ _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_
 
 
 class Operation(IntFlag):
-    """MQOP_*."""
+    """MQOP_*: the operations of MQCB and MQCTL."""
 
     START = 0x1
     START_WAIT = 0x2

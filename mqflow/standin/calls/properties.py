@@ -32,7 +32,7 @@ _UNDER_CURSOR: Final = 0x1
 
 
 class Inquiry(IntFlag):
-    """MQIMPO_*."""
+    """MQIMPO_*: the options of MQINQMP."""
 
     CONVERT_TYPE = 0x2
     QUERY_LENGTH = 0x4

@@ -61,7 +61,7 @@ def install(
     clock: Clock = SYSTEM_CLOCK,
     runner: Runner = THREADS,
 ) -> Installed:
-    """Let ibmmq and pymqi reach the queue manager in this process; call this before the first import of either.
+    """Let ibmmq and pymqi reach the queue manager in this process; call this before either package is imported.
 
     `on_connect` receives the request of each application that connects. If `on_connect` raises an `MQIError`, the application
     gets this error. `users` has passwords by user; with it, the library refuses (2035) any other password, and a client that
