@@ -191,7 +191,7 @@ class ObjectHandle(Protocol):
 
 
 class SubscriptionHandle(Protocol):
-    """A subscription that this connection holds (Hsub). A non-durable subscription ends when the handle is closed."""
+    """A subscription that this connection holds (Hsub). When the handle is closed, only a non-durable subscription ends."""
 
     @property
     def name(self) -> str:

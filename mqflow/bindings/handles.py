@@ -134,7 +134,7 @@ def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:
 
 
 def wants_handle(options: GetOptions) -> bool:
-    """Return whether the caller wants properties apart from the body. MQGET needs a message handle for this: not offered."""
+    """Return whether the caller wants properties apart from the body, in a message handle, which the adapter does not offer."""
     return options.message_handle and not int(options.options) & _HANDLE_IGNORED
 
 

@@ -315,7 +315,10 @@ class Host:
         return found
 
     def connect(self, request: ConnectRequest, sharing: Sharing, *, local: bool) -> tuple[Hconn, int]:
-        """Return a new connection and 0. Return the thread's old connection and 2002 if neither shares handles with threads."""
+        """Return a new connection and 0, or the connection that this thread has already and 2002.
+
+        2002 comes if neither of the two connections shares its handles (MQCNO_HANDLE_SHARE_NONE).
+        """
         if not _reaches(request.queue_manager, self.queue_manager.name):
             detail = f"This process has the queue manager {self.queue_manager.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", request.queue_manager, detail=detail)

@@ -75,7 +75,7 @@ class _Ibmmq:
         return answered
 
     def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
-        """Inquire all selectors in one MQINQ. After a warning, inquire one by one, because the extension drops the numbers."""
+        """Inquire all selectors in one MQINQ. After a warning, inquire one by one: the extension drops all numeric values."""
         values, completion, reason = self._inquire_all(hconn, hobj, list(selectors))
         if reason != Reason.SELECTOR_NOT_FOR_TYPE or len(selectors) == 1:
             return values, completion, reason

@@ -106,8 +106,7 @@ class TableRedriver(Struct, kw_only=True):
 
         Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt.
         In both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, or if an
-        earlier run with this id had fewer rows up to its last position. Otherwise rows that this run never put would count as
-        put.
+        earlier run with this id had fewer rows up to its last position. Otherwise rows that no run has put count as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:

@@ -72,7 +72,10 @@ def remove_old_files(table: Folder, age: timedelta, keep_versions: Collection[in
 
 
 def write_checkpoint(table: Folder) -> bool:
-    """Write a checkpoint of the last version, so that readers read no earlier log entries. Returns False if it exists."""
+    """Write a checkpoint of the last version, so that readers read no earlier log entries.
+
+    Returns False, and writes nothing, if the last version has a checkpoint already.
+    """
     found, log = delta_table(table), table.folder(LOG)
     if log.exists(_LAST_CHECKPOINT):
         last = msgspec.json.decode(log.read(_LAST_CHECKPOINT), type=_Checkpoint)

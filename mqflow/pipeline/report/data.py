@@ -272,7 +272,10 @@ def _age_s(oldest: "Column", now_us: int | None) -> "Column":
 
 
 def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
-    """Return the outcomes of redriven messages by redrive id; if `told` has more redriven messages, without ids from `told`."""
+    """Return the outcomes of redriven messages by redrive id.
+
+    If `told` has more redriven messages than `by_id`, returns the outcomes from `told`, without redrive ids.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     outcome = f.col("redrive_outcome")

@@ -1,9 +1,9 @@
 """Sends each alert of `gold.poison_alert` to a webhook or a command, at least once.
 
-A file beside the tables records each alert after the answer of the receiver. If the process is killed between the two, the next
-run sends the alert again, with the same key. So a receiver must ignore an alert with a known key. Gold counts an open window
-again in each round. An alert is sent when its row first exists, and not again when its numbers grow. This
-module loads no Spark.
+A file beside the tables records each alert after the answer of the receiver. If the process is killed before this record, the
+next run sends the alert again, with the same key. So a receiver must ignore an alert with a known key. Gold counts an open
+window again in each round. An alert is sent when its row first exists, and not again when its numbers grow. This file loads no
+Spark.
 """
 
 import os
@@ -70,7 +70,10 @@ class Sender(Protocol):
         ...
 
     def send(self, alert: Alert) -> None:
-        """Send the alert; return after the receiver has taken it. Raises `AlertError` if it was refused, or if nobody knows."""
+        """Send the alert, and return after the receiver has taken it.
+
+        Raises `AlertError` if the receiver refused the alert, or if nobody knows whether the receiver has taken it.
+        """
         ...
 
 

@@ -198,7 +198,7 @@ def _check_end(table: Folder, lane: Lane, reached: int) -> None:
 
 
 def _acknowledge(journal: Journal, asked: Bronze, reached: _Lasts) -> None:
-    """Record that a trim can delete the segments that are in the table. If a later segment is recorded, this record stays."""
+    """Record that a trim can delete the segments that are in the table. A record of later segments stays."""
     if not asked.consumer:
         return
     consumers, name = Consumers(journal), f"{asked.consumer}-{asked.kind.value}"

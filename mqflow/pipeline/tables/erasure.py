@@ -57,7 +57,10 @@ class Erasure(Struct, frozen=True, kw_only=True):
 
 
 class TableErased(Struct, frozen=True, kw_only=True):
-    """The version and the number of rows of a table, before the erasure and after it; -1 for both until the erasure ends."""
+    """The version and the number of rows of a table, before the erasure and after it.
+
+    `version` and `rows` are -1 until the end of the erasure.
+    """
 
     table: str
     version_before: int
