@@ -126,9 +126,10 @@ def warn_incomplete(handle: ObjectHandle) -> None:
 
 
 def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int], QueuedMessage | None]) -> bool:
-    """Return whether the messages that this get wants together with the message are available.
+    """Return whether the rest of the group or logical message is available, if the get asks for complete groups or messages.
 
-    `find` returns the first available message behind a place that matches. True for a get that wants no others.
+    True for a get with neither MQGMO_ALL_MSGS_AVAILABLE nor MQGMO_ALL_SEGMENTS_AVAILABLE. `find` returns the first available
+    message that matches, behind a place in the order of delivery.
     """
     whole, descriptor = plan.whole, message.descriptor
     if whole is None or not is_part(descriptor.message_flags, whole):
@@ -152,7 +153,10 @@ def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int],
 
 
 def arrives_whole(plan: GetPlan, queue: Backlog, message: QueuedMessage) -> bool:
-    """Return whether this arrival can let a get return a message: another message of the same group, or this message."""
+    """Return whether a waiting get can return a message, now that this message has arrived.
+
+    The get returns this message, or another message of the group that this message completes.
+    """
     descriptor, match = message.descriptor, plan.match or Match()
     number = descriptor.sequence_number if plan.whole is Whole.MESSAGE else match.sequence_number
     if match.group_id not in {None, descriptor.group_id} or match.sequence_number not in {None, number}:

@@ -50,7 +50,7 @@ class Watcher(Protocol):
         ...
 
     def fell(self, queue: LocalQueue) -> None:
-        """Process a get that lowered the depth."""
+        """Process a lower depth, after a get outside a unit of work or after the commit of a get."""
         ...
 
     def full(self, queue: LocalQueue) -> None:
