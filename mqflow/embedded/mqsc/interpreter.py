@@ -129,7 +129,7 @@ class Results(Struct, frozen=True):
 
 
 def run(text: str, administration: Administration) -> Results:
-    """Carry out the commands of a script up to its END. A command that fails does not stop the next."""
+    """Carry out the commands of a script up to its END. After a command that fails, the next command runs."""
     responses: list[Response] = []
     for command in parse(text):
         response = execute(command, administration)

@@ -112,7 +112,7 @@ def _responses(
 
 # Any: the table of attributes gives each field's type.
 def _byte_strings(row: Mapping[str, Any], queue_manager: str) -> Iterable[Parameter]:
-    """Yield what is hexadecimal digits in MQSC, and bytes in PCF: SUBID and ACTCONN."""
+    """Yield SUBID and ACTCONN of the row as byte strings: in MQSC these values are hexadecimal digits."""
     if "identifier" in row and "connection" in row:
         yield CFBS(_SUB_ID, bytes.fromhex(row["identifier"]))
     if row.get("connection"):

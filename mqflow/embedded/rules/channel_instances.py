@@ -95,7 +95,7 @@ class RunningChannel(Protocol):
     """The queue manager's end of the socket of a client program."""
 
     def status(self) -> ChannelStatus:
-        """Return the status; the time of the start is empty. Any thread can call this."""
+        """Return the status, without the date and time of the start. Any thread can call this."""
         ...
 
     def end(self) -> None:
@@ -107,11 +107,11 @@ class RunningListener(Protocol):
     """A listener for client programs."""
 
     def status(self) -> ListenerStatus:
-        """Return the status; the time of the start is empty."""
+        """Return the status, without the date and time of the start."""
         ...
 
     def stop_listening(self) -> None:
-        """Refuse new connections. The channels that run go on."""
+        """Refuse new connections. Channels that run continue."""
         ...
 
     def start_listening(self) -> None:

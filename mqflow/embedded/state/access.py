@@ -92,7 +92,7 @@ class Authorities:
         return found
 
     def administers(self, user: str) -> bool:
-        """Return whether the user has every authority."""
+        """Return whether the user has every authority; true for every user while authorities are not checked."""
         if not self.checked or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user):
             return True
         return self._made_administrator is not None and self._made_administrator(user)
