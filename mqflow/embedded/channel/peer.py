@@ -280,7 +280,7 @@ class ChannelPeer:
         return not shared and any(conversation.waiting for conversation in self._conversations.values())
 
     def _silence_s(self) -> float:
-        """Return the seconds after which a silent program counts as dead: others send a heartbeat in each interval."""
+        """Return the seconds of silence after which a program counts as dead. A living program sends regular heartbeats."""
         interval_s = self._offer.heartbeat_s if self._agreed is None else self._agreed.heartbeat_s
         return 2.0 * (interval_s or _HEARTBEAT_S_MAX) + 60.0  # with 0 there are no heartbeats
 

@@ -33,7 +33,7 @@ def copy_maker(
     """Return a function that makes the copies of a publication; subscriptions with equal user data share one copy.
 
     `retained` marks a copy for a new subscription, which gets MQIsRetained. If the format announces a header but the data has
-    no such header, the copy gets no properties: they cannot be added.
+    no such header, properties cannot be added, and the copy gets none.
     """
 
     @cache

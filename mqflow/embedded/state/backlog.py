@@ -189,7 +189,10 @@ class Backlog:
         return key in self.messages or key in self._order
 
     def at(self, key: int, ahead: int = 1) -> QueuedMessage | None:
-        """Return the message at this place; None if it is not available, or damaged. Read up to `ahead` messages from there."""
+        """Return the message at this place; None if the message is not available or is damaged.
+
+        If the message is on disk only, read up to `ahead` messages from this place on into memory.
+        """
         message = self.messages.get(key)
         if message is None and self._pages is not None and key in self._order:
             nearby = self._order.ones_from(key, ahead)

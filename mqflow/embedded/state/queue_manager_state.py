@@ -157,7 +157,7 @@ class QueueManagerState:
         return self._initiation_queues.get(initiation_queue, ())
 
     def triggers_changed(self) -> None:
-        """Forget which queue triggers to which initiation queue: a queue with TRIGGER came, changed or went."""
+        """Forget the queues of each initiation queue, because a queue with TRIGGER was defined, altered or deleted."""
         self._initiation_queues = None
 
     def local_queue(self, name: str) -> LocalQueue:

@@ -1,8 +1,8 @@
 """The fence of a data folder: before each transaction the owner checks that it still owns the folder.
 
-A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. The
-medium does not notice, because the owner works with open files. The fence checks the lock, the epoch (owner number) in the
-lock file, and whether another process changed the files. This module knows no format of a file and no rule of MQ.
+A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. The medium
+does not notice such a change, because the owner works with open files. The fence checks the lock, the epoch (owner number) in
+the lock file, and whether another process changed the files. This module knows no format of a file and no rule of MQ.
 """
 
 import os

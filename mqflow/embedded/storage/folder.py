@@ -91,7 +91,7 @@ class UnsafeFolderError(FolderError):
 
 
 class DamagedFolderError(FolderError):
-    """More of the database file is damaged than single messages."""
+    """The damage of the database file is not limited to single messages."""
 
     def __init__(self, path: Path, found: str) -> None:
         super().__init__(path, found)

@@ -3,8 +3,8 @@
 Callers that got their answers together call again almost together, one after the other. Without a wait the first call
 gets a sync of its own, and all other calls wait for that sync. Sixteen callers then alternated: one call in one sync, fifteen
 in the next.
-So the writer waits a moment while a known caller is missing and calls still arrive. After a useless wait it waits less often.
-This file knows a mailbox, but no change and no disk.
+So the writer waits a moment while a known caller is missing and calls still arrive. After a useless wait the writer waits less
+often. This file knows a mailbox, but no change and no disk.
 """
 
 from collections.abc import Callable

@@ -60,11 +60,11 @@ class _Note(Struct, frozen=True):
 
 
 def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, int], now: float) -> Snapshot:
-    """Durably count every delivery in `held` as backed out, and return the contents of the database.
+    """Count every delivery in `held` as backed out, durably, and return the contents of the database.
 
-    The last owner may have noted the serials in the file `note`. `held` has the serials that were in units of work when it
-    ended, each with the BackoutCount of its delivery. A message without a queue or with a damaged backout count goes to
-    quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if more is damaged than messages.
+    The last owner may have noted the serials in the file `note`. `held` has the serials that were in units of work when that
+    owner ended, each with the BackoutCount of its delivery. A message without a queue or with a damaged backout count goes to
+    quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if the damage is not limited to messages.
     """
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
     noted = _noted(note, state)
@@ -102,10 +102,10 @@ def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, i
 
 
 def note_serials(database: sqlite3.Connection, note: Path) -> None:
-    """Write the serials of all messages into the file `note` for the next load. The caller makes no later change.
+    """Write the serials of all messages into the file `note` for the next load. The caller must make no later change.
 
-    The database has the digest of the note, and the next load removes it: so the note of an earlier time never counts. If the
-    disk is full, or something is damaged, there is no note, and the next load reads the database.
+    The database keeps the digest of the note, and the next load removes the digest: so the note of an earlier time is never
+    used. If the disk is full, or something is damaged, there is no note, and the next load reads the database.
     """
     [(pages,)] = database.execute("PRAGMA page_count").fetchall()
     if pages < _NOTED_PAGES_MIN:

@@ -53,7 +53,7 @@ class FrameError(Exception):
 
 
 class UndecodableError(FrameError):
-    """The contents of a frame are not what the protocol allows."""
+    """The protocol does not allow the contents of a frame."""
 
     def __init__(self, error: Exception, size_bytes: int) -> None:
         super().__init__(f"a frame of {size_bytes} bytes cannot be decoded: {type(error).__name__}: {error!s:.200}")

@@ -1,4 +1,4 @@
-"""Commits several units of work of a connection, and gets others, while the store writes.
+"""Commits several units of work of a connection, and gets new units of work while the store writes.
 
 A unit of work that only removes messages shares its sync with the units behind it. Any other unit is answered before the
 next begins: if the store refused it, the puts of later units would overtake its puts. This module knows no frame.
