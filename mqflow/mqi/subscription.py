@@ -24,7 +24,7 @@ SUB_NAME_CHARS_MAX: Final = 10_240
 
 
 class SubscriptionDescriptor(Struct, frozen=True, kw_only=True):
-    """MQSD. MQSUB also returns a filled-in MQSD; for a resumed subscription, it has the options of that subscription."""
+    """MQSD. MQSUB also returns a completed MQSD; for a resumed subscription, this MQSD has the options of that subscription."""
 
     options: SubscribeOption = SubscribeOption.NONE
     #: ObjectName: a topic object, whose topic string comes before `object_string`.

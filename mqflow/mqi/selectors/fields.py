@@ -34,7 +34,7 @@ _JMS: Final[Mapping[str, Callable[[MessageDescriptor], Value]]] = {
 
 
 def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> Lookup:
-    """Return the function that looks up fields for a selector. It parses the headers once, when it first needs them."""
+    """Return the function that looks up fields for a selector. It parses the headers only when a field first needs them."""
 
     @cache
     def properties() -> Mapping[str, Value]:

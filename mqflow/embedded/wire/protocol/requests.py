@@ -235,7 +235,7 @@ class Interrupt(Struct, frozen=True, tag=True):
 
 
 class Exchange(Struct, frozen=True, tag=True):
-    """MQCMIT, MQBACK or neither, and then MQGET for several messages. The request can have two replies: see `Exchanged`."""
+    """MQCMIT, MQBACK or neither, and then MQGET for several messages. The request can have several replies: see `Exchanged`."""
 
     handle: int
     options: GetOptions
