@@ -1,6 +1,7 @@
 """Subscriptions as records: the request and answer of MQSUB (MQSD, without its layout), and the stored subscription.
 
-Names and defaults are those of the structure. The queue manager refuses wrong combinations; the records do not.
+The records have the names and the defaults of the structure MQSD. The queue manager refuses wrong combinations; the records do
+not.
 Source: IBM q100030 (MQSD); MQSO_*, MQPRI_* numbers.
 """
 

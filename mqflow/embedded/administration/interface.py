@@ -76,7 +76,7 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
     """The counts of a local queue since its last reset (RESET QSTATS)."""
 
     name: str
-    #: Messages that were put and got. A backout takes nothing back.
+    #: Messages that were put and got. A backout lowers no count.
     enqueued: int
     dequeued: int
     #: The highest CURDEPTH.

@@ -1,6 +1,6 @@
 """Groups and segments in the steps of put, get and browse: reads and updates the positions that a handle retains.
 
-`rules/group_order.py` decides what the next message is. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
+`rules/group_order.py` decides which message is the next. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
 """
 
 from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ def retain_put(
 def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
     """Return the plan of a get that asks for logical order, or of a browse that continues an earlier browse.
 
-    Refuses with 2259 a browse that changes between logical and physical order, and refuses what `in_logical_order` refuses.
+    Refuses with 2259 a browse that changes between logical and physical order, and each get that `in_logical_order` refuses.
     """
     began = handle.logical.browses_logically
     if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:

@@ -116,7 +116,7 @@ class _Consumer:
     """The state of a handle whose messages the queue manager sends."""
 
     def __init__(self, header: Header) -> None:
-        #: The header of everything that goes to the handle without an own question of the client.
+        #: The header of each flow that goes to the handle without a request of the client.
         self.header: Final = replace(header, request=_PUSHED)
         self.selection = _NO_SELECTION
         self.sent = 0

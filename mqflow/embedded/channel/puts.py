@@ -32,7 +32,7 @@ class UnansweredPuts:
 
     def __init__(self) -> None:
         self._status = calls.PutStatus()
-        #: Whether such a put has failed in the unit of work.
+        #: Whether a put without an answer has failed in the unit of work.
         self.failed_in_unit: bool = False
 
     def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall, bytes_max: int) -> None:

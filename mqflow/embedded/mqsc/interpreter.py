@@ -1,7 +1,7 @@
 """Carries commands out on a queue manager's `Administration`, and returns a response to each command.
 
 A command that fails does not stop the script: the next command runs, as in runmqsc. This module knows no file and no terminal.
-Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER the given ones), q085100.
+Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER only the given attributes), q085100.
 """
 
 from collections.abc import Callable, Collection, Mapping

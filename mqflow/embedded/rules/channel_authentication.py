@@ -96,13 +96,13 @@ class Connecting(Struct, frozen=True, kw_only=True):
 class Admission(Struct, frozen=True, kw_only=True):
     """The decision about a connection."""
 
-    #: The user that the connection works as.
+    #: The user of the connection.
     user: str
-    #: The record that blocks the connection; None if it may connect.
+    #: The record that blocks the connection; None if the program may connect.
     blocked_by: ChannelRule | None = None
     #: The mapping that decided; None if no mapping matches.
     mapping: ChannelRule | None = None
-    #: The records with WARN(YES) that would block it.
+    #: The records with WARN(YES) that would block the connection.
     warnings: tuple[ChannelRule, ...] = ()
 
 

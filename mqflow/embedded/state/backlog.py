@@ -73,7 +73,7 @@ class Identified(Struct, frozen=True, gc=False):
 
 
 class Pages(Protocol):
-    """Decides which stored messages of a backlog stay in memory, and reads the others."""
+    """Decides which stored messages of a backlog stay in memory, and reads the other messages from the store."""
 
     def admits(self, backlog: "Backlog", message: QueuedMessage) -> bool:
         """Return whether a stored message stays in memory, and count its bytes if it does."""

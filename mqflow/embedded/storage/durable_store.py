@@ -335,7 +335,7 @@ class DurableStore:
             raise UnsafeFolderError(self._folder.path, f"{broken} while it was in use", "Find the process that did it")
 
     def _admitted(self, calls: Iterable[Call]) -> list[Call]:
-        """Return the calls that the disk has room for, and refuse the others. A call that only removes always fits."""
+        """Return the calls that the disk has room for, and refuse the other calls. A call that only removes always fits."""
         calls = list(calls)
         total = sum(call.added_bytes for call in calls)
         if not self._owed and (not total or self._has_room_for(total)):

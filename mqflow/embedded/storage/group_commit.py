@@ -70,7 +70,7 @@ class GroupCommit:
         return callers
 
     def _take_over(self, items: list[Item], known: int = 0) -> int:
-        """Move the items of the mailbox to `items`. Return how many callers wait for the items after the first `known` ones."""
+        """Move the items of the mailbox to `items`. Return how many callers wait for items beyond the first `known` items."""
         items.extend(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), ITEMS_MAX)))
         return sum(1 for item in items[known:] if isinstance(item, Call) and item.done is not None)
 

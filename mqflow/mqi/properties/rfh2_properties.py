@@ -1,8 +1,7 @@
 """Moves properties between a message and the folders of the MQRFH2 in front of its data.
 
-Only MQRFH2s hold the properties of a message; PropertyControl decides which properties a get shows. Only the MQRFH2s at the
-front of a message can hold properties; an MQDLH can be in front of these MQRFH2s. This module knows headers and folders; it
-knows no queue.
+The properties of a message are in the MQRFH2s at its front; an MQDLH can be in front of these MQRFH2s. PropertyControl decides
+which properties a get shows. This module knows headers and folders; it knows no queue.
 Source: IBM, "Properties specified as MQRFH2 elements" (q104130 to q104200): supported folders, generation of MQRFH2 headers,
 property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. From memory: the properties of a
 message handle take precedence over the properties in the data. A float out of the range of its type reads as infinity.

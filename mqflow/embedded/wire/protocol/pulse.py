@@ -37,7 +37,7 @@ class Dependent(Protocol):
 
 
 class PulseSender:
-    """The heartbeats of a process to a server. If the server falls silent, the pulse ends the connections of the process."""
+    """The heartbeats of a process to a server. If the server sends nothing for too long, the pulse ends the connections."""
 
     def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:
         self._heartbeats = heartbeats

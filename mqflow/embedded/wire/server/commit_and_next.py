@@ -75,7 +75,7 @@ class CommitAndNext:
         return self._frames.socket
 
     def hand_over(self, request: requests.Exchange) -> LeftOver | None:
-        """Let the idle poller answer this request and later ones of its kind. Sleep until work is left over; return that work.
+        """Let the idle poller answer this and later requests of its kind. Sleep until work is left over; return that work.
 
         Returns None if the idle poller cannot take the connection. In that case the request is still to be carried out.
         """

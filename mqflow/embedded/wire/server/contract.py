@@ -104,7 +104,7 @@ def no_host(request: requests.HostOrder) -> None:
 class ServedPeer(Protocol):
     """The server's end of one peer's stream, on a thread of its own."""
 
-    #: The time until which the peer must say who it is; None after that.
+    #: The time until which the peer must have logged in; None after the log-in.
     unknown_until: float | None
     #: Whether the server checks the log-in of the peer now, and waits for no bytes of it.
     is_checked: bool

@@ -129,7 +129,7 @@ class Server:
         #: The places of peers on a network that have not logged in: they take no place of an application.
         self._limits = strangers or StrangerLimits()
         self._strangers = Room(self._limits.most)
-        #: The stranger that leaves for the next peer, until its place is free.
+        #: The stranger that the server ended last, to make room. Its place is free when `_served` does not have it any more.
         self._leaving: ServedPeer | None = None
         self._signals = signals
         self._closing = signals()

@@ -17,7 +17,7 @@ class StrangerLimits(Struct, frozen=True, kw_only=True):
     most: int = 256
     #: The longest time until a peer has logged in.
     hello_s: float = 10.0
-    #: If all places are taken, a peer that has been here for so long leaves for the next one.
+    #: If all places are taken, a peer that has not logged in within this time can be ended, to make room for the next peer.
     patience_s: float = 1.0
 
 
