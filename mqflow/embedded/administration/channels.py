@@ -160,7 +160,7 @@ class ChannelDefinitions:
     def remove_rule(self, rule: ChannelRule) -> None:
         """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
 
-        If `rule` names users (BLOCKUSER), remove only these users from the record.
+        If `rule` names users (BLOCKUSER), remove only these users from the record, and the record if no user is left.
         """
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._remove(rule))
 

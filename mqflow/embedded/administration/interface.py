@@ -298,7 +298,7 @@ class ChannelAdministration(Protocol):
     def remove_rule(self, rule: ChannelRule) -> None:
         """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
 
-        If `rule` names users (BLOCKUSER), remove only these users from the record.
+        If `rule` names users (BLOCKUSER), remove only these users from the record, and the record if no user is left.
         """
         ...
 

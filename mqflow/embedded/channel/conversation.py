@@ -302,7 +302,7 @@ class Conversation:
     def _defaults(self, verbs: VerbCalls, queue: str, object_type: int) -> calls.OpenDefaults:
         """Return DEFPSIST and DEFPRESP of a queue.
 
-        For other objects and without authority, they are MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
+        For other objects, and if the inquiry is refused, return MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
         """
         if object_type != ObjectType.Q:
             return _NO_DEFAULTS

@@ -1,7 +1,7 @@
 """The properties that a queue manager adds to each copy of a publication: its topic, and the user data of the subscription.
 
 A copy of a retained publication that a new subscription gets also says so (MQIsRetained). UNCERTAIN: whether IBM MQ adds
-MQIsRetained with the value FALSE to other copies; here they do not have it.
+MQIsRetained with the value FALSE to other copies; here other copies do not have MQIsRetained.
 
 The properties are in an MQRFH2 in front of the data, so PROPCTL and the options of a get decide whether an application sees
 them. COMPAT, the default, shows these properties only if the message also has a property of JMS. The code is pure.

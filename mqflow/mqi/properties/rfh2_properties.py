@@ -182,7 +182,7 @@ def _front(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int)
 
 
 def _is_compatible(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int) -> bool:
-    """Return whether a message has a JMS property; true for malformed headers too, because they have nothing to hide."""
+    """Return whether a message has a JMS property; true for malformed headers too: these have no properties to hide."""
     try:
         headers = _front(descriptor, body, queue_manager_ccsid).headers
     except MQIError:

@@ -167,9 +167,10 @@ def read_epoch(database: sqlite3.Connection) -> int:
 
 
 def _check_structure(database: sqlite3.Connection, *tables: str) -> None:
-    """Raise `DamagedRowError` if the structure of the file, or of these tables, is damaged. Otherwise rows could be missing.
+    """Raise `DamagedRowError` if the structure of these tables is damaged; without `tables`, of the whole file.
 
-    If the serials are noted, a missing message is noticed when it is read.
+    SQLite can leave rows of a damaged table out without an error. If the serials are in the note, the read of a missing message
+    finds the damage.
     """
     for checked in tables or ("1",):
         [(verdict,)] = database.execute(f"PRAGMA quick_check({checked})").fetchmany(1)

@@ -235,7 +235,7 @@ class ServedConnection:
             ahead.forget()
 
     def _call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Call `Line.call`, and count the call: it can make the messages that were read ahead out of date."""
+        """Call `Line.call`, and count the call: the call can make the messages that were read ahead out of date."""
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 

@@ -240,7 +240,7 @@ class Frames:
         return None
 
     def _first(self) -> Frame | None:
-        """Return the next frame. No byte of it has arrived yet, and mostly it arrives whole and alone."""
+        """Return the next frame, of which no byte has arrived yet. Most frames arrive whole, and no other frame follows."""
         try:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:

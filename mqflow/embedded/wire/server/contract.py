@@ -42,7 +42,7 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
     ) -> list[list[Got]]:
         """Get up to `units` units of work ahead, each of up to `most` plain messages, without a wait.
 
-        The connection's unit of work is the first unit that is not settled. `begin_commit` with `behind` settles it.
+        The connection's unit of work is the first unit that is not settled. `begin_commit` with `behind` settles this unit.
         """
         ...
 

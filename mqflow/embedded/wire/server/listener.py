@@ -329,7 +329,7 @@ class Server:
     def _patience_s(self) -> float | None:
         """Return the longest wait for the next peer, in seconds; None for no limit.
 
-        The wait is short while a connected peer has not logged in, because this peer can become due to leave.
+        The wait is short while a connected peer has not logged in, because the server ends such a peer when its time is over.
         """
         with self._guard:
             return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None

@@ -1,4 +1,4 @@
-"""Slows guesses of passwords down, so that they take little of the processors and hold up no other address.
+"""Slows guesses of passwords down, so that the guesses take little processor time and do not delay other addresses.
 
 A check of a password takes 50 ms of a processor and 16 megabytes, on purpose. One check runs at a time. One user at one address
 has one attempt at a time, with a pause before each attempt after a failure. One address has one check at a time, with a pause
