@@ -106,7 +106,7 @@ _END: Final = 4
 
 
 def _qualifier_applies(pattern: str, text: str) -> bool:
-    """Match each piece of the pattern at its leftmost place: the work is at most the product of both lengths."""
+    """Return whether the pattern of a qualifier matches the text. The work is at most the product of both lengths."""
     first, *rest = pattern.split("*")
     if not rest:
         return _same(first, text)

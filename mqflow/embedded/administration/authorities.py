@@ -113,7 +113,10 @@ def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord
 
 
 def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
-    """Return the record with its stored profile. Refuses a wrong profile with 2085 or 2152, a wrong entity with 2292."""
+    """Return the record with its stored profile.
+
+    Refuses a wrong profile with 2085 or 2152, a wrong entity with 2292, and a wrong use of CRT with 2046.
+    """
     record = _named(state, record)
     kind, profile = record.kind, record.profile
     longest = _GROUP_CHARS if record.group else USER_CHARS

@@ -1,8 +1,8 @@
 """The channels and listeners of client programs, as they run, and the administration of channel authentication records.
 
-`RunningChannels` is where the listener registers its sockets. `ChannelDefinitions` implements `ChannelAdministration`. A change
-of a record takes effect in memory first, and is durable when the call returns. The stop of a channel is not stored. After a
-restart of the queue manager, client programs can use the channel again.
+The listener for client programs registers its sockets with `RunningChannels`. `ChannelDefinitions` implements
+`ChannelAdministration`. A change of a record takes effect in memory first, and is durable when the call returns. The stop of a
+channel is not stored. After a restart of the queue manager, client programs can use the channel again.
 Source: IBM q016340 (the status of a SVRCONN).
 """
 

@@ -119,7 +119,7 @@ def publication_now(
 def matching_subscriptions(
     state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None
 ) -> list[Subscription]:
-    """Return the subscriptions that get a copy; with `own`, leave out the subscriptions of that handle's connection."""
+    """Return the subscriptions that get a copy, without the subscriptions of the connection of the handle `own`, if any."""
     wanted = selected_subscriptions(
         state,
         publication,

@@ -108,9 +108,10 @@ def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, opt
 def remove_subscription(
     state: QueueManagerState, subscription: Subscription, held: ObjectHandle | None = None
 ) -> Pending[None]:
-    """End the subscription and delete its managed queue. If `held` is an open handle on the queue, its close deletes the queue.
+    """End the subscription and delete its managed queue. If the handle `held` has the queue open, its close deletes the queue.
 
-    The queue of a durable subscription is deleted when the end is durable. If the store refuses, the subscription is restored.
+    The queue of a durable subscription is deleted when the end of the subscription is durable. If the store refuses, the
+    subscription is restored.
     """
     attributes = subscription.attributes
     state.subscriptions.discard(subscription)

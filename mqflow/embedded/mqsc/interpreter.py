@@ -293,7 +293,7 @@ def _require(administration: Administration, kind: QueueType, name: str, verb: s
 
 
 class _Family(Struct, frozen=True):
-    """The steps of the commands about one family of objects, and their words."""
+    """The functions that carry out the commands about one family of objects, and the words for these objects."""
 
     define: Callable[[DefineCommand, Administration], None]
     alter: Callable[[AlterCommand, Administration], None]

@@ -67,7 +67,7 @@ def _inquire(command: _Command, request: Request, administration: Administration
 
 
 def _inquire_topic_status(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_TOPIC_STATUS: the topic, its subscribers or its publishers."""
+    """MQCMD_INQUIRE_TOPIC_STATUS: returns the status of topics, of their subscribers or of their publishers."""
     request.check((_TOPIC_STRING,), {_P.TOPIC_STATUS_TYPE, _P.TOPIC_STATUS_ATTRS}, filters=True)
     nouns: dict[int, StatusNoun] = {
         _P.TOPIC_STATUS: "TPSTATUS", _P.TOPIC_SUB: "TPSTATUS SUB", _P.TOPIC_PUB: "TPSTATUS PUB"

@@ -80,7 +80,7 @@ class Pages(Protocol):
         ...
 
     def read(self, backlog: "Backlog", keys: Sequence[int]) -> None:
-        """Add the first of these messages to `backlog.messages`, at least one. A damaged message is lost instead."""
+        """Add the first of these messages to `backlog.messages`, at least one. A damaged message leaves the queue instead."""
         ...
 
     def read_identifiers(self, keys: Iterable[int]) -> Iterator[Identified]:

@@ -1,6 +1,6 @@
 """The durable store: one folder, one medium, one writer thread, and many units of work in one sync.
 
-It implements `store.Store`, and decides when to sync, what to do on a full disk, and when to stop for good. A medium
+It implements `store.Store`, and decides when to sync, what to do on a full disk, and when to stop permanently. A medium
 (`medium.Medium`) keeps the changes in files. This module knows no format of a file and no rule of MQ.
 """
 
@@ -86,7 +86,7 @@ class DurableStore:
         self._owed_subjects: frozenset[Subject] = frozenset()
         #: In-flight marks to forget once no call is owed: they stand for backout counts that can be among the owed calls.
         self._outlived: list[int] = []
-        #: Set when the writer has closed everything, or has stopped for good.
+        #: Set when the writer has closed everything, or has stopped permanently.
         self._over = runner.event()
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 

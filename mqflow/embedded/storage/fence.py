@@ -18,7 +18,7 @@ FileState = tuple[int, int, int, int]
 
 
 class Fence:
-    """The lock and the files of the owner. `changed_by_others` returns the evidence against the files, or an empty text."""
+    """The lock and the files of the owner. `changed_by_others` returns evidence of changes by others, or an empty text."""
 
     def __init__(self, lock: OwnerLock, changed_by_others: Callable[[], str]) -> None:
         self._lock = lock

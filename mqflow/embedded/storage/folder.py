@@ -164,7 +164,7 @@ class DataFolder(Struct, frozen=True):
 
     @property
     def serials(self) -> Path:
-        """The file in which the last owner noted the serials of many messages when it closed."""
+        """The file in which the last owner noted the serials of all messages at its close, if the database was large."""
         return self.path / "serials"
 
     @property

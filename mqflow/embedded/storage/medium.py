@@ -1,6 +1,6 @@
 """The seam below a durable store: a medium keeps changes in files, and says when the disk is full or a file is damaged.
 
-`durable_store` decides when to sync, what to do on a full disk, and when to stop for good. A medium only does the work. One
+`durable_store` decides when to sync, what to do on a full disk, and when to stop permanently. A medium only does the work. One
 thread at a time calls it. This module has the protocol and its two errors.
 """
 

@@ -187,8 +187,8 @@ class Store(Protocol):
 
         The writer's thread calls `done` once, with None when the changes are synced to the disk. `MQIError` 2192 (disk full)
         means that no change was made; `MQIError` 2549 means that the outcome is unknown. After 2549 the store has stopped
-        for good, and the queue manager must stop too. Without `done`, the store writes the changes soon, and syncs them only if
-        they count a backout. The call never waits for the disk.
+        permanently, and the queue manager must stop too. Without `done`, the store writes the changes soon, and syncs them only
+        if they count a backout. The call never waits for the disk.
         """
         ...
 

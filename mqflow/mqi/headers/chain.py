@@ -61,8 +61,8 @@ class Headers(Struct, frozen=True):
 def split(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> Headers:
     """Return the headers at the beginning of the message data, and the body behind them.
 
-    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) for more than 16 headers. If a header is malformed, it raises the errors of
-    that header's `parse` (2141, 2334, 2335, 2248; 2119).
+    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) for more than 16 headers. If a header is malformed, `split` raises the errors
+    of that header's `parse` (2141, 2334, 2335, 2248; 2119).
     """
     chain: list[Header] = []
     following, encoding = descriptor.format, descriptor.encoding

@@ -85,7 +85,7 @@ class MessageProperty(Struct, frozen=True, kw_only=True):
 
     @property
     def shown_name(self) -> str:
-        """The name as MQINQMP gives it: a synonym, or without `usr.`."""
+        """The name as MQINQMP gives it: a synonym, or the name without `usr.`."""
         return shown_name(self.name)
 
 

@@ -184,7 +184,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
-    """Refuse a file with a damaged definition of a table: its queries would fail, and set each message aside."""
+    """Refuse a file with a damaged definition of a table: otherwise every read would put its message in quarantine."""
     if not _expected_columns() <= _columns(database):
         raise DamagedFolderError(folder.database, "the definition of a table is damaged")
 

@@ -52,7 +52,7 @@ class _Found(Struct):
 
 
 class _Note(Struct, frozen=True):
-    """The messages of a database at the end of an owner."""
+    """The serials of the messages of a database when its owner closed it."""
 
     epoch: int
     #: For each group of messages: its queue, its `order_priority`, and the serials as an array of 8-byte numbers.

@@ -52,8 +52,8 @@ def loss(log: WriteAheadLog | None, mark: Mark | None, page_crc: int) -> str:
     """Return a clause about the synced part of the log that SQLite would not read; an empty text if SQLite reads all of it.
 
     `page_crc` is the CRC of the page of the mark in the database. If the log is gone, and the page changed after the mark,
-    another program has copied the log into the database. A whole log with other salts is a later log: SQLite begins the log
-    again only after it has copied all of it.
+    another program has copied the log into the database. A whole log with other salts is a later log: SQLite begins a new log
+    only after it has copied the whole old log.
     """
     match log, mark:
         case _, None:

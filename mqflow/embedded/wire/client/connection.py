@@ -1,6 +1,6 @@
 """A connection to a queue manager that another process owns and serves: each verb is one round trip.
 
-A lost socket raises 2009, or 2549 if the call can have taken effect for good. This module knows no rule of MQ.
+A lost socket raises 2009, or 2549 if the call can have had an effect that no backout undoes. This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Mapping, Sequence

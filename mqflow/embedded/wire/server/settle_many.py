@@ -58,7 +58,7 @@ class _Answers:
             self._answer(number, error)
 
     def wait(self) -> tuple[requests.Failure | None, ...]:
-        """Return the failures of the commits, in order, when none is under way."""
+        """Wait until no commit is under way, and return the failures of the commits, in order."""
         self._all.wait()
         return tuple(self._failures)
 
