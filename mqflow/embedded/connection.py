@@ -198,20 +198,20 @@ class EmbeddedConnection:
         return unit
 
     def get_at_once(self, handle: object, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; none if the first message is special, or if `get` would raise an error."""
+        """Return available plain messages; an empty list if the first message is special, or if `get` would raise an error."""
         with contextlib.suppress(MQIError, Refusal):  # the get that follows raises the error, and reports it
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         return []
 
     def take_ahead(self, handle: object, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
-        """Get plain messages as units of work ahead. Returns none if a get would be special or refused."""
+        """Get plain messages as units of work ahead (`calls.units_ahead`); none if a get would be special or refused."""
         try:
             return self._call("", handle, take_ahead, handle, options, most, units, bytes_max)
         except Refusal:
             return []
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places; None stands for all units ahead."""
+        """Return the messages of the last `count` units of work to their places. None for `count` means all units ahead."""
         if count != 0 and (count or self.state.ahead):
             number = len(self.state.ahead) if count is None else count
             self._call("MQBACK", "", give_back, self.state, number)
@@ -271,7 +271,8 @@ class EmbeddedConnection:
     def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
         """Start MQCMIT. Return True if the commit is over; otherwise the store's thread calls `done` exactly once.
 
-        With `behind`, the connection has a new unit of work at once. The store decides alone about the unit that it writes.
+        With `behind`, the connection begins its next unit of work immediately. The commit of the earlier unit goes on without
+        the connection.
         """
         connection = self.state
         with self._queue_manager.lock:
@@ -574,7 +575,7 @@ def _back_out(state: QueueManagerState, connection: ConnectionState) -> Pending[
 def _get_woken(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, withdraw_waiter: Callable[[], None] | None
 ) -> Pending[Got | None]:
-    """Get first, then withdraw the wait: if the message of this wait is still available, it wakes another waiter."""
+    """Get first, then withdraw the wait. If this get leaves the message of the wait, the message wakes another waiter."""
     try:
         return getting.get_message(state, handle, options)
     finally:
@@ -585,7 +586,7 @@ def _get_woken(
 def _get_more(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Return messages that are available now: several plain messages, or one other; none is longer than `bytes_max`."""
+    """Return messages that are available now: several plain messages, or one special message. No body exceeds `bytes_max`."""
     plain = get_plain(state, handle, options, most, bytes_max)
     if plain.value:
         return plain

@@ -49,9 +49,10 @@ _APPLICATION_CHARS: Final = 28
 class EmbeddedQueueManager:
     """A queue manager in this process. Close it, or use it in a `with` statement.
 
-    It loads what `store` holds. In an empty store it creates the SYSTEM.* objects, and `dead_letter_queue` becomes its DEADQ. A
-    store of a queue manager with another name is refused with 2058. `user` is the user of a connection that names no user. By
-    default it is the user of this process, the administrator. `groups` returns the groups of a user.
+    The constructor loads the contents of `store`. In an empty store it creates the SYSTEM.* objects, and `dead_letter_queue`
+    becomes the DEADQ. A store of a queue manager with another name is refused with 2058. `user` is the user of a connection
+    that names no user. By default this user is the user of the process, which administers the queue manager. `groups` returns
+    the groups of a user.
     """
 
     inline: Final = True
@@ -141,15 +142,15 @@ class EmbeddedQueueManager:
     def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
         """Check authorities from now on, also without an authority record.
 
-        A server at TCP calls this. Then a user has the authorities of its records and of its groups, and administers the queue
-        manager if `made_administrator` says so.
+        A server at a TCP address calls this. From then on a user has only the authorities that records give to the user or its
+        groups. A user administers the queue manager if `made_administrator` returns True for the user.
         """
         with self._state.lock:
             self._state.authorities.require(made_administrator)
 
     @property
     def quarantined(self) -> tuple[tuple[int, str], ...]:
-        """Damaged messages that were set aside: serial and cause."""
+        """The damaged messages that are in quarantine: serial and cause of each."""
         return tuple(self._state.quarantined)
 
     def connect(
@@ -248,7 +249,7 @@ class EmbeddedQueueManager:
         self.close()
 
     def _say_stop(self, *, quiesces: bool = False) -> None:
-        """Put the event of the stop, once: a quiesce that is over ends in a stop too."""
+        """Put the event Queue Manager Not Active, but only once: a stop that follows a quiesce puts no second event."""
         if not self._state.stopped and not self._stop_said:
             self._stop_said = True
             start_or_stop_event(self._state, Reason.Q_MGR_NOT_ACTIVE, quiesces=quiesces)
@@ -301,7 +302,7 @@ class EmbeddedQueueManager:
 
 
 def _text(name: str) -> str:
-    """Return the name of a program or a user as valid text for descriptors; the system may give undecoded bytes."""
+    """Return the name of a program or a user as text that can be encoded: a character that cannot becomes a question mark."""
     return name.encode("utf-8", "replace").decode()
 
 

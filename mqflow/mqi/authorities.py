@@ -124,7 +124,7 @@ class Need(Struct, frozen=True):
     #: The name that the program opens; empty for the queue manager.
     name: str
     authority: Authority
-    #: The connected user needs it, even if the call names an alternate user.
+    #: Whether the connected user needs the authority, even if the call names an alternate user.
     own: bool = False
 
 
@@ -156,7 +156,7 @@ _KINDS: Final = {
 
 
 def needed_to_open(name: str, options: OpenOption, object_type: ObjectType = ObjectType.Q) -> tuple[Need, ...]:
-    """Return every authority that the open of an object needs; for MQPUT1, pass the options that it implies.
+    """Return every authority that the open of an object needs; for MQPUT1, pass the open options that MQPUT1 implies.
 
     Each use of the object needs an authority. Context options need the authority of the connected user, even with an alternate
     user. The options that set context need that authority on the queue manager too. For a topic object, OUTPUT means publish.

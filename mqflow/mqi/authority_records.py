@@ -3,7 +3,7 @@
 This module is pure. It knows no queue manager and no list of users or groups; the caller passes the groups of a user.
 Source: IBM, "Using OAM generic profiles" and "Profile priorities" (which profile counts), "Principals and groups" (a user has
 the union of the authorities of its groups; every user is in the group nobody), SET AUTHREC. The examples imply that the most
-specific profile is chosen for each principal and group separately, before the union; no page states it.
+specific profile is chosen for each principal and group separately, before the union; no page states this rule.
 """
 
 from collections.abc import Collection, Iterable
@@ -78,7 +78,10 @@ def is_profile(text: str) -> bool:
 
 
 def applies(profile: str, name: str) -> bool:
-    """Return whether the profile matches this object: ``?`` a character, ``*`` within a qualifier, ``**`` any qualifiers."""
+    """Return whether the profile matches this object name.
+
+    ``?`` stands for one character, ``*`` for any characters within a qualifier, ``**`` for any qualifiers.
+    """
     if not is_generic(profile):
         return profile == name
     wanted, found = profile.split("."), name.split(".")
@@ -103,7 +106,7 @@ _END: Final = 4
 
 
 def _qualifier_applies(pattern: str, text: str) -> bool:
-    """Match each piece of the pattern at its leftmost place: the work is at most the product of both lengths."""
+    """Return whether the pattern of a qualifier matches the text. The work is at most the product of both lengths."""
     first, *rest = pattern.split("*")
     if not rest:
         return _same(first, text)

@@ -1,8 +1,8 @@
 """The shared layout of headers in message data: the byte order of their numbers, the character set of their fields.
 
 This module knows no header.
-Source: the numbers of a header follow the Encoding, and its character fields the CodedCharSetId, of what
-precedes it (the MQMD or another header).
+Source: the numbers of a header follow the Encoding, and its character fields the CodedCharSetId, of the MQMD or the header in
+front of it.
 """
 
 from typing import Final, Literal

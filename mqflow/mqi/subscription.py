@@ -1,6 +1,7 @@
 """Subscriptions as records: the request and answer of MQSUB (MQSD, without its layout), and the stored subscription.
 
-Names and defaults are those of the structure. The queue manager refuses wrong combinations; the records do not.
+The records have the names and the defaults of the structure MQSD. The queue manager refuses wrong combinations; the records do
+not.
 Source: IBM q100030 (MQSD); MQSO_*, MQPRI_* numbers.
 """
 
@@ -24,7 +25,7 @@ SUB_NAME_CHARS_MAX: Final = 10_240
 
 
 class SubscriptionDescriptor(Struct, frozen=True, kw_only=True):
-    """MQSD. MQSUB also returns a filled-in MQSD; for a resumed subscription, it has the options of that subscription."""
+    """MQSD. MQSUB also returns a completed MQSD; for a resumed subscription, this MQSD has the options of that subscription."""
 
     options: SubscribeOption = SubscribeOption.NONE
     #: ObjectName: a topic object, whose topic string comes before `object_string`.

@@ -31,7 +31,7 @@ _ESCAPE: Final = "%"
 
 
 def joined(object_string: str, given: str) -> str:
-    """Return the topic string of an object and that of a program, joined by ``/`` if both are set."""
+    """Return the topic string of a topic object and the topic string of a program, joined by ``/`` if both are set."""
     return f"{object_string}/{given}" if object_string and given else object_string or given
 
 

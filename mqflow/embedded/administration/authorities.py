@@ -63,9 +63,10 @@ class AuthorityDefinitions:
         add: Iterable[Authority],
         remove: Iterable[Authority],
     ) -> None:
-        """Add authorities to a new or known record, then remove others. Raises 2085 if no object has the profile's name.
+        """Add the authorities `add` to a record, then remove the authorities `remove`. Create the record if none exists.
 
-        The first record of a queue manager turns the checks on; the queue manager then adds the record of the administrators.
+        Raises 2085 if no object has the profile's name. The first record of a queue manager turns the authority checks on; the
+        queue manager then adds the record of the administrators.
         """
         wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
@@ -76,7 +77,7 @@ class AuthorityDefinitions:
         carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next check asks the operating system."""
+        """Forget the groups of users: the next authority check asks the operating system for the user's groups."""
         with self._state.lock:
             self._state.authorities.refresh()
 
@@ -99,7 +100,11 @@ class AuthorityDefinitions:
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
-    """Return the record with its stored profile: for a queue manager, one profile stands for every form of its name."""
+    """Return the record with its stored profile.
+
+    For OBJTYPE(QMGR) the stored profile is always the same: the command can name the queue manager, or no name. Refuses any
+    other profile with 2085.
+    """
     if record.kind is not AuthorityKind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:
@@ -108,7 +113,10 @@ def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord
 
 
 def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
-    """Return the record with its stored profile. Refuses a wrong profile with 2085 or 2152, a wrong entity with 2292."""
+    """Return the record with its stored profile.
+
+    Refuses a wrong profile with 2085 or 2152, a wrong entity with 2292, and a wrong use of CRT with 2046.
+    """
     record = _named(state, record)
     kind, profile = record.kind, record.profile
     longest = _GROUP_CHARS if record.group else USER_CHARS

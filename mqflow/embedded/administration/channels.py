@@ -1,8 +1,9 @@
 """The channels and listeners of client programs, as they run, and the administration of channel authentication records.
 
-`RunningChannels` is where the listener registers its sockets. `ChannelDefinitions` implements `ChannelAdministration`. A change
-of a record takes effect in memory first, and is durable when the call returns. A stopped channel is not stored: after a restart
-of the queue manager it takes programs again (IBM q016340, the status of a SVRCONN).
+The listener for client programs registers its sockets with `RunningChannels`. `ChannelDefinitions` implements
+`ChannelAdministration`. A change of a record takes effect in memory first, and is durable when the call returns. The stop of a
+channel is not stored. After a restart of the queue manager, client programs can use the channel again.
+Source: IBM q016340 (the status of a SVRCONN).
 """
 
 import threading
@@ -44,7 +45,7 @@ _STOPPED: Final = 6
 
 
 class RunningChannels:
-    """The channels and listeners of client programs that run now. Any thread can call it."""
+    """The channels and listeners of client programs that run now. Any thread can call the methods."""
 
     def __init__(self, state: QueueManagerState) -> None:
         self._state = state
@@ -67,23 +68,23 @@ class RunningChannels:
         raise error_for(reason, "MQCONNX", settings.name, self._state.name, detail)
 
     def ended(self, channel: RunningChannel) -> None:
-        """Forget an instance; does nothing if it never began."""
+        """Forget an instance of a channel that has ended. Do nothing if the instance was never counted."""
         with self._guard:
             self._running.pop(channel, None)
 
     def listens(self, listener: RunningListener) -> None:
-        """Keep a listener that accepts connections."""
+        """Add a listener, which accepts connections from now on."""
         started = self._now()
         with self._guard:
             self._listeners[listener] = started
 
     def listens_no_more(self, listener: RunningListener) -> None:
-        """Forget a listener."""
+        """Remove a listener, which does not accept connections any more."""
         with self._guard:
             self._listeners.pop(listener, None)
 
     def statuses(self) -> tuple[ChannelStatus, ...]:
-        """Return the running channels, and the stopped ones without a connection, by name."""
+        """Return the running channels, and the stopped channels that have no connection, by name."""
         with self._guard:
             running, stopped = dict(self._running), set(self._stopped)
         found = [changed(channel.status(), started_date=date, started_time=time) for channel, (date, time) in running.items()]
@@ -114,7 +115,7 @@ class RunningChannels:
         return tuple(sorted(found, key=lambda each: (each.name, each.port)))
 
     def switch_listeners(self, name: str, *, accepts: bool) -> int:
-        """Start or stop the listeners of this name; return how many there are to start or to stop. Raises `OSError`."""
+        """Start or stop the listeners of this name; return how many changed. Raises `OSError` if an address cannot be used."""
         with self._guard:
             known = dict(self._listeners)
         found = [each for each, started in known.items() if (started is None) is accepts and each.status().name == name]
@@ -157,7 +158,10 @@ class ChannelDefinitions:
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._set(rule, replacing=replace))
 
     def remove_rule(self, rule: ChannelRule) -> None:
-        """Remove the record of this partner; of a BLOCKUSER record, its users only. Raises 3338 if there is no such record."""
+        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
+
+        If `rule` names users (BLOCKUSER), remove only these users from the record, and the record if no user is left.
+        """
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._remove(rule))
 
     def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - as in the interface
@@ -172,16 +176,16 @@ class ChannelDefinitions:
         carry_out(self._state, "SET CHLAUTH", profile, begin)
 
     def statuses(self) -> tuple[ChannelStatus, ...]:
-        """Return the running channels, and the stopped ones without a connection, by name."""
+        """Return the running channels, and the stopped channels that have no connection, by name."""
         return self._running.statuses()
 
     def start(self, name: str) -> None:
-        """Let client programs use a server-connection channel again. Raises 4032 if it does not exist."""
+        """Let client programs use a server-connection channel again. Raises 4032 if the channel does not exist."""
         self._known("START CHANNEL", name)
         self._running.start(name)
 
     def stop(self, name: str, *, address: str = "", stays_stopped: bool = True) -> None:
-        """End the instances of a channel, and with `stays_stopped` refuse new ones until `start`."""
+        """End the instances of a channel. With `stays_stopped`, refuse new instances until `start`."""
         from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - applications that stop no channel do not need PCF
 
         if not any(each.name == name for each in self._running.statuses()):
@@ -195,7 +199,7 @@ class ChannelDefinitions:
         return self._running.listeners()
 
     def start_listener(self, name: str) -> None:
-        """Let a stopped listener accept connections. Raises 3249 if it runs, 2298 if this process has no such listener."""
+        """Let a stopped listener accept connections. Raises 3249 if the listener runs, 2298 if it is not in this process."""
         from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
 
         try:
@@ -211,7 +215,7 @@ class ChannelDefinitions:
         raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "START LISTENER", name, self._state.name, detail)
 
     def stop_listener(self, name: str) -> None:
-        """Let a listener refuse new connections. Raises 3234 if no such listener runs."""
+        """Make a listener refuse new connections. Raises 3234 if no such listener runs."""
         from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
 
         if not self._running.switch_listeners(name, accepts=False):
@@ -283,7 +287,7 @@ class ChannelDefinitions:
 
 
 def _check(rule: ChannelRule) -> None:
-    """Refuse a record that could never match, or that would let a program in as no user."""
+    """Refuse with 2319 a record that could never match, or that would accept a client program without a user."""
     if not is_channel_pattern(rule.profile):
         raise Refusal(
             Reason.ITEM_VALUE_ERROR, f"{rule.profile!r} is no channel name of 20 characters, with asterisks or without"

@@ -76,7 +76,7 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
     """The counts of a local queue since its last reset (RESET QSTATS)."""
 
     name: str
-    #: Messages that were put and got. A backout takes nothing back.
+    #: Messages that were put and got. A backout lowers no count.
     enqueued: int
     dequeued: int
     #: The highest CURDEPTH.
@@ -165,7 +165,7 @@ class TopicStatus(Struct, frozen=True, kw_only=True):
 
 
 class AuthorityAdministration(Protocol):
-    """The authority records. The first record turns the checks on."""
+    """The authority records. The first record turns the authority checks on."""
 
     def records(self) -> tuple[AuthorityRecord, ...]:
         """Return all authority records, by kind of object, profile and entity."""
@@ -185,7 +185,7 @@ class AuthorityAdministration(Protocol):
         add: Iterable[Authority],
         remove: Iterable[Authority],
     ) -> None:
-        """Add authorities to a new or known record, then remove others."""
+        """Add the authorities `add` to a record, then remove the authorities `remove`. Create the record if none exists."""
         ...
 
     def delete(self, kind: AuthorityKind, profile: str, entity: str, *, group: bool) -> None:
@@ -193,7 +193,7 @@ class AuthorityAdministration(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next check asks the operating system."""
+        """Forget the groups of users: the next authority check asks the operating system for the user's groups."""
         ...
 
 
@@ -239,7 +239,10 @@ class TopicAdministration(Protocol):
         ...
 
     def delete_subscription(self, name: str) -> None:
-        """Delete a subscription with its managed queue. Raises 2428 if it does not exist, 2429 while an application uses it."""
+        """Delete a subscription and its managed queue.
+
+        Raises 2428 if the subscription does not exist, and 2429 while an application uses the subscription.
+        """
         ...
 
 
@@ -255,7 +258,7 @@ class ObjectAdministration(Protocol):
         ...
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object. Raises 2085 if it does not exist. `client` means a client-connection channel."""
+        """Change fields of an object. Raises 2085 if it does not exist. `client` is true for a client-connection channel."""
         ...
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
@@ -267,7 +270,10 @@ class ObjectAdministration(Protocol):
         ...
 
     def stop_connection(self, identifier: str) -> None:
-        """End a connection and back out its unit of work; its next call raises 2009. Raises 3174 if it does not exist."""
+        """End a connection and back out its unit of work. Raises 3174 if there is no such connection.
+
+        The next call of the application on this connection raises 2009.
+        """
         ...
 
 
@@ -285,14 +291,14 @@ class ChannelAdministration(Protocol):
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
         """Set a record. Raises 3337 if there is such a record, unless `replace`.
 
-        USERLIST is added to the users of a BLOCKUSER record of that profile; with `replace`, it takes their place.
+        For a BLOCKUSER record that exists, the users of `rule` are added. With `replace`, they replace the users of the record.
         """
         ...
 
     def remove_rule(self, rule: ChannelRule) -> None:
-        """Remove the record with the profile, type and partner of `rule`; of a BLOCKUSER record, its users only.
+        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
 
-        Raises 3338 if there is no such record.
+        If `rule` names users (BLOCKUSER), remove only these users from the record, and the record if no user is left.
         """
         ...
 
@@ -301,15 +307,15 @@ class ChannelAdministration(Protocol):
         ...
 
     def statuses(self) -> tuple[ChannelStatus, ...]:
-        """Return the running channels, and the stopped ones without a connection, by name."""
+        """Return the running channels, and the stopped channels that have no connection, by name."""
         ...
 
     def start(self, name: str) -> None:
-        """Let client programs use a server-connection channel again. Raises 4032 if it does not exist."""
+        """Let client programs use a server-connection channel again. Raises 4032 if the channel does not exist."""
         ...
 
     def stop(self, name: str, *, address: str = "", stays_stopped: bool = True) -> None:
-        """End the instances of a channel, and with `stays_stopped` refuse new ones until `start`.
+        """End the instances of a channel. With `stays_stopped`, refuse new instances until `start`.
 
         With `address`, only the instances of this client end. Raises 4064 if no instance ends and the channel is not to stay
         stopped, 4032 if the channel does not exist.
@@ -321,11 +327,11 @@ class ChannelAdministration(Protocol):
         ...
 
     def start_listener(self, name: str) -> None:
-        """Let a stopped listener accept connections. Raises 3249 if it runs, 2298 if this process has no such listener."""
+        """Let a stopped listener accept connections. Raises 3249 if the listener runs, 2298 if it is not in this process."""
         ...
 
     def stop_listener(self, name: str) -> None:
-        """Let a listener refuse new connections. Raises 3234 if no such listener runs."""
+        """Make a listener refuse new connections. Raises 3234 if no such listener runs."""
         ...
 
 
@@ -369,7 +375,7 @@ class Administration(Protocol):
         ...
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue. Raises 2042 while it is open, and 2055 while it holds uncommitted messages.
+        """Delete a queue. Raises 2042 while the queue is open, and 2055 while it has uncommitted puts or gets.
 
         Without `purge` it also raises 2055 while the queue holds any message.
         The authority records of exactly this name are deleted too, unless `keep_authorities`.
@@ -377,7 +383,7 @@ class Administration(Protocol):
         ...
 
     def clear(self, name: str) -> None:
-        """Delete every message of a local queue. Raises 2042 while it is open or has uncommitted messages."""
+        """Delete every message of a local queue. Raises 2042 while the queue is open or has uncommitted puts or gets."""
         ...
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
@@ -389,7 +395,7 @@ class Administration(Protocol):
         ...
 
     def reset_queue_statistics(self, name: str) -> QueueStatistics:
-        """Return what a local queue counted, and count from 0 again. Raises 2085 if the queue does not exist."""
+        """Return the counts of a local queue, and start them from 0 again. Raises 2085 if the queue does not exist."""
         ...
 
     @property
@@ -398,7 +404,7 @@ class Administration(Protocol):
         ...
 
     def report_command(self, text: str, *, shows: bool) -> None:
-        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` marks a DISPLAY."""
+        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` is true for a DISPLAY."""
         ...
 
     @property

@@ -43,7 +43,7 @@ class ObjectDefinitions:
         carry_out(self._state, command, attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object. Raises 2085 if it does not exist. `client` means a client-connection channel."""
+        """Change fields of an object. Raises 2085 if it does not exist. `client` is true for a client-connection channel."""
         carry_out(self._state, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
@@ -65,7 +65,9 @@ class ObjectDefinitions:
         return tuple(sorted(found, key=lambda status: status.identifier))
 
     def stop_connection(self, identifier: str) -> None:
-        """End a connection and back out its unit of work; its next call raises 2009. Raises 3174 if it does not exist.
+        """End a connection and back out its unit of work. Raises 3174 if there is no such connection.
+
+        The next call of the application on this connection raises 2009.
 
         UNCERTAIN: IBM's page of STOP CONN names no reason code for the next call of the application.
         """

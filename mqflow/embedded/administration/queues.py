@@ -88,7 +88,7 @@ class Definitions:
         carry_out(self._state, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue. Raises 2042 while it is open, and 2055 while it holds uncommitted messages.
+        """Delete a queue. Raises 2042 while the queue is open, and 2055 while it has uncommitted puts or gets.
 
         Without `purge` it also raises 2055 while the queue holds any message.
         """
@@ -96,7 +96,7 @@ class Definitions:
         carry_out(self._state, "DELETE", name, lambda: begin(self._known(name)))
 
     def clear(self, name: str) -> None:
-        """Delete every message of a local queue. Raises 2042 while it is open or has uncommitted messages."""
+        """Delete every message of a local queue. Raises 2042 while the queue is open or has uncommitted puts or gets."""
         carry_out(self._state, "CLEAR", name, lambda: self._clear(self._local(name)))
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
@@ -112,7 +112,7 @@ class Definitions:
             raise refusal.on("DISPLAY QSTATUS", name, self._state.name) from None
 
     def reset_queue_statistics(self, name: str) -> QueueStatistics:
-        """Return what a local queue counted, and count from 0 again. Raises 2085 if the queue does not exist."""
+        """Return the counts of a local queue, and start them from 0 again. Raises 2085 if the queue does not exist."""
         try:
             with self._state.lock:
                 counted = reset_statistics(self._state, self._local(name))
@@ -142,7 +142,7 @@ class Definitions:
             )
 
     def report_command(self, text: str, *, shows: bool) -> None:
-        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` marks a DISPLAY."""
+        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` is true for a DISPLAY."""
         with self._state.lock:
             mqsc_event(self._state, text, shows=shows)
 
@@ -208,7 +208,7 @@ class Definitions:
         return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),), then=partial(self._cleared, queue))
 
     def _cleared(self, queue: LocalQueue) -> None:
-        """Report the clear to the performance events: it is a get operation (IBM, queue service interval events)."""
+        """Process the performance events of a clear, which counts as a get (IBM, queue service interval events)."""
         if self._state.attributes.performance_event and self._state.watcher is not None:
             self._state.watcher.got(queue)
             self._state.watcher.fell(queue)
@@ -231,7 +231,7 @@ _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
-    """Return the checked definition without the status fields."""
+    """Check the definition, and return it with 0 in the fields that show a status (depth, open counts)."""
     return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 

@@ -114,7 +114,10 @@ class TopicDefinitions:
         self._carry_out("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
 
     def delete_subscription(self, name: str) -> None:
-        """Delete a subscription with its managed queue. Raises 2428 if it does not exist, 2429 while an application uses it."""
+        """Delete a subscription and its managed queue.
+
+        Raises 2428 if the subscription does not exist, and 2429 while an application uses the subscription.
+        """
         self._carry_out("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
 
     def _carry_out(self, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
@@ -243,7 +246,7 @@ class TopicDefinitions:
 def _without_known_topic(
     state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the values without their topic if they name the topic that the subscription has already; otherwise all values."""
+    """Return the values. Leave the topic out if it is already the topic of the subscription."""
     topic = values.get("topic_object", ""), values.get("topic_string", "")
     if not any(topic) or topic_string_of(state, *topic) != known.topic_string:
         return values

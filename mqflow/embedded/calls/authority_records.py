@@ -25,7 +25,7 @@ _ALL_ON_QUEUES: Final = MQI[AuthorityKind.QUEUE] | ADMINISTRATION[AuthorityKind.
 
 
 def stored_name(record: AuthorityRecord) -> str:
-    """Return the name under which a record is stored: one name for each profile and entity."""
+    """Return the name under which the store keeps a record. Each profile and entity together have one name."""
     return f"{record.kind} {record.profile} {'GROUP' if record.group else 'PRINCIPAL'} {record.entity}"
 
 
@@ -37,7 +37,10 @@ def change_authorities(state: QueueManagerState, changed: Mapping[str, Authority
 
 
 def end_authorities(state: QueueManagerState, kind: AuthorityKind, name: str) -> tuple[list[Change], Callable[[], None]]:
-    """Delete the records of exactly this object, in memory. Return the changes for the store, and an undo function."""
+    """Delete the records whose profile is exactly this name, in memory.
+
+    Return the changes for the store, and a function that undoes the deletion.
+    """
     kept = records(state, AuthorityRecord).values()
     ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
     return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)

@@ -19,7 +19,7 @@ _MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
-    """Whether another handle holds a browse lock on the message; the lock hides the message from this handle."""
+    """Whether another handle holds a browse lock on the message. If so, this handle does not find the message."""
     return queue.locks.get(message.key, handle) is not handle
 
 

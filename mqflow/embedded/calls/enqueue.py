@@ -40,7 +40,10 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
 
 
 def check_not_staged(queue: LocalQueue, descriptor: MessageDescriptor) -> None:
-    """Refuse with 2035 a copy or a report that would be a staged message: a program chooses its data, so also its target."""
+    """Refuse with 2035 a copy or a report that would be a staged message.
+
+    A program chooses the data of the copy or report, and could so choose the target queue of the staged message.
+    """
     if queue.attributes.name == STAGING_QUEUE and descriptor.format == STAGED:
         raise Refusal(Reason.NOT_AUTHORIZED, f"Only a put with a delay places messages on {STAGING_QUEUE}")
 
@@ -59,7 +62,9 @@ def place(
     body: bytes,
     now_s: float,
 ) -> QueuedMessage:
-    """Add the message to the unit of work, or to the queue if `unit` is None. The moment of this call decides its place.
+    """Add the message to the unit of work, or to the queue if `unit` is None.
+
+    The moment of this call, not the moment of the commit, decides the message's place in the order of arrival.
 
     A message that `must_be_durable` needs a unit of work.
     """

@@ -54,7 +54,7 @@ _BY_MESSAGE, _BY_CONSOLE = 3, 1
 
 
 def performance_event(state: QueueManagerState, queue: LocalQueue, event: PerformanceEvent) -> None:
-    """Put the event with the statistics of the queue, reset the statistics, and change the attributes of the queue."""
+    """Put the event with the statistics of the queue, reset the statistics, and make the event's changes to the queue."""
     from mqflow.mqi.pcf.structures import CFIN, CFST  # noqa: PLC0415 - most queue managers put no event
 
     now = state.clock.monotonic()
@@ -72,7 +72,7 @@ def performance_event(state: QueueManagerState, queue: LocalQueue, event: Perfor
 
 
 def refusal_event(state: QueueManagerState, connection: ConnectionState, verb: str, name: str, reason: int) -> None:
-    """Put the queue manager event of a refused call, if there is one and it is switched on."""
+    """Put the queue manager event of a refused call, if the refusal has an event and the event is switched on."""
     attributes = state.attributes
     if reason in _INHIBITED:
         switched_on = attributes.inhibit_event

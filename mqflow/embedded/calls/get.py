@@ -266,9 +266,9 @@ def _parted(
     body: bytes,
     plan: GetPlan,
 ) -> Parted:
-    """Return the message with its properties where the get wants them: in the body, apart from the body, or not at all.
+    """Return the message with its properties where the get wants the properties: in the body, separate, or not at all.
 
-    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL of the opened name counts.
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also for an alias.
     """
     first = queue.attributes if handle.alias is None else handle.alias.attributes
     control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
@@ -306,7 +306,11 @@ def _take(
     message: QueuedMessage,
     plan: GetPlan,
 ) -> UnitOfWork | None:
-    """Take the message off its queue. Return its unit of work: the connection's, or one for this get alone, or None."""
+    """Take the message off its queue.
+
+    Return the unit of work of the get: the connection's, or a new unit for this get alone. None if the get needs no unit of
+    work.
+    """
     own = handle.connection.unit_of_work
     unit = _unit_of_work(state, own, message, plan)
     if unit is own and message.stored:

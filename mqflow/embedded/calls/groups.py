@@ -1,6 +1,6 @@
 """Groups and segments in the steps of put, get and browse: reads and updates the positions that a handle retains.
 
-`rules/group_order.py` decides what the next message is. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
+`rules/group_order.py` decides which message is the next. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
 """
 
 from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ def retain_put(
 def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
     """Return the plan of a get that asks for logical order, or of a browse that continues an earlier browse.
 
-    Refuses with 2259 a browse that changes between logical and physical order, and refuses what `in_logical_order` refuses.
+    Refuses with 2259 a browse that changes between logical and physical order, and each get that `in_logical_order` refuses.
     """
     began = handle.logical.browses_logically
     if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:
@@ -126,9 +126,10 @@ def warn_incomplete(handle: ObjectHandle) -> None:
 
 
 def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int], QueuedMessage | None]) -> bool:
-    """Return whether the messages that this get wants together with the message are available.
+    """Return whether the rest of the group or logical message is available, if the get asks for complete groups or messages.
 
-    `find` returns the first available message behind a place that matches. True for a get that wants no others.
+    True for a get with neither MQGMO_ALL_MSGS_AVAILABLE nor MQGMO_ALL_SEGMENTS_AVAILABLE. `find` returns the first available
+    message that matches, behind a place in the order of delivery.
     """
     whole, descriptor = plan.whole, message.descriptor
     if whole is None or not is_part(descriptor.message_flags, whole):
@@ -152,7 +153,10 @@ def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int],
 
 
 def arrives_whole(plan: GetPlan, queue: Backlog, message: QueuedMessage) -> bool:
-    """Return whether this arrival can let a get return a message: another message of the same group, or this message."""
+    """Return whether a waiting get can return a message, now that this message has arrived.
+
+    The get returns this message, or another message of the group that this message completes.
+    """
     descriptor, match = message.descriptor, plan.match or Match()
     number = descriptor.sequence_number if plan.whole is Whole.MESSAGE else match.sequence_number
     if match.group_id not in {None, descriptor.group_id} or match.sequence_number not in {None, number}:

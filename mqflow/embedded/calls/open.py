@@ -158,7 +158,7 @@ def delete_queue(
 
 
 def stored_serials(queue: LocalQueue, emptied: Emptied) -> tuple[int, ...] | None:
-    """Return the serials of the stored messages among these; None if uncommitted puts or gets can still change the list."""
+    """Return the serials of the stored messages in `emptied`; None if uncommitted puts or gets can still change the list."""
     return None if queue.uncommitted else emptied.stored_serials
 
 
@@ -173,7 +173,11 @@ def put_back(queue: LocalQueue, emptied: Emptied) -> None:
 
 
 def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:
-    """Delete the queue, in memory, and return its messages. Units of work lose its messages; its handles raise 2052."""
+    """Delete the queue, in memory, and return its messages.
+
+    Uncommitted messages of the queue are gone too: neither a commit nor a backout brings them back. Calls on the queue's
+    handles raise 2052.
+    """
     queue.deleted = True
     del state.queues[queue.name]
     if queue.attributes.trigger:
@@ -331,7 +335,7 @@ def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueD
 
 
 def _transmit(handle: ObjectHandle, queue: LocalQueue, to: tuple[str, str]) -> None:
-    """Attach the handle to a transmission queue, for messages to this queue and queue manager."""
+    """Attach the handle to a transmission queue. `to` is the remote queue and the remote queue manager."""
     queue.handles.add(handle)
     handle.queue, handle.remote = queue, to
     handle.seen_changes = queue.changes
@@ -395,7 +399,7 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
 
 
 def _deletes(options: CloseOption) -> bool:
-    """Whether the close must delete the queue."""
+    """Whether the close of the handle must delete the queue."""
     if not options:
         return False
     if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):

@@ -43,11 +43,11 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
     revoke: "Callable[[], Pending[None]] | None" = None
 
     def undone_by(self, *undo: Callable[[], None]) -> "Pending[_Value]":
-        """Return the same step with these functions added at the end of `undo`."""
+        """Return this record with these functions added at the end of `undo`."""
         return replace(self, undo=self.undo + undo)
 
     def with_value(self, value: _Other) -> "Pending[_Other]":
-        """Return the same step with another answer."""
+        """Return this record with another value as the answer."""
         return Pending(value, self.own_unit, self.changes, self.undo, self.then, self.revoke)
 
 
@@ -61,7 +61,7 @@ def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
 
 
 def finish(state: QueueManagerState, pending: Pending[_Value], answer: Answer | None) -> None:
-    """Wait, without the lock, until everything is durable. If the store refuses, undo the step and refuse with that reason."""
+    """Wait, without the lock, until everything is durable. If the store refuses, undo the step and raise its refusal."""
     if answer is not None:
         _wait_until_durable(state, pending, answer)
     if pending.own_unit is None:

@@ -1,8 +1,8 @@
 """A put to a topic: places one copy for each subscription. The delivery rule of the topic can ask for all copies or none.
 
-The put decides which subscriptions get a copy; the copies are available after the commit, like the message of any put.
-Callers hold the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
-PubPriority, SubCorrelId. Which fields of the publisher's descriptor a copy keeps, could only partly be confirmed.
+The put decides which subscriptions get a copy; the copies are available after the commit, like the message of any put. Callers
+hold the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel, PubPriority,
+SubCorrelId. UNCERTAIN: IBM's pages do not name every field of the publisher's descriptor that a copy keeps.
 """
 
 from datetime import UTC, datetime
@@ -119,7 +119,7 @@ def publication_now(
 def matching_subscriptions(
     state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None
 ) -> list[Subscription]:
-    """Return the subscriptions that get a copy; with `own`, leave out the subscriptions of that handle's connection."""
+    """Return the subscriptions that get a copy, without the subscriptions of the connection of the handle `own`, if any."""
     wanted = selected_subscriptions(
         state,
         publication,
@@ -230,9 +230,10 @@ def _deliverable(state: QueueManagerState, publication: Publication, subscriptio
 def _copy_for(
     state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
 ) -> _Copy:
-    """Return the copy. Refuses if the queue is inhibited, too short for `data_bytes`, or full; `before` counts as on the queue.
+    """Return the copy for this queue. Refuses if the queue is inhibited or full, or if MAXMSGL is less than `data_bytes`.
 
-    `data_bytes` is the length of the publisher's data without the added properties.
+    `data_bytes` is the length of the publisher's data without the added properties. `before` has the earlier copies of this
+    publication: they are not on their queues yet, but use room there.
     """
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:

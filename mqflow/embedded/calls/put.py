@@ -1,6 +1,6 @@
 """MQPUT and MQPUT1: check rights and state, complete the descriptor, place the message.
 
-Callers hold the lock. Source: IBM, MQPUT; the order of the checks is ours.
+Callers hold the lock. Source: IBM, MQPUT. The order of the checks is mqflow's own choice.
 """
 
 from collections.abc import Iterable
@@ -101,7 +101,7 @@ def _put_remote(
     plan: PutPlan,
     context: object,
 ) -> Pending[Put]:
-    """Place the message on the transmission queue to another queue manager. No channel takes it from there."""
+    """Place the message on the transmission queue to another queue manager. No channel sends the message from there."""
     queue, first = _target(state, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):

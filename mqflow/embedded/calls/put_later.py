@@ -1,11 +1,11 @@
-"""Puts with a delivery delay: the queue manager places staged messages on its staging queue by itself.
+"""Puts with a delivery delay: the queue manager places each delayed message as a staged message on the staging queue.
 
 A sender puts the header of a delayed message, without a target, in front of its data: to the target queue, or to a topic. The
-put checks the target and the sender's authority like any put. Then it places one staged message, or one for each subscription,
-on the staging queue, in its unit of work. So a sender needs no authority on the staging queue. Only an administrator can put a
-staged message there directly.
+put checks the target and the sender's authority like any put. Then the put places one staged message, or one for each
+subscription, on the staging queue, in the put's unit of work. So a sender needs no authority on the staging queue. Only an
+administrator can put a staged message directly on the staging queue.
 The delay processor puts a staged publication to the subscription's queue; this put removes the header.
-Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Authorization", "Publish/subscribe"; the header is ours.
+Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Authorization", "Publish/subscribe". The header is mqflow's own.
 """
 
 from typing import Final
@@ -55,11 +55,12 @@ def unpacked(
     body: bytes,
     plan: PutPlan,
 ) -> tuple[MessageDescriptor, bytes, DelayHeader | None]:
-    """Return the message to place, and its delay header if it must be staged. The message has the format of staged messages.
+    """Return the message to place, and the delay header if the message must be staged, otherwise None.
 
-    A message to stage is returned without its header, and so is a staged publication that the delay processor puts to its
-    subscription. Refuses with 2013 or 2046 a message that cannot be delayed, and with 2428 a publication whose subscription has
-    ended. Refuses with 2035 a staged message from a user that is not an administrator: such a message can name any target.
+    The caller passes a message with the format of staged messages. A message to stage is returned without its header. So is a
+    staged publication that the delay processor puts to the queue of its subscription. Refuses with 2013 or 2046 a message that
+    cannot be delayed, and with 2428 a publication whose subscription has ended. Refuses with 2035 a staged message from a user
+    that is not an administrator: such a message can name any target.
     """
     header = _header(descriptor, body)
     if header is not None and not header.target:

@@ -40,7 +40,7 @@ def attributes_now(queue: LocalQueue | QueueDefinition) -> QueueAttributes:
 
 
 def reset_statistics(state: QueueManagerState, queue: LocalQueue) -> Statistics:
-    """Return what the queue counted since its last reset, and count from 0 again. The service timer runs on."""
+    """Return the counts of the queue since its last reset, and start them from 0 again. The service timer is not reset."""
     before = queue.statistics
     queue.statistics = Statistics(state.clock.monotonic(), queue.depth)
     queue.statistics.served_since = before.served_since

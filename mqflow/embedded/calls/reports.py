@@ -58,7 +58,10 @@ def _send(
 
 
 def send(state: QueueManagerState, unit: UnitOfWork | None, owed: ReportMessage) -> None:
-    """Put a message of the queue manager itself; to the dead-letter queue if its queue refuses it. None is no unit of work."""
+    """Put a message of the queue manager itself in `unit`, or outside a unit of work if `unit` is None.
+
+    If the target queue refuses the message, the message goes to the dead-letter queue.
+    """
     now = state.clock.wall()
     date, time = state.timestamps.of(now)
     descriptor = replace(

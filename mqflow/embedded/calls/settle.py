@@ -152,13 +152,13 @@ def stop(state: QueueManagerState, reason: int) -> None:
 
 
 def fail(state: QueueManagerState, failure: Exception) -> None:
-    """Stop the queue manager, because nobody knows what the store has written."""
+    """Stop the queue manager, because nobody knows which changes the store has written."""
     state.failure = state.failure or str(failure)
     stop(state, Reason.Q_MGR_STOPPING)
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether the store certainly wrote nothing. After any other failure nobody knows, and the queue manager stops."""
+    """Whether the store certainly wrote nothing. After any other failure the outcome is unknown: the queue manager stops."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
 

@@ -84,7 +84,10 @@ def subscribe(
 
 
 def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, options: CloseOption) -> Pending[None]:
-    """Close the handle. End the subscription if no other handle uses it, and if it is not durable or REMOVE_SUB asks for it."""
+    """Close the handle of a subscription.
+
+    Then end the subscription, unless another handle uses the subscription. A durable subscription ends only with REMOVE_SUB.
+    """
     if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for queues")
     subscription = handle.subscription
@@ -105,9 +108,10 @@ def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, opt
 def remove_subscription(
     state: QueueManagerState, subscription: Subscription, held: ObjectHandle | None = None
 ) -> Pending[None]:
-    """End the subscription and delete its managed queue. If `held` is an open handle on the queue, its close deletes the queue.
+    """End the subscription and delete its managed queue. If the handle `held` has the queue open, its close deletes the queue.
 
-    The queue of a durable subscription is deleted when the end is durable. If the store refuses, the subscription is restored.
+    The queue of a durable subscription is deleted when the end of the subscription is durable. If the store refuses, the
+    subscription is restored.
     """
     attributes = subscription.attributes
     state.subscriptions.discard(subscription)
@@ -400,8 +404,9 @@ def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Su
 
 
 def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor) -> str:
-    """Return the user of the subscription; the alternate user if the options ask for it. Refuses with 2035 without ALTUSR.
+    """Return the user of the subscription: the connection's user, or the alternate user if the options ask for that.
 
+    Refuses the alternate user with 2035 if the connection's user has no ALTUSR authority.
     Source: IBM, MQSD AlternateUserId: the authority of this user is checked, and the subscription records the user.
     """
     if not wanted.options & SubscribeOption.ALTERNATE_USER_AUTHORITY:
@@ -411,7 +416,7 @@ def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: Subs
 
 
 def _check_authorities(state: QueueManagerState, user: str, topic_string: str, given: object) -> None:
-    """Refuse with 2035 a user without SUB on the topic, or without PUT on the name of the given queue."""
+    """Refuse with 2035 a user without the SUB authority on the topic, or without PUT on the name of the given queue."""
     check_topic_authority(state, user, topic_string, Authority.SUB)
     if isinstance(given, ObjectHandle):
         state.authorities.check(user, (Need(AuthorityKind.QUEUE, given.name, Authority.PUT),))

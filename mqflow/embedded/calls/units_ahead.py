@@ -1,8 +1,8 @@
-"""Units of work that a connection has got ahead: each becomes the unit of work of the connection after those before it.
+"""Units of work that a connection has got ahead: the connection settles them one after the other, in order.
 
 An application that handles many small units of work gets several with one call, and commits each by itself. A unit ahead has
-plain messages only (`get_many`). If a unit is given back, its messages were never handled, and no BackoutCount rises. Callers
-hold the lock. This file writes `ConnectionState.ahead` and, with it, `ConnectionState.unit_of_work`.
+plain messages only (`get_many`). If a unit is given back, the application never handled its messages, so no BackoutCount rises.
+Callers hold the lock. This file writes `ConnectionState.ahead` and, with it, `ConnectionState.unit_of_work`.
 """
 
 from typing import Final
@@ -26,7 +26,8 @@ def take_ahead(
 ) -> Pending[list[list[Got]]]:
     """Take up to `units` units of work of up to `most` plain messages each, together up to `bytes_max` bytes.
 
-    If the connection has no open unit of work, the first becomes its unit of work. If a get is refused, there are no more.
+    If the connection has no open unit of work, the first unit becomes the connection's unit of work. If a get is refused, the
+    function returns the units taken before.
     """
     connection, taken = handle.connection, list[list[Got]]()
     own, context = connection.unit_of_work, handle.saved_context
@@ -59,7 +60,7 @@ def begin_next_unit(connection: ConnectionState) -> None:
 
 
 def give_back(state: QueueManagerState, connection: ConnectionState, count: int) -> Pending[None]:
-    """Return the messages of the last `count` units to their places. The last of them can be the open unit of work itself."""
+    """Return the messages of the last `count` units to their places: first of units ahead, then of the open unit of work."""
     for _ in range(min(count, len(connection.ahead))):
         _undo(state, connection.ahead.pop().unit)
         count -= 1

@@ -62,7 +62,7 @@ def withdraw(waiter: Waiter) -> None:
 
 
 def announce(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Wake the waiters that wait for this message: one that takes the message, and all that only look at it."""
+    """Wake the waiters for this message: one waiter that takes the message, and all waiters that only look at it."""
     while queue.waiters:
         takes, looks = _chosen(queue, message)
         for waiter in looks:
@@ -93,7 +93,8 @@ def wake_everybody(state: QueueManagerState) -> None:
 def notify(wake: Callable[[], None]) -> bool:
     """Call `wake`, which signals the waiter; return False if the waiter's event loop has ended.
 
-    After this end, asyncio and trio raise `RuntimeError`. The unit of work of the caller must not fail because of this error.
+    After the end of the event loop, asyncio and trio raise `RuntimeError`. The unit of work of the caller must not fail because
+    of this error.
     """
     try:
         wake()

@@ -64,7 +64,7 @@ class QueueWatcher:
         queue.statistics.served_since = now if queue.available else None
 
     def fell(self, queue: LocalQueue) -> None:
-        """Process a get that lowered the depth: at once, or with the commit."""
+        """Process a lower depth, after a get outside a unit of work or after the commit of a get."""
         if self._is_watched(queue) and (event := after_get(queue.attributes, queue.depth)) is not None:
             performance_event(self._state, queue, event)
 
@@ -79,7 +79,7 @@ class QueueWatcher:
             self._trigger(queue, None, None)
 
     def opened(self, queue: LocalQueue) -> None:
-        """Process an open for input: a trigger monitor that starts gets the triggers that came before."""
+        """Process an open of an initiation queue for input: put trigger messages for the queues that trigger already."""
         for each in self._state.triggered_to(queue.name):
             self.may_trigger(each)
 
@@ -138,9 +138,10 @@ def _message(queue: QueueAttributes, values: Mapping[str, Any]) -> TriggerMessag
 
 
 def _qualifying(queue: LocalQueue, arrived: QueuedMessage | None) -> int:
-    """Return the number of messages of TRIGMPRI and higher. With TRIGMPRI(0) it is the depth, uncommitted messages included.
+    """Return the number of messages with priority TRIGMPRI or higher.
 
-    With a higher TRIGMPRI it counts the available messages and the message that was just put (ours).
+    With TRIGMPRI(0) the number is the depth, uncommitted messages included. With a higher TRIGMPRI the number has the available
+    messages and the message that was just put (mqflow's own choice).
     """
     lowest = queue.attributes.trigger_message_priority
     if lowest == 0:

@@ -155,7 +155,8 @@ def object_from(fields: Mapping[str, Any]) -> DefinedObject:
 def key_of(name: str, *, client: bool) -> str:
     """Return the key of an object among the objects of its kind.
 
-    Client-connection channels have a table of their own, so a SVRCONN may have the same name. A name never contains a blank.
+    The key of a client-connection channel differs from the name, so a SVRCONN can have the same name. The key has a blank,
+    which no name has.
     """
     return f"{name} CLNTCONN" if client else name
 

@@ -1,7 +1,7 @@
-"""The definitions and rules of channels for one socket: which channel a program gets, and as which user it works.
+"""The definitions and rules of channels for one socket: they decide the channel and the user of a client program.
 
-The rules themselves are pure functions in `embedded.rules`. This module asks the queue manager for the definitions and records
-of now, because an administrator can change them while programs are connected. It knows no flow.
+The rules themselves are pure functions in `embedded.rules`. This module asks the queue manager for the present definitions and
+records each time, because an administrator can change them while programs are connected. This module knows no flow.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class ChannelRules:
         self._complain: Final = complain
 
     def channel_of(self, name: str) -> ChannelSettings | NoChannel:
-        """Return the channel that a program asks for, with MAXMSGL of the queue manager if the channel has 0."""
+        """Return the channel that a program asks for. MAXMSGL(0) of the channel becomes the MAXMSGL of the queue manager."""
         administration = self._administration
         attributes = administration.queue_manager
         values = (channel.values for channel in administration.objects.all("CHANNEL"))
@@ -56,7 +56,7 @@ class ChannelRules:
         return found
 
     def user_on(self, channel: ChannelSettings, address: str, user: str) -> str:
-        """Return the user that a connection works as, for this user of the log-in.
+        """Return the user of a connection: the user of the log-in, or another user that a record or the channel names.
 
         Raises `MQIError` 2035 for a connection that a record blocks; the log says which record.
         """
@@ -81,7 +81,7 @@ class ChannelRules:
 
 
 def offer_of(channel: ChannelSettings, offer: Offer) -> Offer:
-    """Return the most that the listener can do on this channel."""
+    """Return the listener's offer for the negotiation, with the lower limits and the heartbeat interval of this channel."""
 
     def lower(own: int, defined: int | None) -> int:
         return own if defined is None else min(own, defined)

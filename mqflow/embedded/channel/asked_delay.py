@@ -1,7 +1,7 @@
-"""Stages the messages of IBM's JMS classes with a delivery delay: the message asks for it, by Dly in the folder mqext.
+"""Stages messages of IBM's JMS classes that ask for a delivery delay, by the property Dly in the folder mqext.
 
-Knows the MQRFH2 in front of a message. The rules of delays are in `policy.delivery_delay`. Source: the flows of IBM's JMS
-classes (decision 90).
+This module knows the MQRFH2 in front of a message. The rules of delays are in `policy.delivery_delay`. Source: the flows of
+IBM's JMS classes (decision 90).
 """
 
 from typing import Final
@@ -20,7 +20,9 @@ _DELAY: Final = "Dly"
 
 
 def delayed(descriptor: MessageDescriptor, body: bytes, now: ClockReading) -> tuple[MessageDescriptor, bytes]:
-    """Return the message to put: staged if it asks for a delay, otherwise as it is. The delay begins `now`.
+    """Return the message to put: the staged message if the message asks for a delay, otherwise the same message.
+
+    The delay begins at the moment `now`.
 
     Raises `MQIError` like `asked_delay`, and 2013 or 2046 for a message that cannot be delayed.
     """

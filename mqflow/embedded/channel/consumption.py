@@ -1,6 +1,7 @@
 """The waits of one conversation: gets that wait, and handles for which the client has asked for messages.
 
-A wait belongs to a handle. This module knows no socket and no flow; it calls the get of the seam, which never waits here.
+A wait belongs to a handle. This module calls the get of the seam without a wait, and again when a message arrives. It knows no
+socket and no flow.
 """
 
 from collections.abc import Callable
@@ -49,13 +50,16 @@ class Waits:
         self._waits: dict[int, _Wait] = {}
 
     def __bool__(self) -> bool:
-        """Return whether there is a wait."""
+        """Return whether a get of this connection waits."""
         return bool(self._waits)
 
     def begin(
         self, number: int, handle: ObjectHandle, options: GetOptions, ends_at: float | None, done: Callable[[Outcome], None]
     ) -> None:
-        """Get a message with these options, which do not wait. `done` runs in `progress`, and can begin the next wait."""
+        """Begin a wait for a message. `progress` gets with these options, which must not wait, and calls `done` at the end.
+
+        An earlier wait with this number ends without an outcome. `done` can begin the next wait.
+        """
         self.cancel(number)
         self._waits[number] = _Wait(handle, options, ends_at, done)
 
@@ -72,11 +76,11 @@ class Waits:
             self.cancel(number)
 
     def next_end(self) -> float | None:
-        """Return the time of the first wait to end; None if none ends."""
+        """Return the earliest time at which a wait ends; None if no wait has such a time."""
         return min((wait.ends_at for wait in self._waits.values() if wait.ends_at is not None), default=None)
 
     def progress(self, now: float) -> None:
-        """Call `done` for every wait that has a message, an error or no time left."""
+        """Get for every wait. If a get returns a message or an error, or the time is over, end the wait and call `done`."""
         for number in tuple(self._waits):
             while (wait := self._waits.get(number)) is not None and (outcome := self._outcome(wait, now)) is not None:
                 del self._waits[number]

@@ -1,7 +1,7 @@
 """One conversation of a client program: its log-in, its connection, and the answers to its flows.
 
-It calls the same verbs as every other client of a served queue manager (`verb_calls`). It knows flows and requests, but no
-socket and no rule of MQ. A verb that is not served is refused by its name.
+A conversation calls the same verbs as every other client of a served queue manager (`verb_calls`). A verb that the listener
+does not serve gets an error with the verb's name. This module knows flows and requests, but no socket and no rule of MQ.
 """
 
 from collections.abc import Callable
@@ -88,15 +88,15 @@ class Line(Protocol):
         ...
 
     def disconnected(self) -> None:
-        """Take note that a connection of `connect` has ended."""
+        """Release the place of a connection that `connect` returned and that has ended."""
         ...
 
     def now(self) -> float:
-        """Return the time in seconds."""
+        """Return the time of the monotonic clock in seconds."""
         ...
 
     def moment(self) -> ClockReading:
-        """Return the time of a send, by both clocks."""
+        """Return the present moment by the wall clock and by the monotonic clock: a delivery delay begins now."""
         ...
 
     def reserved_identifier(self) -> bytes:
@@ -108,7 +108,7 @@ class Line(Protocol):
         ...
 
     def complain(self, sentence: str) -> None:
-        """Log the sentence once."""
+        """Log the sentence, unless the listener has logged it before."""
         ...
 
 
@@ -116,7 +116,7 @@ class _Consumer:
     """The state of a handle whose messages the queue manager sends."""
 
     def __init__(self, header: Header) -> None:
-        #: The header of everything that goes to the handle without an own question of the client.
+        #: The header of each flow that goes to the handle without a request of the client.
         self.header: Final = replace(header, request=_PUSHED)
         self.selection = _NO_SELECTION
         self.sent = 0
@@ -126,7 +126,7 @@ class _Consumer:
 
 
 class Conversation:
-    """One conversation. The thread of its socket makes all calls, except for those of the waits' signal."""
+    """One conversation. The thread of its socket calls all methods. Other threads only wake that thread, by `Line.wake`."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -141,7 +141,7 @@ class Conversation:
 
     @property
     def connected(self) -> bool:
-        """Whether MQCONN has succeeded, and MQDISC has not come."""
+        """Whether MQCONN has succeeded, and the connection has not ended since."""
         return self._verbs is not None
 
     def abandon(self) -> None:
@@ -159,11 +159,11 @@ class Conversation:
         return self._waits is not None and bool(self._waits)
 
     def next_end(self) -> float | None:
-        """Return the time at which `progress` must run, at the latest."""
+        """Return the latest time at which `progress` must run; None if no wait has an end."""
         return None if self._waits is None else self._waits.next_end()
 
     def progress(self) -> None:
-        """Answer what has waited for a message or for its time."""
+        """Answer every waiting get that has a message or an error, or whose time is over."""
         if self._waits is not None:
             self._waits.progress(self._line.now())
 
@@ -302,7 +302,7 @@ class Conversation:
     def _defaults(self, verbs: VerbCalls, queue: str, object_type: int) -> calls.OpenDefaults:
         """Return DEFPSIST and DEFPRESP of a queue.
 
-        For other objects and without authority, they are MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
+        For other objects, and if the inquiry is refused, return MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
         """
         if object_type != ObjectType.Q:
             return _NO_DEFAULTS
@@ -470,7 +470,7 @@ class Conversation:
             self._waits.begin(handle, self._verbs.handle(handle), options, ends_at(wait_ms, self._line.now()), done)
 
     def _request(self, flow: Flow) -> None:
-        """Send messages of a handle while the client wants bytes; answer a check at once."""
+        """Send messages of a handle, as many bytes as the client asks for. Confirm the request if its flag asks for that."""
         request = MessageRequest.read(Reader(flow.body, flow.header.order, "a request for messages"))
         if self._verbs is None:
             raise FlowError("a request for messages came without a connection")
@@ -487,7 +487,7 @@ class Conversation:
             self._line.send(notification(flow.header, request.handle, Notice.CHECK_MESSAGE))
 
     def _next(self, consumer: _Consumer, request: MessageRequest) -> None:
-        """Let `progress` get the next message for the client, if its messages are not stopped."""
+        """Begin a wait for the next message of a handle, unless the client has stopped its callbacks."""
         if self._stopped and request.stands:
             return
         options = _get_options(request.options, consumer.selection, None)
@@ -528,7 +528,7 @@ class Conversation:
             self._next(consumer, request)
 
     def _notified(self, flow: Flow) -> None:
-        """Start and stop the messages of the connection's callbacks, as the client says."""
+        """Process a notification of the client, which can start or stop the messages for its callbacks."""
         given = Notification.read(Reader(flow.body, flow.header.order, "a notification"))
         replied = _REPLIES.get(given.notice)
         if given.notice == Notice.CONNECTION_STATE:

@@ -1,6 +1,6 @@
 """Serves a queue manager to MQ's own client programs, over TCP, to users with a password.
 
-It accepts, bounds and ends sockets as the listener for mqflow's own protocol does, and is the same class.
+The class `Server` accepts, bounds and ends the sockets, as for mqflow's own protocol.
 """
 
 import os
@@ -26,7 +26,7 @@ _TCP: Final = 2
 
 
 class _Listener:
-    """A running server as the commands about listeners see it."""
+    """A running server, as START LISTENER, STOP LISTENER and DISPLAY LSSTATUS use it."""
 
     def __init__(self, name: str, server: Server, address: TcpAddress) -> None:
         self._name = name
@@ -34,13 +34,13 @@ class _Listener:
         self._address = address
 
     def status(self) -> ListenerStatus:
-        """Return the status; the time of the start is empty."""
+        """Return the status, without the date and time of the start."""
         return ListenerStatus(
             name=self._name, address=self._address.host, port=self._address.port, backlog=BACKLOG, process=os.getpid()
         )
 
     def stop_listening(self) -> None:
-        """Refuse new connections. The channels that run go on."""
+        """Refuse new connections. Channels that run continue."""
         self._server.stop_listening()
 
     def start_listening(self) -> None:

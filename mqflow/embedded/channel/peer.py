@@ -1,7 +1,7 @@
 """The listener's end of one socket of a client program: its negotiation, and its conversations, on one thread.
 
-A program that ends, breaks off or falls silent counts as dead: its units of work are backed out. Bytes that are no flow end
-the socket. This module knows flows, but no verb.
+A program counts as dead if it ends, closes the socket, or sends nothing for too long: its units of work are backed out. Bytes
+that are no flow end the socket. This module knows flows, but no verb.
 """
 
 import contextlib
@@ -128,7 +128,10 @@ class ChannelPeer:
             self._arrival.over(self)
 
     def end(self) -> None:
-        """Make `run` return. The listener still answers a call under way, but sends nothing more to a stranger."""
+        """Make `run` return. The listener still answers a call under way.
+
+        A program that has not logged in gets no further answer.
+        """
         self._ending = True
         with contextlib.suppress(OSError):  # the stream has ended already
             self._raw.shutdown(socket.SHUT_RD if self.unknown_until is None else socket.SHUT_RDWR)
@@ -218,7 +221,7 @@ class ChannelPeer:
         return connection
 
     def disconnected(self) -> None:
-        """Give back the place of a connection that has ended."""
+        """Release the place of a connection that `connect` returned and that has ended."""
         self._connected -= 1
         self._give_places_back()
 
@@ -228,11 +231,11 @@ class ChannelPeer:
             self._places -= 1
 
     def now(self) -> float:
-        """Return the time in seconds."""
+        """Return the time of the monotonic clock in seconds."""
         return self._arrival.clock.monotonic()
 
     def moment(self) -> ClockReading:
-        """Return the time of a send, by both clocks."""
+        """Return the present moment by the wall clock and by the monotonic clock: a delivery delay begins now."""
         clock = self._arrival.clock
         wall_ms, monotonic_ms = int(clock.wall() * 1_000), int(clock.monotonic() * 1_000)
         return ClockReading(wall_ms=wall_ms, monotonic_ms=monotonic_ms, epoch=clock.monotonic_epoch())
@@ -243,11 +246,11 @@ class ChannelPeer:
         return b"AMQR" + drawn + bytes(5)
 
     def wake(self) -> None:
-        """Make the thread of the socket look at its waits."""
+        """Make the thread of the socket call `progress` of its conversations. Any thread can call this."""
         self._arrival.arrived.set()
 
     def complain(self, sentence: str) -> None:
-        """Log the sentence once."""
+        """Log the sentence, unless the listener has logged it before."""
         self._once(sentence)
 
     # -- the loop
@@ -272,12 +275,12 @@ class ChannelPeer:
         return True
 
     def _waits_in_mqget(self) -> bool:
-        """Return whether a program waits for a reply on a socket that is not shared: until then it sends nothing."""
+        """Return whether a program waits in MQGET on a socket that is not shared. It sends nothing before the reply."""
         shared = self._agreed is not None and self._agreed.conversations_max > 0
         return not shared and any(conversation.waiting for conversation in self._conversations.values())
 
     def _silence_s(self) -> float:
-        """Return the longest silence of a living program: it sends a heartbeat in each interval."""
+        """Return the seconds of silence after which a program counts as dead. A living program sends regular heartbeats."""
         interval_s = self._offer.heartbeat_s if self._agreed is None else self._agreed.heartbeat_s
         return 2.0 * (interval_s or _HEARTBEAT_S_MAX) + 60.0  # with 0 there are no heartbeats
 
@@ -354,7 +357,7 @@ class ChannelPeer:
             self._flows.conversations_max = max(1, answered.conversations_max)
 
     def _conversation(self, header: Header) -> Conversation:
-        """Return the conversation of the header; it begins with its first flow."""
+        """Return the conversation that the header names. The first flow with a new number begins a conversation."""
         number = _ALONE if header.conversation is None else header.conversation
         known = self._conversations.get(number)
         if known is None:
@@ -366,7 +369,10 @@ class ChannelPeer:
         return known
 
     def _authenticate(self, header: Header, given: Credentials) -> None:
-        """Keep user and password for MQCONN, whose reply carries the reason of a refusal. The client waits for a status."""
+        """Keep user and password for MQCONN, and send the status that the client waits for.
+
+        MQCONN checks the password, because only its reply can carry the reason of a refusal.
+        """
         self._conversation(header).credentials = given
         self.send(Status(StatusCode.NONE).flow(header, ONLY))
 
@@ -394,7 +400,7 @@ class ChannelPeer:
             self._once("A client program sent a socket action that the listener does not serve.")
 
     def _refuse(self, header: Header, code: StatusCode) -> None:
-        """Say why, and end the channel."""
+        """Send the status code with the reason to the client, and end the channel."""
         self.send(Status(code).flow(header, ONLY | Flag.ERROR | Flag.CLOSE))
         self._closed_by_client = True
 
@@ -411,7 +417,10 @@ def _address_of(raw: socket.socket) -> str:
 
 
 def send_whole(send: Callable[[memoryview], int], data: bytes, within_s: float, clock: Clock) -> None:
-    """Send all the bytes. Raises `OSError` if they take longer: the limit of the socket begins again with each part."""
+    """Send all the bytes. Raises `OSError` if the send takes longer than `within_s` seconds.
+
+    The time limit of the socket alone is not enough: it begins again with each part.
+    """
     view, until = memoryview(data), clock.monotonic() + within_s
     while view:
         try:

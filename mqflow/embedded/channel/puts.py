@@ -1,6 +1,7 @@
-"""The puts of a client program, with those that it does not wait for: these have no answer, and MQSTAT tells of them.
+"""The puts of a client program, also puts for whose answer the program does not wait.
 
-Knows the requests of the seam, and no flow. Source: IBM, MQSTAT and MQPMO (MQPMO_ASYNC_RESPONSE); decision 90.
+A put without an answer is counted, and MQSTAT returns the counts. This module knows the requests of the seam, and no flow.
+Source: IBM, MQSTAT and MQPMO (MQPMO_ASYNC_RESPONSE); decision 90.
 """
 
 from typing import Final
@@ -27,11 +28,11 @@ _RECONNECTIONS: Final = frozenset({1, 2})
 
 
 class UnansweredPuts:
-    """The results of the puts of one connection for which its client does not wait."""
+    """The counts of the puts of one connection for whose answer the client does not wait."""
 
     def __init__(self) -> None:
         self._status = calls.PutStatus()
-        #: Whether such a put has failed in the unit of work.
+        #: Whether a put without an answer has failed in the unit of work.
         self.failed_in_unit: bool = False
 
     def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall, bytes_max: int) -> None:
@@ -47,7 +48,10 @@ class UnansweredPuts:
         self._status = self._status.after(completion, reason, target.object_type, target.name)
 
     def check(self, verbs: VerbCalls) -> None:
-        """Back out and refuse with 2003 if a put has failed in the unit of work. The client calls MQSTAT only after MQCMIT."""
+        """Back out and refuse the commit with 2003 if an unanswered put of the unit of work has failed.
+
+        Without this check the commit would succeed: the client asks for the failure, by MQSTAT, only after MQCMIT.
+        """
         if not self.failed_in_unit:
             return
         verbs.perform(requests.Backout())
@@ -56,13 +60,14 @@ class UnansweredPuts:
         raise error_for(Reason.BACKED_OUT, "MQCMIT", detail=detail)
 
     def forget_unit(self) -> None:
-        """Begin the next unit of work."""
+        """Forget that a put has failed, because the unit of work of this put has ended."""
         self.failed_in_unit = False
 
     def taken(self, kind: int) -> calls.PutStatus:
-        """Return the counts since the last call; the types about reconnections have nothing to count.
+        """Return the counts of puts since the last call. For the types about reconnections, return zeros.
 
-        The client reconnects, so the queue manager sees no reconnection. Raises `MQIError` 2430 for an unknown type of MQSTAT.
+        The client library reconnects by itself, so the queue manager has no reconnections to count. Raises `MQIError` 2430 for
+        an unknown type of MQSTAT.
         """
         if kind in _RECONNECTIONS:
             return calls.PutStatus()
@@ -82,7 +87,7 @@ def put_message(
     body: bytes,
     bytes_max: int,
 ) -> Put:
-    """Put the message to the handle, or with `fields` to the object that they name (MQPUT1).
+    """Put the message to the handle (MQPUT), or with `fields` to the object that the fields name (MQPUT1).
 
     Raises 2010 for more than `bytes_max`, the MAXMSGL of the channel (rc2010).
     """

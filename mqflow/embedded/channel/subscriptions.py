@@ -1,4 +1,7 @@
-"""The subscriptions of a client program: MQSUB and MQSUBRQ as requests of the seam. Knows no flow."""
+"""The subscriptions of a client program: MQSUB and MQSUBRQ as requests of the seam.
+
+This module knows no flow.
+"""
 
 from typing import Final
 
@@ -18,7 +21,7 @@ _PUBLICATION: Final = 1
 
 
 def subscribe(verbs: VerbCalls, wanted: SubscriptionDescriptor, queue: int) -> requests.Subscribed:
-    """Subscribe. `queue` is the handle of the queue, which only a subscription that is not managed uses."""
+    """Make, resume or alter a subscription (MQSUB). `queue` is a handle; a managed subscription does not use it."""
     given = None if wanted.options & SubscribeOption.MANAGED else queue
     made = verbs.perform(requests.Subscribe(wanted, given))
     if not isinstance(made, requests.Subscribed):

@@ -1,6 +1,7 @@
 """Connections and their handles, and the commands about the channels through which client programs connect.
 
-DISPLAY CONN, SET CHLAUTH, START and STOP CHANNEL, START and STOP LISTENER. The queue manager knows the rules.
+This file knows the words of DISPLAY CONN, SET CHLAUTH, START and STOP CHANNEL, START and STOP LISTENER. The queue manager knows
+the rules.
 Source: IBM, DISPLAY CONN; MQCACF_*, MQIACF_* numbers; SET CHLAUTH; START, STOP CHANNEL and LISTENER.
 """
 
@@ -90,7 +91,7 @@ CONNECTION_HANDLE: Final = keyword_table(
 def build_channel_rule(
     _noun: str, subject: Clause, parameters: Parameters
 ) -> SetChannelRule | RemoveChannelRules | Unsupported:
-    """Return the action of a SET CHLAUTH command. A record that nothing enforces is refused by the name of its type."""
+    """Return the action of a SET CHLAUTH command; `Unsupported` for a type of record that mqflow does not enforce."""
     options = parameters.options
     if "TYPE" not in options:
         raise RefusedError(subject.keyword, f"SET CHLAUTH needs TYPE: {', '.join(RuleType)}.")

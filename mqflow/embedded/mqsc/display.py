@@ -61,7 +61,7 @@ _Row = Mapping[str, Any]  # Any: the table of attributes gives each field's type
 
 
 def show_queues(queues: Iterable[QueueAttributes], command: DisplayCommand) -> tuple[Record, ...]:
-    """Return the queues whose name, kind and attributes the command asks for."""
+    """Return a record for each queue with the name and kind that the command asks for, and with the attributes to show."""
     records: list[Record] = []
     for queue in queues:
         if not matches(command.pattern, queue.name) or command.kind not in {0, queue.kind}:

@@ -1,7 +1,7 @@
 """Carries commands out on a queue manager's `Administration`, and returns a response to each command.
 
 A command that fails does not stop the script: the next command runs, as in runmqsc. This module knows no file and no terminal.
-Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER the given ones), q085100.
+Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER only the given attributes), q085100.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -129,7 +129,7 @@ class Results(Struct, frozen=True):
 
 
 def run(text: str, administration: Administration) -> Results:
-    """Carry out the commands of a script up to its END. A command that fails does not stop the next."""
+    """Carry out the commands of a script up to its END. After a command that fails, the next command runs."""
     responses: list[Response] = []
     for command in parse(text):
         response = execute(command, administration)
@@ -293,7 +293,7 @@ def _require(administration: Administration, kind: QueueType, name: str, verb: s
 
 
 class _Family(Struct, frozen=True):
-    """The steps of the commands about one family of objects, and their words."""
+    """The functions that carry out the commands about one family of objects, and the words for these objects."""
 
     define: Callable[[DefineCommand, Administration], None]
     alter: Callable[[AlterCommand, Administration], None]

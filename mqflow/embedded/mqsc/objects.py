@@ -57,12 +57,12 @@ def delete_object(action: DeleteCommand, administration: Administration) -> None
 
 
 def find_objects(objects: ObjectAdministration, noun: Noun, pattern: str, kind: int = 0) -> list[DefinedObject]:
-    """Return the objects whose name matches `pattern` and whose type is `kind`; with 0, of every type."""
+    """Return the objects whose name matches `pattern` and whose type is `kind`. If `kind` is 0, every type matches."""
     return [found for found in objects.all(noun) if matches(pattern, found.name) and kind in {0, found.kind}]
 
 
 def show_objects(command: DisplayCommand, administration: Administration) -> tuple[Record, ...]:
-    """Return the objects whose name, type and attributes the command asks for."""
+    """Return a record for each object with the name and type that the command asks for, and with the attributes to show."""
     kind = OBJECT_KINDS[command.noun]
     always = (kind.name_spec.keyword, *((kind.type_spec.keyword,) if kind.type_spec else ()))
     shown: list[Record] = []

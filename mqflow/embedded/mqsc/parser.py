@@ -483,7 +483,7 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
 
 
 def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
-    """Return `build` for this noun. The returned function ignores the noun of the command."""
+    """Return a function that calls `build` with this noun, whatever noun the command has."""
     return lambda _, subject, parameters: build(noun, subject, parameters)
 
 

@@ -1,6 +1,6 @@
 """The statuses of the queue manager, publish/subscribe, listeners, services, topics and subscriptions, and RESET QSTATS.
 
-Each status is a row of one table, which MQSC and PCF both read. This module knows what the queue manager counts, but no queue.
+Each status is a row of one table, which MQSC and PCF both read. This module knows the fields of each status, but no queue.
 Source: IBM, DISPLAY QMSTATUS, PUBSUB, LSSTATUS, SVSTATUS and TPSTATUS, RESET QSTATS; MQIACF_*, MQCACF_* numbers.
 UNCERTAIN: TPCOUNT counts here the topics that DISPLAY TPSTATUS('#') shows; IBM counts the nodes of its topic tree.
 """
@@ -50,7 +50,7 @@ class StatusKind(Struct, frozen=True):
 
 
 def rows_of(noun: StatusNoun, name: str, administration: Administration) -> tuple[_Row, ...]:
-    """Return the rows. Raises `MQIError` with the reason of this status if it finds no object."""
+    """Return the rows of a status. If there is no object with this name, raises `MQIError` with the reason of this status."""
     kind = STATUSES[noun]
     rows = tuple(kind.rows(administration, name))
     if not rows:

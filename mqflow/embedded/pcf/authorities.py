@@ -94,7 +94,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def inquire_entity(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_ENTITY_AUTH: returns the authorities of a user, with those of its groups, or of a group, on one object."""
+    """MQCMD_INQUIRE_ENTITY_AUTH: returns the authorities of a user and its groups, or of a group, on one object."""
     optional = {_P.OBJECT_NAME, _P.AUTH_PROFILE_ATTRS, _P.SERVICE_COMPONENT}
     request.check((_P.ENTITY_TYPE, _P.OBJECT_TYPE, _P.AUTH_OPTIONS, _P.ENTITY_NAME), optional, filters=False)
     kind = _kind(request)

@@ -1,8 +1,8 @@
 """The function of each PCF command, and the form of its responses.
 
 This file knows commands, reasons and the order of responses, but no queue and no thread.
-Source: IBM, "Standard responses" (an OK response; a data response for each object; an error response for each error and a last
-one that says MQRCCF_COMMAND_FAILED), "MQCFH - PCF header".
+Source: IBM, "Standard responses" (an OK response; a data response for each object; an error response for each error, and a last
+error response with MQRCCF_COMMAND_FAILED), "MQCFH - PCF header".
 """
 
 from collections.abc import Callable, Iterable, Mapping

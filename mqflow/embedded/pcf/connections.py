@@ -144,6 +144,9 @@ def _identifier(status: ConnectionStatus, queue_manager: str) -> bytes:
 
 
 def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:
-    """Return whether the identifier begins with `asked`, without the NULs at its end. If `whole`, `asked` must be complete."""
+    """Return whether the identifier begins with `asked`, without the NULs at the end of `asked`.
+
+    If `whole` is true, `asked` must be a complete identifier.
+    """
     stem = asked.rstrip(b"\0")
     return identifier.startswith(stem) and (not whole or len(stem) == _ID_BYTES)

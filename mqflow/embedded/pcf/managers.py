@@ -28,7 +28,7 @@ _SETTABLE: Final = {spec.selector: spec for spec in QUEUE_MANAGER_ATTRIBUTES if 
 
 
 class EscapeFailedError(PCFError):
-    """A command of MQSC failed. The error still carries the command's texts."""
+    """A command of MQSC failed. The error carries the texts of the command's response in `rows`."""
 
     def __init__(self, reason: int, rows: tuple[Row, ...]) -> None:
         super().__init__(reason, "MQSC command")
@@ -36,7 +36,7 @@ class EscapeFailedError(PCFError):
 
 
 def ping(request: Request, _administration: Administration) -> Iterable[Row]:
-    """MQCMD_PING_Q_MGR: the queue manager answers."""
+    """MQCMD_PING_Q_MGR: returns no rows; the OK response shows that the queue manager runs."""
     request.check((), (), filters=False)
     return ()
 

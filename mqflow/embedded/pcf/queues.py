@@ -56,7 +56,7 @@ def copy(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def _define(request: Request, administration: Administration, *names: int) -> Iterable[Row]:
-    """Define a queue. The parameters `names` name the queue, and before it the queue to copy, if any."""
+    """Define a queue. `names` are the parameters of the names: of the queue to copy, if any, and of the new queue."""
     request.check((*names, Q_TYPE), None, filters=False)
     kind = _kind(request)
     replacing = request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)

@@ -1,4 +1,6 @@
-"""One PCF command and the checks of its parameters: the required ones come first and in order, none twice, none unexpected.
+"""One PCF command and the checks of its parameters.
+
+Required parameters come first and in order. No parameter comes twice, and none is unexpected.
 
 This module is pure. It knows structures and their reasons, but no command.
 Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
@@ -74,7 +76,7 @@ class Request:
         return self._parameters
 
     def check(self, required: Sequence[int], optional: Collection[int] | None, *, filters: bool) -> None:
-        """Refuse parameters that the command does not take. If `optional` is None, the caller checks the optional ones."""
+        """Refuse parameters that the command does not take. If `optional` is None, the caller checks optional parameters."""
         sent = tuple(self._parameters.values())
         if len(sent) < len(required):
             detail = f"{len(sent)} parameters were sent, and {', '.join(map(str, map(int, required)))} are required"

@@ -38,7 +38,7 @@ _SELECTOR_MAX: Final = 9_000
 
 
 def wanted(request: Request, attributes: int, always: Collection[int]) -> frozenset[int] | None:
-    """Return the selectors to answer, including those of `always` and of the filter; None for all selectors.
+    """Return the selectors to answer, including the selectors in `always` and in the filter; None for all selectors.
 
     The response leaves out a selector that this queue manager does not have. Refuses a number that is no selector with 2067.
     """

@@ -1,7 +1,8 @@
 """The command server: it gets commands from SYSTEM.ADMIN.COMMAND.QUEUE, and `replies` carries them out.
 
-The command server waits like any application that gets, and has a thread only while the queue has commands. A command needs
-this thread because it waits for the disk, and can arrive on the store's thread. `commands` has the function of each command.
+The command server waits like any application that gets, and has a thread only while the queue has commands. The thread is
+needed because a command waits for the disk. The store's thread, which can deliver a command, must not wait for the disk.
+`commands` has the function of each command.
 """
 
 from collections.abc import Callable
@@ -62,7 +63,7 @@ class CommandServer:
             self._thread.join()
 
     def _wake(self) -> None:
-        """Start the thread. The caller holds the queue manager's lock, so nothing more happens here."""
+        """Start the thread, and do nothing more: the caller holds the queue manager's lock."""
         if not self._state.stopped:
             self._thread = self._runner.start(self._work, f"mqflow command server {self._state.name}")
 
@@ -78,7 +79,7 @@ class CommandServer:
                 return
 
     def _is_idle(self) -> bool:
-        """Return whether the queue has no command. If so, the next command that arrives starts the thread again."""
+        """Return whether the queue is empty. If the queue is empty, the next command that arrives starts the thread again."""
         state, handle = self._state, self._handle
         if handle is None:
             return True

@@ -67,7 +67,7 @@ def _inquire(command: _Command, request: Request, administration: Administration
 
 
 def _inquire_topic_status(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_TOPIC_STATUS: the topic, its subscribers or its publishers."""
+    """MQCMD_INQUIRE_TOPIC_STATUS: returns the status of topics, of their subscribers or of their publishers."""
     request.check((_TOPIC_STRING,), {_P.TOPIC_STATUS_TYPE, _P.TOPIC_STATUS_ATTRS}, filters=True)
     nouns: dict[int, StatusNoun] = {
         _P.TOPIC_STATUS: "TPSTATUS", _P.TOPIC_SUB: "TPSTATUS SUB", _P.TOPIC_PUB: "TPSTATUS PUB"
@@ -112,7 +112,7 @@ def _responses(
 
 # Any: the table of attributes gives each field's type.
 def _byte_strings(row: Mapping[str, Any], queue_manager: str) -> Iterable[Parameter]:
-    """Yield what is hexadecimal digits in MQSC, and bytes in PCF: SUBID and ACTCONN."""
+    """Yield SUBID and ACTCONN of the row as byte strings: in MQSC these values are hexadecimal digits."""
     if "identifier" in row and "connection" in row:
         yield CFBS(_SUB_ID, bytes.fromhex(row["identifier"]))
     if row.get("connection"):

@@ -58,7 +58,7 @@ _DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
 
 
 def _in_pcf(spec: AttributeSpec) -> AttributeSpec:
-    """Return this row of the table with the numbers of PCF, for the attribute and for its words."""
+    """Return this row of the table, with PCF's number of the attribute and PCF's numbers of its words."""
     different = {of_table: of_pcf for of_pcf, of_table in _DIFFERENT.get(spec.field, {}).items()}
     words = spec.words and {word: different.get(number, number) for word, number in spec.words.items()}
     return replace(spec, selector=_SUB_NUMBERS[spec.field], words=words)

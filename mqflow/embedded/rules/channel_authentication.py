@@ -1,4 +1,4 @@
-"""Channel authentication records, and what they decide about one connection of a client program (SET CHLAUTH).
+"""Channel authentication records (SET CHLAUTH), and their decision about one connection of a client program.
 
 This file is pure. It knows no socket and no list of users: the caller says whether a user administers the queue manager.
 Source: IBM, q010250 (channel authentication records, their interaction), q086080 (generic IP addresses), SET CHLAUTH, q082010
@@ -96,21 +96,22 @@ class Connecting(Struct, frozen=True, kw_only=True):
 class Admission(Struct, frozen=True, kw_only=True):
     """The decision about a connection."""
 
-    #: The user that the connection works as.
+    #: The user of the connection.
     user: str
-    #: The record that blocks the connection; None if it may connect.
+    #: The record that blocks the connection; None if the program may connect.
     blocked_by: ChannelRule | None = None
     #: The mapping that decided; None if no mapping matches.
     mapping: ChannelRule | None = None
-    #: The records with WARN(YES) that would block it.
+    #: The records with WARN(YES) that would block the connection.
     warnings: tuple[ChannelRule, ...] = ()
 
 
 def admission(rules: Iterable[ChannelRule], asking: Connecting, administers: Callable[[str], bool]) -> Admission:
-    """Return whether the program may connect, and as which user.
+    """Return whether the program may connect, and the user of the connection.
 
-    The most specific mapping decides; without one, MCAUSER of the channel, or else the user of the log-in. The BLOCKUSER
-    records come last, because they apply to the user that the mapping gave.
+    The most specific mapping that matches decides about the user. If no mapping matches, the user is MCAUSER of the channel, or
+    the user of the log-in if MCAUSER is blank. The BLOCKUSER records come last, because they apply to the user of the
+    connection.
     """
     matching = [rule for rule in rules if _matches(rule, asking)]
     mappings = [rule for rule in matching if rule.type is not RuleType.BLOCKUSER]
@@ -161,7 +162,7 @@ def _is_part(part: str, separator: str) -> bool:
 
 
 def _number(text: str, separator: str) -> int | None:
-    """Return the number of a part of an address; None if the text is no such number."""
+    """Return the value of one part of an address; None if the text is not the number of such a part."""
     try:
         number = int(text, 16 if separator == ":" else 10)
     except ValueError:
@@ -212,7 +213,10 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _address_fits(pattern: str, address: str) -> bool:
-    """Match an address: an asterisk is one part or more, a hyphen a range; an IPv4 address in IPv6 is an IPv4 address."""
+    """Match an address: an asterisk stands for one part or more, a hyphen for a range.
+
+    An IPv4 address that is written as an IPv6 address counts as an IPv4 address.
+    """
     if pattern == "*":
         return True
     separator = ":" if ":" in pattern else "."
@@ -223,7 +227,7 @@ def _address_fits(pattern: str, address: str) -> bool:
 
 
 def _parts_of(address: str, separator: str) -> list[int] | None:
-    """Return the numbers of the address; None if it is no address with this separator."""
+    """Return the numbers of the address; None if the text is not an address with this separator."""
     from ipaddress import AddressValueError, IPv4Address, IPv6Address  # noqa: PLC0415 - a queue manager without records needs none
 
     try:

@@ -30,7 +30,7 @@ _UNLIMITED: Final = 999_999_999
 
 
 class ChannelSettings(Struct, frozen=True, kw_only=True):
-    """A server-connection channel as its client programs find it. None leaves the value to the listener."""
+    """The settings of a server-connection channel for its client programs. For None, the listener chooses the value."""
 
     name: str
     #: MCAUSER: the user of the connections; empty for the user of the log-in.
@@ -47,7 +47,7 @@ class ChannelSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether the number of instances counts."""
+        """Whether the channel limits the number of its instances."""
         return min(self.instances_max, self.instances_per_client_max) < _UNLIMITED
 
 
@@ -60,7 +60,7 @@ class NoChannel(Struct, frozen=True):
 
 
 class ChannelStatus(Struct, frozen=True, kw_only=True):
-    """A running channel (DISPLAY CHSTATUS), or a stopped one without a connection."""
+    """A running channel (DISPLAY CHSTATUS), or a stopped channel without a connection."""
 
     name: str
     #: CONNAME: the address of the client program.
@@ -95,11 +95,11 @@ class RunningChannel(Protocol):
     """The queue manager's end of the socket of a client program."""
 
     def status(self) -> ChannelStatus:
-        """Return the status; the time of the start is empty. Any thread can call this."""
+        """Return the status, without the date and time of the start. Any thread can call this."""
         ...
 
     def end(self) -> None:
-        """End the socket: units of work are backed out, after the call under way. Any thread can call this."""
+        """End the socket after the call under way, and back out its units of work. Any thread can call this."""
         ...
 
 
@@ -107,11 +107,11 @@ class RunningListener(Protocol):
     """A listener for client programs."""
 
     def status(self) -> ListenerStatus:
-        """Return the status; the time of the start is empty."""
+        """Return the status, without the date and time of the start."""
         ...
 
     def stop_listening(self) -> None:
-        """Refuse new connections. The channels that run go on."""
+        """Refuse new connections. Channels that run continue."""
         ...
 
     def start_listening(self) -> None:
@@ -123,8 +123,9 @@ class RunningListener(Protocol):
 def settings_of(name: str, channels: Iterable[Mapping[str, Any]], *, auto_defined: bool) -> ChannelSettings | NoChannel:
     """Return the channel that a client program asks for, out of the values of all definitions of channels.
 
-    A channel without a definition has the settings of SYSTEM.AUTO.SVRCONN if `auto_defined` (CHAD). Otherwise it is refused as
-    soon as the administrator has defined a server-connection channel; until then every name is accepted, without limits.
+    A channel without a definition has the settings of SYSTEM.AUTO.SVRCONN if `auto_defined` (CHAD). Otherwise the program is
+    refused if the administrator has defined any server-connection channel. If there is no such definition, every name is
+    accepted, without limits.
     """
     kinds = {channel["name"]: channel for channel in channels if channel["kind"] != ChannelType.CLNTCONN}
     servers = {each: channel for each, channel in kinds.items() if channel["kind"] == ChannelType.SVRCONN}

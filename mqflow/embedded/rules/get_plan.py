@@ -160,8 +160,8 @@ def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
     Refuses with 2046 options that exclude each other, with 2090 a wait below -1, and with 2247 unknown match options. Refuses
-    with 2298 options that the embedded queue manager does not offer, and with 2460 properties in a handle without a handle.
-    Without a syncpoint option the get is outside the unit of work, as on Multiplatforms.
+    with 2298 options that the embedded queue manager does not offer, and with 2460 MQGMO_PROPERTIES_IN_HANDLE without a message
+    handle. Without a syncpoint option the get is outside the unit of work, as on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and options.wait_ms < WAIT_UNLIMITED:

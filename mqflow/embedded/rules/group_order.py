@@ -5,7 +5,7 @@ MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER the position decides the next put an
 `Retained`, which `calls/groups.py` writes. It knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
 rc2242, rc2245, rc2247, rc2253, rc2259. From memory: a backout restores the retained positions (MQBACK), and MQPUT1 refuses
-LOGICAL_ORDER with 2046 (MQPMO). Whether MQCLOSE also warns after puts in physical order could not be confirmed; ours does not.
+LOGICAL_ORDER with 2046 (MQPMO). UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
 """
 
 from collections.abc import Callable, Iterable
@@ -64,7 +64,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True, order=True, gc=False):
-    """A message of a group, or a segment of a logical message, as far as its place in them matters."""
+    """The place and the length of one message of a group, or of one segment of a logical message."""
 
     sequence_number: int
     offset: int
@@ -177,7 +177,7 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
 
 
 def is_part(flags: int, whole: Whole) -> bool:
-    """Return whether a message with these flags must wait until others are available too."""
+    """Return whether a message with these flags must wait until its whole group, or logical message, is available."""
     return bool(flags & (_GROUPED | _SEGMENTED if whole is Whole.GROUP else _SEGMENTED))
 
 

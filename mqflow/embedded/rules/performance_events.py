@@ -1,7 +1,8 @@
 """Decides which performance event a put or a get causes, and which events this event switches on or off.
 
 This module is pure. An event changes attributes of its queue, and MQINQ and DISPLAY show the change: "the value of this
-attribute can change dynamically" (QDepthHighEvent). The changes are in memory: a restart brings the defined values back (ours).
+attribute can change dynamically" (QDepthHighEvent). The changes are in memory: after a restart the queue has the defined values
+again (mqflow's own choice).
 Source: IBM q036430 (enabling queue depth events), q036370 (enabling queue service interval events), "Rules for queue service
 interval events".
 """
@@ -38,12 +39,12 @@ _SERVICE_OK: Final = PerformanceEvent(Reason.Q_SERVICE_INTERVAL_OK, {"service_in
 
 
 def after_put(queue: QueueAttributes, depth: int) -> PerformanceEvent | None:
-    """Return the event of a put that made the depth this number of messages."""
+    """Return the event of a put after which the queue has `depth` messages; None if the put causes no event."""
     return _DEPTH_HIGH if queue.depth_high_event and 100 * depth >= queue.depth_high_percent * queue.max_depth else None
 
 
 def after_get(queue: QueueAttributes, depth: int) -> PerformanceEvent | None:
-    """Return the event of a get that made the depth this number of messages."""
+    """Return the event of a get after which the queue has `depth` messages; None if the get causes no event."""
     return _DEPTH_LOW if queue.depth_low_event and 100 * depth <= queue.depth_low_percent * queue.max_depth else None
 
 

@@ -1,7 +1,7 @@
 """The properties that a queue manager adds to each copy of a publication: its topic, and the user data of the subscription.
 
-A copy of a retained publication that a new subscription gets also says so (MQIsRetained). UNCERTAIN: whether IBM MQ adds
-MQIsRetained with the value FALSE to other copies; here they do not have it.
+A copy of a retained publication for a new subscription also has the property MQIsRetained. UNCERTAIN: whether IBM MQ adds
+MQIsRetained with the value FALSE to other copies; here other copies do not have MQIsRetained.
 
 The properties are in an MQRFH2 in front of the data, so PROPCTL and the options of a get decide whether an application sees
 them. COMPAT, the default, shows these properties only if the message also has a property of JMS. The code is pure.
@@ -32,8 +32,8 @@ def copy_maker(
 ) -> MakeCopy:
     """Return a function that makes the copies of a publication; subscriptions with equal user data share one copy.
 
-    `retained` marks a copy for a new subscription, which gets MQIsRetained. If the format announces a header but the data has
-    no such header, the copy gets no properties: they cannot be added.
+    With `retained`, the copies are for a new subscription, and have the property MQIsRetained. If the format announces a header
+    but the data has no such header, properties cannot be added, and the copy gets none.
     """
 
     @cache

@@ -19,7 +19,7 @@ class Refusal(Exception):  # noqa: N818 - a refusal never leaves the embedded qu
         self.completion = completion
 
     def on(self, verb: str, object_name: str, queue_manager: str) -> MQIError:
-        """Return the exception for the application."""
+        """Return the `MQIError` for the application, which names the verb, the object and the queue manager."""
         error = error_for(self.reason, verb, object_name, queue_manager, self.detail)
         error.completion = self.completion
         return error

@@ -24,9 +24,9 @@ def triggers(
 ) -> bool:
     """Return whether the queue triggers.
 
-    `qualifying` is the number of messages of TRIGMPRI and higher, uncommitted messages included. `arrived` is whether one of
-    them was just put. Otherwise an attribute changed, or a handle was opened or closed. `since_last_ms` is the time since the
-    queue's last trigger message; None before the first.
+    `qualifying` is the number of messages with priority TRIGMPRI or higher. `arrived` is whether such a message was just put.
+    Otherwise an attribute changed, or a handle was opened or closed. `since_last_ms` is the time since the queue's last trigger
+    message; None before the first.
     """
     if not queue.trigger or queue.get_inhibited or not queue.initiation_queue or not qualifying:
         return False

@@ -1,9 +1,9 @@
 """The authority check of this queue manager: MQCONN, MQOPEN, MQPUT1 and MQCLOSE run this check before they do anything.
 
 The check is off until a first authority record exists, or until the queue manager is served over TCP. Administrators have every
-authority. They are the user that runs the queue manager, and the members of the group mqm. Users with a password belong to them
-if the owner made them administrators. Callers hold the lock. `mqflow.mqi` knows which authorities a call needs and which
-authorities the records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
+authority. Administrators are the user that runs the queue manager, and the members of the group mqm. A user with a password is
+an administrator if the owner made this user an administrator. Callers hold the lock. `mqflow.mqi` knows which authorities a
+call needs and which authorities the records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
 Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 
@@ -92,7 +92,7 @@ class Authorities:
         return found
 
     def administers(self, user: str) -> bool:
-        """Return whether the user has every authority."""
+        """Return whether the user has every authority; true for every user while authorities are not checked."""
         if not self.checked or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user):
             return True
         return self._made_administrator is not None and self._made_administrator(user)

@@ -73,14 +73,14 @@ class Identified(Struct, frozen=True, gc=False):
 
 
 class Pages(Protocol):
-    """Decides which stored messages of a backlog stay in memory, and reads the others."""
+    """Decides which stored messages of a backlog stay in memory, and reads the other messages from the store."""
 
     def admits(self, backlog: "Backlog", message: QueuedMessage) -> bool:
         """Return whether a stored message stays in memory, and count its bytes if it does."""
         ...
 
     def read(self, backlog: "Backlog", keys: Sequence[int]) -> None:
-        """Add the first of these messages to `backlog.messages`, at least one. A damaged message is lost instead."""
+        """Add the first of these messages to `backlog.messages`, at least one. A damaged message leaves the queue instead."""
         ...
 
     def read_identifiers(self, keys: Iterable[int]) -> Iterator[Identified]:
@@ -189,7 +189,10 @@ class Backlog:
         return key in self.messages or key in self._order
 
     def at(self, key: int, ahead: int = 1) -> QueuedMessage | None:
-        """Return the message at this place; None if it is not available, or damaged. Read up to `ahead` messages from there."""
+        """Return the message at this place; None if the message is not available or is damaged.
+
+        If the message is on disk only, read up to `ahead` messages from this place on into memory.
+        """
         message = self.messages.get(key)
         if message is None and self._pages is not None and key in self._order:
             nearby = self._order.ones_from(key, ahead)

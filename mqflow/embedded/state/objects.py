@@ -50,7 +50,7 @@ __all__ = (
 
 
 class Statistics:
-    """The counts of a queue since its last reset. A backout takes nothing back (IBM q088310)."""
+    """The counts of a queue since its last reset. A backout lowers no count (IBM q088310)."""
 
     __slots__ = ("dequeued", "enqueued", "high_depth", "reset_at", "served_since")
 
@@ -399,7 +399,7 @@ class UnitOfWork:
 
 
 class UnitAhead(Struct, frozen=True, gc=False):
-    """A unit of work of gets that becomes the unit of work of its connection after those before it."""
+    """A unit of work of gets that waits: it becomes the connection's unit of work after the units before it are settled."""
 
     unit: UnitOfWork
     handle: ObjectHandle

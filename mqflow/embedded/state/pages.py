@@ -1,7 +1,8 @@
-"""Decides which stored messages stay in memory: first all that fit, later those that are read back, the next to get first.
+"""Decides which stored messages stay in memory, within a limit of bytes.
 
-A message that does not fit is on disk only. A get or a browse reads it back, together with the messages behind it. This file
-writes `QueuedMessage.counted_bytes`, and adds messages to `Backlog.messages` and removes them, but changes no backlog's order.
+A message stays in memory if it fits when it arrives. A message that does not fit is on disk only. A get or a browse reads this
+message back, together with the messages behind it. This file writes `QueuedMessage.counted_bytes`, and adds messages to
+`Backlog.messages` and removes them, but changes no backlog's order.
 """
 
 from collections import deque
@@ -44,7 +45,7 @@ class StoredPages:
     def admits(self, backlog: Backlog, message: QueuedMessage) -> bool:
         """Return whether a stored message stays in memory, and count its bytes if it does.
 
-        If memory is full, a queue with few messages in memory takes the place of messages that were read back.
+        If the limit is reached and the queue has few messages in memory, drop messages that were read back, to make room.
         """
         if message.counted_bytes:
             return True

@@ -50,7 +50,7 @@ class Watcher(Protocol):
         ...
 
     def fell(self, queue: LocalQueue) -> None:
-        """Process a get that lowered the depth."""
+        """Process a lower depth, after a get outside a unit of work or after the commit of a get."""
         ...
 
     def full(self, queue: LocalQueue) -> None:
@@ -157,7 +157,7 @@ class QueueManagerState:
         return self._initiation_queues.get(initiation_queue, ())
 
     def triggers_changed(self) -> None:
-        """Forget which queue triggers to which initiation queue: a queue with TRIGGER came, changed or went."""
+        """Forget the queues of each initiation queue, because a queue with TRIGGER was defined, altered or deleted."""
         self._initiation_queues = None
 
     def local_queue(self, name: str) -> LocalQueue:

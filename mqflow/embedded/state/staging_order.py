@@ -1,7 +1,7 @@
 """The order of the staging queue: messages by the moment when they are due, then messages without a delay header.
 
-So the delay processor finds the next due message without a search, at any depth.
-Source: ours; IBM says only that messages wait on one queue.
+With this order the delay processor finds the next due message without a search, at any depth.
+IBM says only that messages wait on one queue; the order is mqflow's own choice.
 """
 
 from typing import Final

@@ -41,7 +41,7 @@ Objects = dict[str, dict[str, Struct]]
 
 
 def load_objects(stored: Iterable[StoredObject]) -> Objects:
-    """Return the objects that a store held. Raises `MQIError` 2043 for a kind that this mqflow does not know."""
+    """Return the objects that a store held. Raises `MQIError` 2043 for a kind that this version of mqflow does not know."""
     objects: Objects = {kind: {} for kind in KINDS}
     for found in stored:
         if found.kind not in KINDS:

@@ -1,8 +1,8 @@
-"""The disk space that a queue manager keeps back, so that an application can still drain its queues on a full disk.
+"""The disk space that a queue manager reserves, so that an application can still get messages on a full disk.
 
-The log needs room for a removal too. Otherwise no application could empty a queue on a full disk. Two measures help. The store
-refuses puts while the disk still has some room. When the disk is full, the store deletes a ballast file, kept only for this.
-This file knows bytes, but no message.
+A removal needs room in the log too. Without a reserve, no application could empty a queue on a full disk. Two measures help.
+The store refuses puts while the disk still has some room. When the disk is full, the store deletes a ballast file, which has no
+other use. This file knows bytes, but no message.
 """
 
 import os
@@ -37,7 +37,7 @@ class Reserve:
         return free >= wanted or free + self._reusable_bytes() >= wanted
 
     def release(self) -> None:
-        """Delete the ballast file, so that the disk has its room again."""
+        """Delete the ballast file, so that the disk has room again."""
         self._folder.ballast.unlink(missing_ok=True)
         self._held = False
 
@@ -48,7 +48,10 @@ class Reserve:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Keep the room that the block gives back to a full disk, up to the length of the ballast, for the next start."""
+        """If the block of the `with` statement frees room on a full disk, take this room for a ballast file.
+
+        So no other program takes the room before the next start. The file can be shorter than a whole ballast.
+        """
         before = self._free_bytes()
         yield
         given_back = self._free_bytes() - before

@@ -1,6 +1,6 @@
 """The durable store: one folder, one medium, one writer thread, and many units of work in one sync.
 
-It implements `store.Store`, and decides when to sync, what to do on a full disk, and when to stop for good. A medium
+It implements `store.Store`, and decides when to sync, what to do on a full disk, and when to stop permanently. A medium
 (`medium.Medium`) keeps the changes in files. This module knows no format of a file and no rule of MQ.
 """
 
@@ -86,15 +86,15 @@ class DurableStore:
         self._owed_subjects: frozenset[Subject] = frozenset()
         #: In-flight marks to forget once no call is owed: they stand for backout counts that can be among the owed calls.
         self._outlived: list[int] = []
-        #: Set when the writer has closed everything, or has stopped for good.
+        #: Set when the writer has closed everything, or has stopped permanently.
         self._over = runner.event()
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 
     def load(self) -> Snapshot:
-        """Durably count the deliveries that a crash cut off as backed out, and return the contents.
+        """Return the contents. For each delivery that a crash interrupted, the backout count is first raised, durably.
 
-        Raises `DamagedFolderError` if more than single messages is damaged, and `MQIError` 2192 if the disk is too full to
-        count those deliveries. In both cases the store releases the folder.
+        Raises `DamagedFolderError` if the damage is not limited to single messages, and `MQIError` 2192 if the disk is too full
+        to count those deliveries. In both cases the store releases the folder.
         """
         try:
             with self._medium_free:
@@ -107,7 +107,7 @@ class DurableStore:
         return snapshot
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
-        """Make the changes, all or nothing, after those of every earlier call. `Store.write` says how the store calls `done`.
+        """Make the changes, all or nothing, after the changes of every earlier call. `Store.write` says how `done` is called.
 
         Once the store has ended, this call itself calls `done` with the error.
         """
@@ -123,10 +123,10 @@ class DurableStore:
         self._post(Release(marks))
 
     def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
-        """Return the first of these messages, as far as their bodies have `body_bytes_max` bytes; always at least one.
+        """Return the first of these messages, until their bodies together have `body_bytes_max` bytes; always at least one.
 
-        None stands for a damaged message, which is quarantined. Any thread can call this. Raises `MQIError` 2549 after
-        `close`, and after the store has stopped.
+        None stands for a damaged message, which is quarantined. Any thread can call this. Raises `MQIError` 2549 after `close`,
+        and after the store has stopped.
         """
         found: dict[int, StoredMessage | None] = {}
         with self._reading() as medium, closing(medium.read_messages(serials)) as messages:
@@ -292,7 +292,10 @@ class DurableStore:
             self._refuse(call)
 
     def _make_owed(self) -> None:
-        """Retry the owed calls in order while the disk has room: one call in the first transaction, then two, then four."""
+        """Retry the owed calls (which found the disk full and whose caller did not wait) in order, while the disk has room.
+
+        The first transaction has one call, the next two, then four.
+        """
         at_once = 1
         while self._owed:
             calls = self._owed[:at_once]
@@ -305,9 +308,10 @@ class DurableStore:
             at_once *= 2
 
     def _is_held_up(self, call: Call) -> bool:
-        """Return whether the call must wait for owed calls: changes to one object stay in order, and a message needs its queue.
+        """Return whether the call must wait, because an owed call changes the same object.
 
-        Backout counts and removals never wait, so that an application can always drain a queue.
+        Changes to one object stay in order, and a message needs its queue. Backout counts and removals never wait, so that an
+        application can always drain a queue.
         """
         return not call.subjects.isdisjoint(self._owed_subjects)
 
@@ -331,7 +335,7 @@ class DurableStore:
             raise UnsafeFolderError(self._folder.path, f"{broken} while it was in use", "Find the process that did it")
 
     def _admitted(self, calls: Iterable[Call]) -> list[Call]:
-        """Return the calls that the disk has room for, and refuse the others. A call that only removes always fits."""
+        """Return the calls that the disk has room for, and refuse the other calls. A call that only removes always fits."""
         calls = list(calls)
         total = sum(call.added_bytes for call in calls)
         if not self._owed and (not total or self._has_room_for(total)):
@@ -365,7 +369,7 @@ class DurableStore:
             self._medium.make_room()
 
     def _tidy(self) -> None:
-        """Let the medium give room back. A full disk delays this; any other failure is final."""
+        """Let the medium give room back to the disk, if that is due. A full disk delays this; any other failure is final."""
         try:
             with self._medium_free:
                 self._medium.tidy()

@@ -1,8 +1,8 @@
 """The fence of a data folder: before each transaction the owner checks that it still owns the folder.
 
-A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. The
-medium does not notice, because the owner works with open files. The fence checks the lock, the epoch (owner number) in the
-lock file, and whether another process changed the files. This module knows no format of a file and no rule of MQ.
+A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. The medium
+does not notice such a change, because the owner works with open files. The fence checks the lock, the epoch (owner number) in
+the lock file, and whether another process changed the files. This module knows no format of a file and no rule of MQ.
 """
 
 import os
@@ -18,7 +18,7 @@ FileState = tuple[int, int, int, int]
 
 
 class Fence:
-    """The lock and the files of the owner. `changed_by_others` returns the evidence against the files, or an empty text."""
+    """The lock and the files of the owner. `changed_by_others` returns evidence of changes by others, or an empty text."""
 
     def __init__(self, lock: OwnerLock, changed_by_others: Callable[[], str]) -> None:
         self._lock = lock

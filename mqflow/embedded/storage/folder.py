@@ -91,7 +91,7 @@ class UnsafeFolderError(FolderError):
 
 
 class DamagedFolderError(FolderError):
-    """More of the database file is damaged than single messages."""
+    """The damage of the database file is not limited to single messages."""
 
     def __init__(self, path: Path, found: str) -> None:
         super().__init__(path, found)
@@ -164,7 +164,7 @@ class DataFolder(Struct, frozen=True):
 
     @property
     def serials(self) -> Path:
-        """The file in which the last owner noted the serials of many messages when it closed."""
+        """The file in which the last owner noted the serials of all messages at its close, if the database was large."""
         return self.path / "serials"
 
     @property

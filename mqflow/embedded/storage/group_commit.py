@@ -3,8 +3,8 @@
 Callers that got their answers together call again almost together, one after the other. Without a wait the first call
 gets a sync of its own, and all other calls wait for that sync. Sixteen callers then alternated: one call in one sync, fifteen
 in the next.
-So the writer waits a moment while a known caller is missing and calls still arrive. After a useless wait it waits less often.
-This file knows a mailbox, but no change and no disk.
+So the writer waits a moment while a known caller is missing and calls still arrive. After a useless wait the writer waits less
+often. This file knows a mailbox, but no change and no disk.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ class GroupCommit:
         return callers
 
     def _take_over(self, items: list[Item], known: int = 0) -> int:
-        """Move the items of the mailbox to `items`. Return how many callers wait for the items after the first `known` ones."""
+        """Move the items of the mailbox to `items`. Return how many callers wait for items beyond the first `known` items."""
         items.extend(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), ITEMS_MAX)))
         return sum(1 for item in items[known:] if isinstance(item, Call) and item.done is not None)
 

@@ -1,6 +1,6 @@
 """The seam below a durable store: a medium keeps changes in files, and says when the disk is full or a file is damaged.
 
-`durable_store` decides when to sync, what to do on a full disk, and when to stop for good. A medium only does the work. One
+`durable_store` decides when to sync, what to do on a full disk, and when to stop permanently. A medium only does the work. One
 thread at a time calls it. This module has the protocol and its two errors.
 """
 
@@ -31,10 +31,11 @@ class Medium(Protocol):
         ...
 
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
-        """Durably count every delivery in `held` as backed out, and return the contents.
+        """Count every delivery in `held` as backed out, durably, and return the contents.
 
-        `held` has the serials that were in units of work when the last owner ended, each with the BackoutCount of its
-        delivery. Damaged messages go to quarantine. Raises `DamagedError` if more is damaged than messages, and `NoRoomError`.
+        `held` has the serials that were in units of work when the last owner ended, each with the BackoutCount of its delivery.
+        Damaged messages go to quarantine. Raises `DamagedError` if the damage is not limited to messages, and `NoRoomError` if
+        the disk is full.
         """
         ...
 
@@ -47,9 +48,9 @@ class Medium(Protocol):
         ...
 
     def read_messages(self, serials: Sequence[int]) -> Generator[StoredMessage | DamagedError, None, None]:
-        """Yield each of these messages in their order, or the error if it is damaged or gone. The caller must close this.
+        """Yield each of these messages in their order; for a damaged or missing message, yield the error instead.
 
-        The medium must not be used otherwise before that.
+        The caller must close the generator before any other use of the medium.
         """
         ...
 
@@ -62,11 +63,11 @@ class Medium(Protocol):
         ...
 
     def tidy(self) -> None:
-        """Give room back, if that is due. The store calls this after each group. Raises `NoRoomError`."""
+        """Give room back to the disk, if that is due. The store calls this after each group. Raises `NoRoomError`."""
         ...
 
     def make_room(self) -> None:
-        """Give as much room back as possible, because the disk is full."""
+        """Free as much room as possible in the files, because the disk is full."""
         ...
 
     def shrink(self) -> None:
@@ -74,7 +75,7 @@ class Medium(Protocol):
         ...
 
     def needed_bytes(self, added_bytes: int) -> int:
-        """Return the most bytes of the disk that calls with `added_bytes` need until the medium has given room back."""
+        """Return the most bytes of the disk that calls with `added_bytes` can need before the medium gives room back."""
         ...
 
     def reusable_bytes(self) -> int:
@@ -86,7 +87,7 @@ class Medium(Protocol):
         ...
 
     def backup(self, target: DataFolder) -> None:
-        """Copy the durable contents into a folder without a queue manager. Raises `NoRoomError`, and `OSError`."""
+        """Copy the durable contents into a folder that has no queue manager. Raises `NoRoomError` and `OSError`."""
         ...
 
     def close(self, *, write: bool) -> None:

@@ -38,7 +38,7 @@ class OwnerLock:
 
     @property
     def held(self) -> bool:
-        """Whether the lock file is still the file that this process locked, without the epoch of a later owner.
+        """Whether the lock file is still the file that this process locked, and has no epoch of a later owner.
 
         There can be a later owner only if the file system grants the lock twice. A later owner has another epoch.
         """

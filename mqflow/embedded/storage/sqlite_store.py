@@ -1,4 +1,4 @@
-"""The store of a data folder whose medium is one SQLite file. This module only puts the two together."""
+"""The store of a data folder whose medium is one SQLite file. This module only joins `durable_store` and `sqlite.medium`."""
 
 from pathlib import Path
 

@@ -183,11 +183,11 @@ class Store(Protocol):
         ...
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
-        """Make the changes, all or nothing, after those of every earlier call.
+        """Make the changes, all or nothing, after the changes of every earlier call.
 
         The writer's thread calls `done` once, with None when the changes are synced to the disk. `MQIError` 2192 (disk full)
         means that no change was made; `MQIError` 2549 means that the outcome is unknown. After 2549 the store has stopped
-        for good, and the queue manager must stop too. Without `done`, the store writes the changes soon, and syncs them only
+        permanently, and the queue manager must stop too. Without `done`, the store writes the changes soon, and syncs them only
         if they count a backout. The call never waits for the disk.
         """
         ...
@@ -205,7 +205,7 @@ class Store(Protocol):
         ...
 
     def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
-        """Return the first of these messages, as far as their bodies have `body_bytes_max` bytes together; always at least one.
+        """Return the first of these messages, until their bodies together have `body_bytes_max` bytes; always at least one.
 
         None stands for a damaged message, which the store quarantines. `BackoutCounted` changes without `done` may still be
         missing from the descriptors. Any thread can call this; it may wait for a sync.

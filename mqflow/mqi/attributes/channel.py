@@ -1,4 +1,4 @@
-"""The attributes of channels, with the types of channel (MQCHT_*) of each attribute; a row without types is for all.
+"""The attributes of channels. Each row has the types of channel (MQCHT_*) with the attribute; without types, all types have it.
 
 The table has the form of the tables in `attributes.objects`. No message moves through a channel of the embedded queue manager.
 The table leaves out exits, compression, the words for LU 6.2, and PASSWORD, because no definition keeps a secret.

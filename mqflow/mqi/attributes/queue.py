@@ -44,7 +44,7 @@ _ANY: Final[frozenset[int]] = frozenset()
 
 
 class QueueAttributes(Struct, frozen=True, kw_only=True):
-    """The definition of a queue, and the state of a local queue. The table has the words for the numbers."""
+    """The definition of a queue, and the state of a local queue. The table has MQSC's words for the numbers."""
 
     name: str
     #: MQQT_*: local, model, alias or remote.
@@ -106,7 +106,7 @@ class QueueAttributes(Struct, frozen=True, kw_only=True):
     monitoring: int = -3
     statistics: int = -3
     accounting: int = -3
-    #: Stored and shown only: nothing here streams, clusters or has files that these attributes describe.
+    #: Stored and shown only: this queue manager has no streaming queues, no clusters and no files of queues.
     streaming_queue: str = ""
     streaming_quality: int = 0
     cluster_priority: int = 0

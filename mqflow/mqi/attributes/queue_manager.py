@@ -64,7 +64,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     syncpoint_available: int = 1
     distribution_lists: bool = False
     command_server_control: int = 0
-    #: The attributes that only record a wish: nothing behind them works here. The table has their words.
+    #: Attributes that are stored and shown, but have no effect in this queue manager. The table has the words for the numbers.
     accounting_override: bool = False
     accounting_interval_s: int = 1800
     accounting_mqi: bool = False

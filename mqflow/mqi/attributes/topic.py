@@ -31,7 +31,7 @@ class DeliveryRule(IntEnum):
 
 
 class TopicAttributes(Struct, frozen=True, kw_only=True):
-    """The definition of a topic object. The numbers are MQ's; the table has the words for them."""
+    """The definition of a topic object, with MQ's numbers. The table has MQSC's words for the numbers."""
 
     name: str
     topic_string: str = ""

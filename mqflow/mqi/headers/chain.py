@@ -61,8 +61,8 @@ class Headers(Struct, frozen=True):
 def split(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> Headers:
     """Return the headers at the beginning of the message data, and the body behind them.
 
-    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) for more than 16 headers. If a header is malformed, it raises the errors of
-    that header's `parse` (2141, 2334, 2335, 2248; 2119).
+    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) for more than 16 headers. If a header is malformed, `split` raises the errors
+    of that header's `parse` (2141, 2334, 2335, 2248; 2119).
     """
     chain: list[Header] = []
     following, encoding = descriptor.format, descriptor.encoding
@@ -91,8 +91,8 @@ def join(
     """Return the descriptor and the data of the message that has these headers in front of this body.
 
     `body_*` describe the body; None means the value of the descriptor. The Encoding and CodedCharSetId of the descriptor set
-    the layout of the first header; those of each header set the layout of the next header. `join` sets every Format, and all
-    three fields of the last header, to describe the data behind that header. `split` and `join` with the
+    the layout of the first header. The same fields of each header set the layout of the next header. `join` sets every Format,
+    and all three fields of the last header, to describe the data behind that header. `split` and `join` with the
     same values give the same bytes. Raises the errors of each header's `to_bytes`.
     """
     of_body = descriptor.format if body_format is None else body_format
@@ -126,7 +126,7 @@ def text(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int
 
 
 def resolved(ccsid: int, *, before: int, queue_manager_ccsid: int) -> int:
-    """Return the real CCSID: 0 is that of the queue manager (MQCCSI_Q_MGR), -2 that of the header before (MQCCSI_INHERIT)."""
+    """Return the real CCSID: 0 means the queue manager's CCSID (MQCCSI_Q_MGR), -2 means the CCSID `before` (MQCCSI_INHERIT)."""
     return {CCSID_Q_MGR: queue_manager_ccsid, CCSID_INHERIT: before}.get(ccsid, ccsid)
 
 
@@ -139,7 +139,7 @@ def _body_ccsid(present: int, wanted: int, before: int, queue_manager_ccsid: int
 
 
 def _usable(ccsid: int) -> int:
-    """Return a character set for header fields: it must have one byte for a character, unlike UTF-16."""
+    """Return a character set for header fields: the given one, or 1208 instead of UTF-16 or an unknown character set."""
     return ccsid if ccsid == CCSID_Q_MGR or (is_known(ccsid) and ccsid not in UTF_16_CCSIDS) else FIELD_CCSID
 
 

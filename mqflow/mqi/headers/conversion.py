@@ -3,8 +3,8 @@
 Text (MQSTR) is converted to the wanted character set; the numbers and fields of headers are converted to the wanted encoding
 and character set. If one part cannot be converted, the message stays unchanged, and the reason is a warning. No character is
 ever replaced by another: text that the wanted character set lacks is a failure. This module knows no queue.
-Source: IBM, MQGMO_CONVERT and the reason codes 2110 to 2120. It could not be confirmed what a queue manager does with a
-body without format behind headers that it converts. Here the body stays unchanged; the last header still describes it.
+Source: IBM, MQGMO_CONVERT and the reason codes 2110 to 2120. UNCERTAIN: how a queue manager converts a body without a format
+behind headers. Here it converts the headers only. The body stays unchanged, and the last header still describes the body.
 """
 
 from typing import Final
@@ -37,8 +37,9 @@ def convert(
 
     `ccsid` 0 means the character set of the queue manager; `bytes_max` is the size of the receiver's buffer. The reasons are:
     2110 for a format that cannot be converted, or a malformed header. 2111 if the character set of the message is unknown, 2115
-    if the wanted one is. 2112 if the byte order of the message is unknown, 2116 if the wanted one is. 2119 for bytes that are
-    not text, or for text that the wanted character set lacks. 2120 for data longer than `bytes_max`.
+    if the wanted character set is unknown. 2112 if the byte order of the message is unknown, 2116 if the wanted byte order is
+    unknown. 2119 for bytes that are not text, or for text that the wanted character set lacks. 2120 for data longer than
+    `bytes_max`.
     """
     wanted = resolved(ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)
     present = resolved(descriptor.ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)

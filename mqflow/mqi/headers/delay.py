@@ -69,8 +69,8 @@ def parse(data: bytes) -> DelayHeader:
     """Return the header at the beginning of the data; the data behind it begins at `DELAY_HEADER_BYTES`.
 
     Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, or does not start with an MFD. The same error means
-    another version, or a value that mqflow never writes. Each user that may put on a staging queue can write any bytes. The
-    caller then leaves the message on its queue.
+    another version, or a value that mqflow never writes. A user that may put on a staging queue can write any bytes. After this
+    error the caller leaves the message on its queue.
     """
     if len(data) < DELAY_HEADER_BYTES or data[:4] != _STRUC_ID:
         detail = f"{len(data)} bytes that start with {data[:4]!r} are not a staged message"

@@ -94,7 +94,7 @@ def read_folder(raw: str) -> Folder:
     """Return the folder in one NameValueData.
 
     Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if the text is not one well-formed element, has refused XML, or
-    exceeds a bound. A value that is not of its type raises it too.
+    exceeds a bound. Raises the same error for a value that is not of its type.
     """
     text = raw.strip(_PADDING)
     if not text:
@@ -113,10 +113,10 @@ def read_folder(raw: str) -> Folder:
 
 
 def folder_text(folder: Folder) -> str:
-    """Return NameValueData for the folder: `raw`, padding included, if it still fits; otherwise new text without padding.
+    """Return NameValueData for the folder: `raw` with its padding if the fields are unchanged; otherwise new text, not padded.
 
-    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that an element cannot have. Raises it too for a value that is
-    not of its type or not valid in XML.
+    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that an element cannot have. Raises the same error for a value
+    that is not of its type or not valid in XML.
     """
     if folder.raw and read_folder(folder.raw) == folder:
         return folder.raw

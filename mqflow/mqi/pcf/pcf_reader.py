@@ -58,7 +58,7 @@ def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CC
     """Return the message in the data; `encoding` and `ccsid` come from the descriptor in front of the data.
 
     Raises `PCFError` with 3001 to 3007 for the header, 3016 if the lengths do not add up, and 3013 for an unknown structure.
-    Raises it with 3049 for bytes that are not text, and with the MQRCCF_* of a structure with wrong lengths.
+    Raises `PCFError` with 3049 for bytes that are not text, and with the MQRCCF_* of a structure with wrong lengths.
     """
     order = byte_order(encoding)
     header, count = _header(data, order)
@@ -129,7 +129,7 @@ _LAYOUTS: Final[Mapping[int, _Layout]] = {
 
 
 class _Reader:
-    """The position in the data, and the reader of each structure."""
+    """Reads the structures from a position in the data onwards."""
 
     def __init__(self, data: bytes, order: Literal["<", ">"], ccsid: int) -> None:
         self.at = CFH_BYTES

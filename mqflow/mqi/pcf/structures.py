@@ -109,7 +109,7 @@ class CFIL64(Struct, frozen=True):
 
 
 class CFSL(Struct, frozen=True):
-    """MQCFSL: texts. In the structure all are padded to the length of the longest; here they have no padding."""
+    """MQCFSL: texts. The structure pads all texts to the length of the longest text; this record has no padding."""
 
     parameter: int
     value: tuple[str, ...]

@@ -71,7 +71,7 @@ def whole_name(name: str) -> str:
 
 
 def shown_name(whole: str) -> str:
-    """Return the name as MQINQMP gives it: the synonym if there is one, and without `usr.`."""
+    """Return the name as MQINQMP gives it: the synonym if the name has a synonym, otherwise the name without `usr.`."""
     return _SHOWN.get(whole) or whole.removeprefix("usr.")
 
 
@@ -79,8 +79,8 @@ def settable_name(name: str, *, validate: bool = True) -> str:
     """Return the full name of a property that a program wants to set.
 
     Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for an empty name and for more than 4095 bytes. Raises `MQIError`
-    2442 (MQRC_PROPERTY_NAME_ERROR) for an invalid name and, with `validate`, for a reserved name. Raises 2298 for a field
-    of the MQMD, which cannot be set this way here.
+    2442 (MQRC_PROPERTY_NAME_ERROR) for an invalid name and, with `validate`, for a reserved name. Raises 2298 for a field of
+    the MQMD: mqflow sets such a field in the descriptor only.
     """
     check_length(name, "MQSETMP")
     if name.startswith(DESCRIPTOR_PREFIX):

@@ -1,11 +1,10 @@
 """Moves properties between a message and the folders of the MQRFH2 in front of its data.
 
-Only MQRFH2s hold the properties of a message; PropertyControl decides which properties a get shows. Of the headers of a
-message, only the MQRFH2s at the front count, and an MQDLH may stand before them. This module knows headers and folders; it
-knows no queue.
+The properties of a message are in the MQRFH2s at its front; an MQDLH can be in front of these MQRFH2s. PropertyControl decides
+which properties a get shows. This module knows headers and folders; it knows no queue.
 Source: IBM, "Properties specified as MQRFH2 elements" (q104130 to q104200): supported folders, generation of MQRFH2 headers,
 property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. From memory: the properties of a
-message handle take precedence over those in the data. A float out of the range of its type reads as infinity.
+message handle take precedence over the properties in the data. A float out of the range of its type reads as infinity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -183,7 +182,7 @@ def _front(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int)
 
 
 def _is_compatible(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int) -> bool:
-    """Return whether a message has a JMS property; true for malformed headers too, because they have nothing to hide."""
+    """Return whether a message has a JMS property; true for malformed headers too: these have no properties to hide."""
     try:
         headers = _front(descriptor, body, queue_manager_ccsid).headers
     except MQIError:

@@ -62,7 +62,7 @@ class PropertyContext(IntEnum):
 
 
 class PutAction(IntEnum):
-    """MQACTP_*: the relation of a message that is put to the original message whose properties it takes."""
+    """MQACTP_*: the kind of message that is put (new, forward, reply, report), as seen from the original message."""
 
     NEW = 0
     FORWARD = 1
@@ -85,7 +85,7 @@ class MessageProperty(Struct, frozen=True, kw_only=True):
 
     @property
     def shown_name(self) -> str:
-        """The name as MQINQMP gives it: a synonym, or without `usr.`."""
+        """The name as MQINQMP gives it: a synonym, or the name without `usr.`."""
         return shown_name(self.name)
 
 
@@ -133,7 +133,9 @@ def find(properties: Properties, name: str, *, after: int = -1) -> int | None:
 
 
 def carried(original: Iterable[MessageProperty], new: Iterable[MessageProperty], action: PutAction) -> Properties:
-    """Return the properties of a message that is put: the copied properties of the original, overridden by the new ones.
+    """Return the properties of a message that is put: the copied properties of the original, and the new properties.
+
+    A new property replaces a copied property of the same name.
 
     A new message (`PutAction.NEW`) gets all properties of the original, with any copy options.
     """

@@ -39,7 +39,7 @@ class PropertyType(IntEnum):
 
     @property
     def word(self) -> str:
-        """The word for the type in an MQRFH2 (dt=); a null has no word of its own, and any type can be null."""
+        """The word for the type in an MQRFH2 (dt=). A null has the word of a string: any type can be null."""
         return _WORDS[self]
 
     @property
@@ -81,7 +81,7 @@ _REAL: Final = re.compile(r" *+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+
 
 
 def type_of_word(word: str, value: PropertyValue) -> PropertyType:
-    """Return the type that dt= and the value in an MQRFH2 mean; it is a string if dt= is unknown."""
+    """Return the type of a property in an MQRFH2, from its dt= and its value. If dt= is unknown, the type is a string."""
     return PropertyType.NULL if value is None else _TYPES.get(word, PropertyType.STRING)
 
 

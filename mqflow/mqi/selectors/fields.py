@@ -1,6 +1,6 @@
 """The fields of a message that a selector can use: its user properties, its descriptor, and its topic.
 
-This module is pure. Names are those of IBM MQ: user properties by their own name, the fields of the descriptor as
+This module is pure. The names are IBM MQ's names: user properties by their own name, the fields of the descriptor as
 ``Root.MQMD.Priority``, the JMS header fields, ``MQTopicString``. A field that no header of the message has is unknown.
 Source: IBM q023010; "Mapping JMS messages onto IBM MQ messages" for the folder `jms`.
 """
@@ -34,7 +34,7 @@ _JMS: Final[Mapping[str, Callable[[MessageDescriptor], Value]]] = {
 
 
 def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> Lookup:
-    """Return the function that looks up fields for a selector. It parses the headers once, when it first needs them."""
+    """Return the function that looks up fields for a selector. It parses the headers once, when a field first needs them."""
 
     @cache
     def properties() -> Mapping[str, Value]:

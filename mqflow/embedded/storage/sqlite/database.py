@@ -124,9 +124,9 @@ def check_identity(folder: DataFolder) -> None:
 
 
 def is_full(error: sqlite3.Error, folder: DataFolder) -> bool:
-    """Return whether the disk, or the user's part of it, was full. A full disk refuses a write: nothing was committed.
+    """Return whether this error means that the disk was full, or the user's quota. Then nothing was committed.
 
-    For a failed write SQLite does not say whether a quota refused it. So this function tries to write, too.
+    SQLite does not say whether a quota refused a failed write. So this function also tries to write.
     """
     # getattr: an error that the sqlite3 module raises itself has no code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
@@ -136,7 +136,7 @@ def is_full(error: sqlite3.Error, folder: DataFolder) -> bool:
 
 
 def _has_room(folder: DataFolder) -> bool:
-    """Return whether the disk takes some pages more. An error of another kind does not mean that it is full."""
+    """Return whether the disk takes some pages more. True for an error other than a full disk or a used-up quota."""
     probe = folder.path / "probe"
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -184,7 +184,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
-    """Refuse a file with a damaged definition of a table: its queries would fail, and set each message aside."""
+    """Refuse a file with a damaged definition of a table: otherwise every read would put its message in quarantine."""
     if not _expected_columns() <= _columns(database):
         raise DamagedFolderError(folder.database, "the definition of a table is damaged")
 

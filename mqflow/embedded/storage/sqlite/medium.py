@@ -51,7 +51,7 @@ class SqliteMedium:
         self._log_pages = 0
 
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
-        """Durably count every delivery in `held` as backed out, and return the contents."""
+        """Count every delivery in `held` as backed out, durably, and return the contents."""
         try:
             with _full_disk_noticed(self._folder):
                 snapshot = load_snapshot(self._database, self._serials, held, now)
@@ -77,7 +77,7 @@ class SqliteMedium:
         self._log_pages += _COMMIT_PAGES + log_bytes(taken) // PAGE_BYTES
 
     def read_messages(self, serials: Sequence[int]) -> Generator[StoredMessage | DamagedError, None, None]:
-        """Yield each message, or its damage. One query reads all serials that follow each other."""
+        """Yield each message, or the error of a damaged message. One query reads each run of serials without a gap."""
         if self._queues is None:
             self._queues = {number: name for name, number in self._catalogue.queue_ids.items()}
         with closing(self._rows(serials)) as found:
@@ -96,12 +96,12 @@ class SqliteMedium:
         self._transact([(rows.QUARANTINE, [(serial, why, now) for serial, why in damaged])], synced=False)
 
     def tidy(self) -> None:
-        """Copy a long log into the database, so that the log starts again."""
+        """If the log is long, copy it into the database. SQLite then writes the log from its beginning again."""
         if self._log_pages > _LOG_PAGES_MAX:
             self._checkpoint()
 
     def make_room(self) -> None:
-        """Copy the log into the database, so that the log starts again in its own file. A full disk can delay this.
+        """Copy the log into the database. SQLite then writes the log file from its beginning again. A full disk can delay this.
 
         The log keeps its length: on a full disk, another program would take the room that a shorter log gives back.
         """
@@ -115,7 +115,7 @@ class SqliteMedium:
             self._checkpoint("TRUNCATE")
 
     def needed_bytes(self, added_bytes: int) -> int:
-        """Return the bytes that these changes need in log and database, and that the rest of the log needs in the database."""
+        """Return the sum of the bytes that the changes need, in the log and then in the database, and of the present log."""
         return 2 * added_bytes + self._log_pages * PAGE_BYTES
 
     def reusable_bytes(self) -> int:
@@ -154,7 +154,7 @@ class SqliteMedium:
         self._synced.close()
 
     def _rows(self, serials: Sequence[int]) -> Generator[tuple[int, tuple[Any, ...] | None], None, None]:
-        """Yield the row of each message; None if it cannot be read together with the others."""
+        """Yield each serial with the row of its message; None if the query for many messages could not read the row."""
         for first, last in _runs(serials):
             following = first
             with suppress(sqlite3.DatabaseError), closing(self._database.execute(rows.MESSAGES, (first, last))) as found:
@@ -206,7 +206,7 @@ class SqliteMedium:
 
 
 def _runs(serials: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of all serials that follow each other without a gap."""
+    """Yield the first and the last serial of each run of serials without a gap."""
     first = 0
     for at in range(1, len(serials) + 1):
         if at == len(serials) or serials[at] != serials[at - 1] + 1:

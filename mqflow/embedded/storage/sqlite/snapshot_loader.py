@@ -52,7 +52,7 @@ class _Found(Struct):
 
 
 class _Note(Struct, frozen=True):
-    """The messages of a database at the end of an owner."""
+    """The serials of the messages of a database when its owner closed it."""
 
     epoch: int
     #: For each group of messages: its queue, its `order_priority`, and the serials as an array of 8-byte numbers.
@@ -60,11 +60,11 @@ class _Note(Struct, frozen=True):
 
 
 def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, int], now: float) -> Snapshot:
-    """Durably count every delivery in `held` as backed out, and return the contents of the database.
+    """Count every delivery in `held` as backed out, durably, and return the contents of the database.
 
-    The last owner may have noted the serials in the file `note`. `held` has the serials that were in units of work when it
-    ended, each with the BackoutCount of its delivery. A message without a queue or with a damaged backout count goes to
-    quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if more is damaged than messages.
+    The last owner may have noted the serials in the file `note`. `held` has the serials that were in units of work when that
+    owner ended, each with the BackoutCount of its delivery. A message without a queue or with a damaged backout count goes to
+    quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if the damage is not limited to messages.
     """
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
     noted = _noted(note, state)
@@ -102,10 +102,10 @@ def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, i
 
 
 def note_serials(database: sqlite3.Connection, note: Path) -> None:
-    """Write the serials of all messages into the file `note` for the next load. The caller makes no later change.
+    """Write the serials of all messages into the file `note` for the next load. The caller must make no later change.
 
-    The database has the digest of the note, and the next load removes it: so the note of an earlier time never counts. If the
-    disk is full, or something is damaged, there is no note, and the next load reads the database.
+    The database keeps the digest of the note, and the next load removes the digest: so the note of an earlier time is never
+    used. If the disk is full, or something is damaged, there is no note, and the next load reads the database.
     """
     [(pages,)] = database.execute("PRAGMA page_count").fetchall()
     if pages < _NOTED_PAGES_MIN:
@@ -167,9 +167,10 @@ def read_epoch(database: sqlite3.Connection) -> int:
 
 
 def _check_structure(database: sqlite3.Connection, *tables: str) -> None:
-    """Raise `DamagedRowError` if the structure of the file, or of these tables, is damaged. Otherwise rows could be missing.
+    """Raise `DamagedRowError` if the structure of these tables is damaged; without `tables`, of the whole file.
 
-    If the serials are noted, a missing message is noticed when it is read.
+    SQLite can leave rows of a damaged table out without an error. If the serials are in the note, the read of a missing message
+    finds the damage.
     """
     for checked in tables or ("1",):
         [(verdict,)] = database.execute(f"PRAGMA quick_check({checked})").fetchmany(1)

@@ -1,8 +1,9 @@
 """Notes how much of the write-ahead log was synced, so that the next owner notices if SQLite would read less.
 
-SQLite takes a broken frame for the end of the log. After a power cut that is right, because the broken frame was not synced.
-The note tells the two cases apart. Its write costs no sync: it survives a kill, and after a power cut it names at most what
-was synced. This module knows no row and no SQL.
+For SQLite a broken frame is the end of the log. After a power cut that is right, because the broken frame was not synced. If a
+synced frame is broken, SQLite would lose changes without an error. The note distinguishes these two cases. A write of the note
+needs no sync: the note survives a kill of the process. After a power cut it never names more frames than were synced. This
+module knows no row and no SQL.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ _FLAGS: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Mark(Struct, frozen=True):
-    """How much of the log was synced."""
+    """The part of the log that was synced: its number of frames, and its last page."""
 
     number: int
     salts: bytes
@@ -48,11 +49,11 @@ class Mark(Struct, frozen=True):
 
 
 def loss(log: WriteAheadLog | None, mark: Mark | None, page_crc: int) -> str:
-    """Return a clause that says what of the synced log SQLite would not read; an empty text if it reads all.
+    """Return a clause about the synced part of the log that SQLite would not read; an empty text if SQLite reads all of it.
 
     `page_crc` is the CRC of the page of the mark in the database. If the log is gone, and the page changed after the mark,
-    another program has copied the log into the database. A whole log with other salts is a later log: SQLite begins the log
-    again only after it has copied all of it.
+    another program has copied the log into the database. A whole log with other salts is a later log: SQLite begins a new log
+    only after it has copied the whole old log.
     """
     match log, mark:
         case _, None:
@@ -73,9 +74,9 @@ class SyncedLog:
     """The log of an open database, and the note beside it."""
 
     def __init__(self, folder: DataFolder) -> None:
-        """Check the log before SQLite opens it. A machine whose numbers begin with the highest byte checks and notes nothing.
+        """Check the log before SQLite opens it. On a big-endian machine, check nothing and write no notes.
 
-        Raises `DamagedLogError` if SQLite would not read all that was synced, and `UnusableFileError` for a file that cannot be
+        Raises `DamagedLogError` if SQLite would not read every synced frame, and `UnusableFileError` for a file that cannot be
         opened or read.
         """
         self._database = folder.database
@@ -97,7 +98,7 @@ class SyncedLog:
         self.is_clean: bool = found is None or not found.has_more
 
     def note(self) -> None:
-        """Note that the whole log is synced. If a file refuses, the older note stays, which is right, but says less."""
+        """Note that the whole log is synced. If that fails, the older note stays: it is still true, but has fewer frames."""
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError):  # the changes are durable, so nothing here may fail
@@ -120,7 +121,7 @@ class SyncedLog:
         os.pwrite(descriptor, note + _CRC.pack(zlib.crc32(note)), number % 2 * _SECTOR_BYTES)
 
     def distrust(self) -> None:
-        """Write no note until SQLite begins the log again: remains of a refused transaction can lie behind its end."""
+        """Write no note until SQLite begins the log again: behind its end can be remains of a refused transaction."""
         self.is_clean = False
 
     def forget(self) -> None:
@@ -135,14 +136,14 @@ class SyncedLog:
         self._mark = None
 
     def close(self) -> None:
-        """Close the files. SQLite must have closed the database before, because this ends its lock on the database."""
+        """Close the files. SQLite must have closed the database before: this call would end SQLite's lock on the database."""
         for descriptor in (self._descriptor, *(self._readers or ())):
             if descriptor is not None:
                 os.close(descriptor)
         self._descriptor = self._readers = None
 
     def _reading(self) -> tuple[Read, Read]:
-        """Return the functions that read the log and the database. They stay open, see `close`. Raises `OSError`."""
+        """Return the functions that read the log and the database. Both files stay open until `close`. Raises `OSError`."""
         if self._readers is None:
             log = os.open(self._log, os.O_RDONLY | _FLAGS)
             try:
@@ -155,7 +156,9 @@ class SyncedLog:
 
 
 def forget_lost_log(folder: DataFolder) -> Path | None:
-    """Let the next owner open a damaged log with its loss. Return the kept copy of the log; None if there is no log.
+    """Delete the note, so that the next owner can open a damaged log and loses its unreadable part.
+
+    Return the path of a copy of the log, which is kept; None if there is no log.
 
     The caller owns the folder.
     """
@@ -188,14 +191,20 @@ def _found(log: Path) -> WriteAheadLog | None:
 
 
 def _crc_of_page(database: Path, page: int) -> int:
-    """Return the CRC of this page, which is empty behind the end of the file. SQLite must not have opened the file yet."""
+    """Return the CRC of this page of the database; behind the end of the file, the CRC of no bytes.
+
+    SQLite must not have opened the file yet.
+    """
     with _reader(database) as read:
         return zlib.crc32(read((page - 1) * PAGE_BYTES, PAGE_BYTES)) if page else 0
 
 
 @contextlib.contextmanager
 def _reader(path: Path) -> Iterator[Read]:
-    """Give a function that reads the file; a missing file is empty. Raises `UnusableFileError`."""
+    """Yield a function that reads the file, and close the file at the end. A missing file reads as empty.
+
+    Raises `UnusableFileError` if the file cannot be opened or read.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | _FLAGS)
     except FileNotFoundError:
@@ -212,7 +221,10 @@ def _reader(path: Path) -> Iterator[Read]:
 
 
 def _opened_note(path: Path) -> int | None:
-    """Return a descriptor; None if there is no note, and no room for one. Raises `UnusableFileError`."""
+    """Return a descriptor of the file of the note. None if there is no such file, and no room to create it.
+
+    Raises `UnusableFileError` if the file cannot be opened for another reason.
+    """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
     except OSError as error:

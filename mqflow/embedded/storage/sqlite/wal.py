@@ -48,9 +48,9 @@ class WriteAheadLog(Struct, frozen=True):
 
 
 def read_log(read: Read) -> WriteAheadLog | None:
-    """Return what the log contains; None for an empty log. Call it only on a machine whose numbers begin with the lowest byte.
+    """Return the contents of the log; None for an empty log. Call this function only on a little-endian machine.
 
-    The frames of a log that began on a machine of the other byte order are not counted. The log has 0 frames, and more behind.
+    Frames that a big-endian machine wrote are not counted: for such a log, `frames` is 0 and `has_more` is true.
     """
     head = read(0, LOG_HEAD_BYTES)
     if not head:
@@ -89,7 +89,7 @@ def page_of(read: Read, frame: int) -> tuple[int, bytes]:
 
 
 def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
-    """Yield for each frame whether it is whole, and whether it ends a transaction. Ends at the first frame of other salts."""
+    """Yield for each frame whether the frame is whole, and whether it ends a transaction. Stop at a frame with other salts."""
     before = head[24:]
     for first in range(0, sys.maxsize, _FRAMES_AT_ONCE):
         data = read(LOG_HEAD_BYTES + first * FRAME_BYTES, _FRAMES_AT_ONCE * FRAME_BYTES)
@@ -108,7 +108,7 @@ def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
 
 
 def _continues(data: bytes, start: int, salts: bytes) -> bool:
-    """Return whether the next frame has the salts of the log: then the salts of this frame are damaged."""
+    """Return whether the next frame has the salts of the log. If so, other salts in this frame are damage, not the end."""
     after = start + FRAME_BYTES
     return data[after + 8 : after + 16] == salts
 
@@ -138,7 +138,7 @@ def _column(words: memoryview, word: int) -> bytes:
 
 
 def _sum(data: bytes, *, swapped: bool = False) -> bytes:
-    """Return the checksum of the header of the log, as SQLite stores it; `swapped`: on a machine of the other byte order."""
+    """Return the checksum of the header of the log, as SQLite stores it. `swapped` is true for a big-endian log."""
     first = second = 0
     values = array("I", data)
     if swapped:

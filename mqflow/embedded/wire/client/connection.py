@@ -1,6 +1,6 @@
 """A connection to a queue manager that another process owns and serves: each verb is one round trip.
 
-A lost socket raises 2009, or 2549 if the call can have taken effect for good. This module knows no rule of MQ.
+A lost socket raises 2009, or 2549 if the call can have had an effect that no backout undoes. This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -235,7 +235,7 @@ class ServedConnection:
             ahead.forget()
 
     def _call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Call `Line.call`, and count the call: it can make the messages that were read ahead out of date."""
+        """Call `Line.call`, and count the call: the call can make the messages that were read ahead out of date."""
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 

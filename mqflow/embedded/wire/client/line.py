@@ -39,7 +39,7 @@ class Line:
         """Return the value of the reply, or raise the error in it.
 
         The type of the value follows from the request. If the socket is lost, raises 2009; with `unknown`, raises 2549, because
-        the call can have taken effect for good. Raises 2219 if another thread is in a call.
+        the call can have had an effect that no backout undoes. Raises 2219 if another thread is in a call.
         """
         frame = requests.encode(request)
         if len(frame) > FRAME_BYTES_MAX:

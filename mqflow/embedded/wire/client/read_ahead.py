@@ -1,8 +1,9 @@
 """The messages that a connection has browsed ahead of the application, and the number to ask for next.
 
-Several round trips become one. The queue manager's browse cursor is then ahead of the application's by `behind` messages, and
-the connection must move the cursor back before another call. Each message comes once, in the same order as without this module.
-Each message that the application sees was on the queue at most `AHEAD_S` earlier. This module knows no socket and no clock.
+Several round trips become one. The queue manager's browse cursor is then ahead of the application's cursor by `behind`
+messages. The connection must move the queue manager's cursor back before another call. Each message comes once, in the same
+order as without this module. Each message that the application sees was on the queue at most `AHEAD_S` earlier. This module
+knows no socket and no clock.
 """
 
 from collections import deque

@@ -53,7 +53,7 @@ class FrameError(Exception):
 
 
 class UndecodableError(FrameError):
-    """The contents of a frame are not what the protocol allows."""
+    """The protocol does not allow the contents of a frame."""
 
     def __init__(self, error: Exception, size_bytes: int) -> None:
         super().__init__(f"a frame of {size_bytes} bytes cannot be decoded: {type(error).__name__}: {error!s:.200}")
@@ -240,7 +240,7 @@ class Frames:
         return None
 
     def _first(self) -> Frame | None:
-        """Return the next frame. No byte of it has arrived yet, and mostly it arrives whole and alone."""
+        """Return the next frame, of which no byte has arrived yet. Most frames arrive whole, and no other frame follows."""
         try:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:

@@ -1,6 +1,6 @@
 """Sends heartbeats for sockets whose threads can be busy for longer than a peer waits. One thread serves all sockets.
 
-A handler that never yields does not stop that thread. This module knows frames, but not their content.
+A handler that keeps its event loop busy does not stop the heartbeats. This module knows frames, but not their content.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """A pulse: one connection that sends and receives the heartbeats for many connections of a process.
 
 On one machine a connection ends with its process, and no network fault can break only one connection. So one check of the
-process is enough for all its connections. `PulseSender` is the application's end; `Pulses` is the server's. This module knows
-frames, but no verb.
+process is enough for all its connections. `PulseSender` is the application's end; `Pulses` is the server's end. This module
+knows frames, but no verb.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class Dependent(Protocol):
 
 
 class PulseSender:
-    """The heartbeats of a process to a server. If the server falls silent, the pulse ends the connections of the process."""
+    """The heartbeats of a process to a server. If the server sends nothing for too long, the pulse ends the connections."""
 
     def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:
         self._heartbeats = heartbeats

@@ -177,7 +177,7 @@ class PutMany(Struct, frozen=True, tag=True):
 
 
 class PutManyAnswer(Struct, frozen=True):
-    """The reply to `PutMany`: the puts that were made, and the failure of the next one."""
+    """The reply to `PutMany`: the puts that were made, and the failure of the first put that was refused."""
 
     puts: tuple[PutAnswer, ...]
     failure: "Failure | None" = None
@@ -235,7 +235,7 @@ class Interrupt(Struct, frozen=True, tag=True):
 
 
 class Exchange(Struct, frozen=True, tag=True):
-    """MQCMIT, MQBACK or neither, and then MQGET for several messages. It can have several replies: see `Exchanged`."""
+    """MQCMIT, MQBACK or neither, and then MQGET for several messages. The request can have several replies: see `Exchanged`."""
 
     handle: int
     options: GetOptions
@@ -257,7 +257,7 @@ class Exchanged(Struct, frozen=True, omit_defaults=True):
 class SettleMany(Struct, frozen=True, tag=True):
     """MQCMIT for the first `commits` units of work, each by itself, and MQGET for further units ahead.
 
-    Any other request that settles or gets first returns all units ahead, and no BackoutCount rises.
+    Before any other request that settles or gets, the server returns the messages of all units ahead. No BackoutCount rises.
     """
 
     handle: int
@@ -277,7 +277,7 @@ class SettledMany(Struct, frozen=True):
 
 
 class GiveBack(Struct, frozen=True, tag=True):
-    """Returns the messages of the last `count` units of work, and no BackoutCount rises."""
+    """Returns the messages of the last `count` units of work to their queues. No BackoutCount rises."""
 
     count: int
 

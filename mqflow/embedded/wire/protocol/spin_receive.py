@@ -2,7 +2,7 @@
 
 A thread that sleeps must be woken up. On an idle machine a wake-up takes longer than the answer, because the processor is in a
 power-saving state. So after several quick answers, a receive first polls for the time that a wake-up costs, and gives way to
-other threads between two polls. Only then it sleeps. This costs at most twice as much as the cheaper of sleeping and polling.
+other threads between two polls. Only then it sleeps. So a receive takes at most twice as long as the faster of sleep and poll.
 After a slow answer, receives sleep without a poll until answers are quick again. This module knows a socket, but no frame.
 """
 

@@ -29,7 +29,7 @@ class Waited(Struct, frozen=True):
 
 
 class Signal(Protocol):
-    """A signal of another thread. A thread can wait for the signal and a stream together."""
+    """A signal from another thread. A thread can wait for the signal and a stream together."""
 
     def set(self) -> None:
         """Set the signal."""

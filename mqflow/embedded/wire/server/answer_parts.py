@@ -1,4 +1,4 @@
-"""Sends a unit of work in parts, so that the application reads a part while the server writes the next one.
+"""Sends a unit of work in parts, so that the application reads a part while the server writes the next part.
 
 A part is short enough to arrive before the application's thread sleeps, and long enough to cost little for each message. A part
 has up to 16 messages; if the messages are long, it has fewer. The length of the last part sent decides how many: an application
@@ -28,7 +28,7 @@ class AnswerParts:
         self._messages = MESSAGES_MAX
 
     def send_all_but_last(self, unit: Sequence[Got], send: Callable[[Exchanged], int]) -> Exchanged:
-        """Send all parts but the last in order, and return the last. `send` returns the number of bytes that it sent."""
+        """Send all parts but the last part, in order; return the last part. `send` returns the number of bytes that it sent."""
         start = 0
         while len(unit) - start > self._messages:
             end = start + self._messages

@@ -166,9 +166,9 @@ def days_left(certificate: Path, now: datetime) -> int | None:
 
 
 def server_context(certificate: Path, key: Path, client_authority: Path | None = None) -> ssl.SSLContext:
-    """Return the TLS context of a server. Raises `CertificateError` for files that it cannot use.
+    """Return the TLS context of a server. Raises `CertificateError` for files that cannot be used.
 
-    With an authority of clients, a client can show a certificate of that authority. A wrong certificate ends the handshake.
+    If `client_authority` is given, a client can show a certificate of that authority. A wrong certificate ends the handshake.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -188,9 +188,10 @@ def server_context(certificate: Path, key: Path, client_authority: Path | None =
 
 
 def client_context(authority: Path | None = None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
-    """Return the TLS context of a client that trusts this authority. Without one, the client trusts those of the system.
+    """Return the TLS context of a client that trusts this authority, or the system's authorities if `authority` is None.
 
-    The client always checks host names. It shows the certificate, if there is one. Raises `CertificateError`.
+    The client always checks host names. It shows `certificate` to the server, if `certificate` is given. Raises
+    `CertificateError` for files that cannot be used.
     """
     try:
         context = ssl.create_default_context(cafile=authority)

@@ -1,8 +1,9 @@
 """The server's end of one application's connection, from the first request (the hello) to the end.
 
 The connection's own thread calls the verbs (`verb_calls`), waits for messages, and sleeps while the idle poller answers
-(`commit_and_next`). If the stream ends or falls silent, the application counts as dead: the server backs out its unit of work.
-The connection of an administrator carries out administration, but no verb. This module knows `requests`, but no rule of MQ.
+(`commit_and_next`). If the stream ends, or no byte arrives for too long, the application counts as dead: the server backs out
+its unit of work. The connection of an administrator carries out administration, but no verb. This module knows `requests`, but
+no rule of MQ.
 """
 
 import contextlib
@@ -170,7 +171,7 @@ class ClientConnection:
         self._arrived.close()
 
     def end(self) -> None:
-        """Make `run` return. The server still answers a call under way. Otherwise the effect of the call would be in doubt."""
+        """Make `run` return. The server still answers a call under way, because its effect must not be in doubt."""
         self._ending = True
         with contextlib.suppress(OSError):  # the stream has ended already
             self._raw.shutdown(socket.SHUT_RD)
@@ -294,7 +295,7 @@ class ClientConnection:
         return connection
 
     def _known(self, hello: requests.Hello) -> str:
-        """Return the user of the hello. Raises `MQIError` if the login refuses it."""
+        """Return the user of the hello. Raises `MQIError` if the login refuses the hello."""
         name = self._queue_manager.name
         if hello.version != requests.PROTOCOL_VERSION:
             detail = f"The owner speaks version {requests.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
@@ -400,7 +401,7 @@ class ClientConnection:
         return left
 
     def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
-        """Sleep while the idle poller answers this and later requests. Return the left-over work; None if it cannot do that."""
+        """Sleep while the idle poller answers this request and later requests; return the left-over work. None if it cannot."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
             self._line = CommitAndNext(

@@ -2,9 +2,9 @@
 
 The thread of the idle poller receives the requests of all such connections and begins the commits. The store's thread, which
 makes a commit durable, gets the next messages and answers. All other work is left over for the connection's own thread. Such
-work is another request, a message with special options, or a wait. It is also an answer that the socket does not take
-immediately, or a peer that is gone. So no other connection ever waits for this one. This module knows frames and `requests`,
-but no rule of MQ.
+work is another request, a message with special options, or a wait. Such work is also an answer that the socket does not take
+immediately, or a peer that is gone. So no connection of the poller waits for another connection. This module knows frames and
+`requests`, but no rule of MQ.
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ class CommitAndNext:
         return self._frames.socket
 
     def hand_over(self, request: requests.Exchange) -> LeftOver | None:
-        """Let the idle poller answer this request and later ones of its kind. Sleep until work is left over; return that work.
+        """Let the idle poller answer this and later requests of its kind. Sleep until work is left over; return that work.
 
         Returns None if the idle poller cannot take the connection. In that case the request is still to be carried out.
         """

@@ -1,4 +1,7 @@
-"""Log lines about peers that misbehave: a bounded number a minute, whatever the peers send. Knows no socket."""
+"""Log lines about peers that break the protocol: a bounded number a minute, whatever the peers send.
+
+This module knows no socket.
+"""
 
 import logging
 from typing import Final
@@ -13,7 +16,7 @@ _logger: Final = logging.getLogger("mqflow")
 
 
 class Complaints:
-    """Logs and counts what peers did wrong. Any thread can call it."""
+    """Logs and counts complaints about peers. Any thread can call this object."""
 
     def __init__(self, clock: Clock, runner: Runner) -> None:
         self._clock = clock
@@ -25,7 +28,7 @@ class Complaints:
         self.count: int = 0
 
     def __call__(self, sentence: str) -> None:
-        """Count the complaint, and log it if this minute has a line left.
+        """Count the complaint, and log it if the limit of lines in this minute is not reached.
 
         The first line of a later minute says how many lines were left out.
         """

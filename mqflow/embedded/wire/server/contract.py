@@ -30,11 +30,11 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
     def exchange_at_once(
         self, handle: ObjectHandle, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """With `commit`, commit. Then get messages if the first one is plain. Return None if the commit needs a wait."""
+        """Commit if `commit` is set. Then get messages if the first message is plain. Return None if the commit must wait."""
         ...
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return plain messages that are on the queue now. Return none if the first is special, or a get would be refused."""
+        """Return plain messages that are on the queue now; an empty list if the first is special, or a get would be refused."""
         ...
 
     def take_ahead(
@@ -42,12 +42,15 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
     ) -> list[list[Got]]:
         """Get up to `units` units of work ahead, each of up to `most` plain messages, without a wait.
 
-        The connection's unit of work is the first unit that is not settled. `begin_commit` with `behind` settles it.
+        The connection's unit of work is the first unit that is not settled. `begin_commit` with `behind` settles this unit.
         """
         ...
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work, uncounted; None stands for all units ahead."""
+        """Return the messages of the last `count` units of work to their places. None for `count` means all units ahead.
+
+        The backout counts of the messages do not rise.
+        """
         ...
 
     def abandon(self) -> None:
@@ -65,7 +68,7 @@ class Servable(Protocol):
 
     @property
     def owner(self) -> str:
-        """The user that runs the queue manager. Over a Unix socket, an application without a user name works as this user."""
+        """The user that runs the queue manager. Over a Unix socket, this is the user of an application that names no user."""
         ...
 
     def administration_of(self, user: str) -> Administration:
@@ -101,7 +104,7 @@ def no_host(request: requests.HostOrder) -> None:
 class ServedPeer(Protocol):
     """The server's end of one peer's stream, on a thread of its own."""
 
-    #: The time until which the peer must say who it is; None after that.
+    #: The time until which the peer must have logged in; None after the log-in.
     unknown_until: float | None
     #: Whether the server checks the log-in of the peer now, and waits for no bytes of it.
     is_checked: bool
@@ -125,12 +128,12 @@ class Admit(Protocol):
     """Gives a place to a peer that has logged in. Raises `MQIError` 2025 if no place is free."""
 
     def __call__(self, connection: ServedPeer, *, administers: bool) -> None:
-        """Give the place of an application or of an administrator."""
+        """Give the peer a place as an application, or as an administrator."""
         ...
 
 
 class Arrival(Struct, frozen=True):
-    """A peer that has just connected, and what the server gives it."""
+    """A peer that has just connected, and the clock, the functions and the limits that the server gives to the peer's end."""
 
     raw: socket.socket
     clock: Clock

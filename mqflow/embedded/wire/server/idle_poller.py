@@ -75,7 +75,7 @@ class IdlePoller(Protocol):
         ...
 
     def disconnect(self, line: IdleLine) -> None:
-        """Wait for the line no more; a call to it that is under way goes on."""
+        """Stop waiting for the line. A call of `heard` or `tick` that is under way still completes."""
         ...
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class EpollIdlePoller:
             self._lines[line.stream.fileno()] = line
 
     def disconnect(self, line: IdleLine) -> None:
-        """Wait for the line no more; a call to it that is under way goes on."""
+        """Stop waiting for the line. A call of `heard` or `tick` that is under way still completes."""
         with self._guard:
             if self._lines.pop(line.stream.fileno(), None) is not None:
                 self._poll.unregister(line.stream.fileno())

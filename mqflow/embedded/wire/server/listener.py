@@ -129,7 +129,7 @@ class Server:
         #: The places of peers on a network that have not logged in: they take no place of an application.
         self._limits = strangers or StrangerLimits()
         self._strangers = Room(self._limits.most)
-        #: The stranger that leaves for the next peer, until its place is free.
+        #: The stranger that the server ended last, to make room. Its place is free when `_served` does not have it any more.
         self._leaving: ServedPeer | None = None
         self._signals = signals
         self._closing = signals()
@@ -158,7 +158,7 @@ class Server:
             return len(self._served)
 
     def close(self) -> None:
-        """Accept no more connections, and end all open ones: their units of work are backed out. A second call does nothing."""
+        """Accept no more connections, end all connections and back out their units of work. A second call does nothing."""
         with self._switching:
             if self._closed:
                 return
@@ -181,7 +181,7 @@ class Server:
         self._closing.close()
 
     def stop_listening(self) -> None:
-        """Refuse new connections, and end those that have not logged in. The other connections go on."""
+        """Refuse new connections, and end the connections that have not logged in. All other connections continue."""
         with self._switching:
             if self._closed or self._listener.fileno() < 0:
                 return
@@ -304,9 +304,9 @@ class Server:
         )
 
     def _admit(self, connection: ServedPeer, *, administers: bool) -> None:
-        """Give a peer on a network a place that lasts, after its log-in. Raises 2025 if no place is free.
+        """Give a peer a place of the limit for connections, after its log-in. Raises 2025 if no place is free.
 
-        For administrators there are places beyond the limit.
+        For administrators there are places beyond the limit. A peer at a Unix socket has its place already.
         """
         if self._login.same_machine:  # it took the place when it connected
             return
@@ -327,12 +327,15 @@ class Server:
         return error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
 
     def _patience_s(self) -> float | None:
-        """Return the longest wait for the next peer, in seconds: a short wait while a connected peer has not sent its hello."""
+        """Return the longest wait for the next peer, in seconds; None for no limit.
+
+        The wait is short while a connected peer has not logged in, because the server ends such a peer when its time is over.
+        """
         with self._guard:
             return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None
 
     def _make_room(self) -> None:
-        """Let one stranger leave, if none is leaving. Its place is free as soon as its thread has ended."""
+        """End one peer that has not logged in, unless such a peer ends already. Its place is free when its thread has ended."""
         with self._guard:
             if self._leaving in self._served:
                 return
@@ -424,9 +427,10 @@ def serve_tcp(
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
-    Servers of one queue manager share a `guard`, so that one password is checked at a time. The first one that closes ends the
-    pauses of all. `peers_of` is for another protocol than mqflow's own; `when_closed` runs when the server has closed. From now
-    on the queue manager checks authorities, also without an authority record: a user has only the granted authorities.
+    Servers of one queue manager share a `guard`, so that one password is checked at a time. The first server that closes ends
+    the pauses of all these servers. `peers_of` makes the server's ends of peers with another protocol than mqflow's own;
+    `when_closed` runs when the server has closed. From now on the queue manager checks authorities, also without an authority
+    record: a user has only the granted authorities.
     Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):

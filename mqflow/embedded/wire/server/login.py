@@ -25,7 +25,7 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class Login(Protocol):
-    """Decides which peers get in, and as which user."""
+    """Decides which peers the server admits, and the user of each connection."""
 
     #: Whether all peers are processes of this machine.
     same_machine: ClassVar[bool]
@@ -39,20 +39,20 @@ class Login(Protocol):
         ...
 
     def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:
-        """Return the user that the application on this stream works as. Can wait. Raises `MQIError` 2035."""
+        """Return the user of the application on this stream. Can wait. Raises `MQIError` 2035 if the login fails."""
         ...
 
     def check_user(self, user: str) -> None:
-        """Refuse a user that nobody may work as through this server, whatever its password. Raises `MQIError` 2035."""
+        """Refuse a user that this server never admits, whatever the password. Raises `MQIError` 2035."""
         ...
 
     def close(self) -> None:
-        """End all waits."""
+        """End all waits of `user_of`."""
         ...
 
 
 class SameUser:
-    """The login over a Unix socket. Only the user that runs the queue manager is admitted, and can work as any user."""
+    """The login over a Unix socket. It admits only the user that runs the queue manager, under any user name."""
 
     same_machine: ClassVar[bool] = True
 
@@ -74,7 +74,7 @@ class SameUser:
         return hello.user or owner
 
     def check_user(self, user: str) -> None:
-        """Refuse nobody."""
+        """Refuse no user: the socket admits only processes of the owner."""
 
     def close(self) -> None:
         """Do nothing: nobody waits."""
@@ -122,7 +122,7 @@ class WithPassword:
         """Return the user of the hello if the password is right, or without a password the user of the certificate.
 
         A certificate with several common names is for no user. A refusal gives no hint whether user or password is wrong. The
-        name of a local administrator is refused, unless the owner made this user with a password an administrator too.
+        name of an administrator of this machine is refused, unless the owner made this user an administrator over TCP too.
         """
         names = stream.peer_names if isinstance(stream, TlsStream) and not hello.password else []
         if len(names) > 1:
@@ -145,7 +145,7 @@ class WithPassword:
         return user
 
     def check_user(self, user: str) -> None:
-        """Refuse what is no name of a user, and an administrator of this machine that the owner did not make one over TCP."""
+        """Refuse an invalid name, and an administrator of this machine that the owner made no administrator over TCP."""
         said = why_no_user(user)
         if not said and self._administers(user) and not self._passwords.administers(user):
             said = (
@@ -156,7 +156,7 @@ class WithPassword:
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
 
     def close(self) -> None:
-        """End the pauses after failures."""
+        """End the pauses that follow failed log-ins."""
         self._guard.close()
 
 

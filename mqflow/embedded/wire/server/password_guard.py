@@ -1,9 +1,9 @@
-"""Slows guesses of passwords down, so that they take little of the processors and hold up no other address.
+"""Slows guesses of passwords down, so that the guesses take little processor time and do not delay other addresses.
 
 A check of a password takes 50 ms of a processor and 16 megabytes, on purpose. One check runs at a time. One user at one address
-has one attempt at a time, with a pause before each attempt after a failure. One address has one check at a time, and rests
-after a failed check, so its guesses take a fifth of one processor at most. A user that was proved before waits for nothing.
-This file knows no socket and no TLS.
+has one attempt at a time, with a pause before each attempt after a failure. One address has one check at a time, with a pause
+after each failed check. So its guesses take a fifth of one processor at most. A user whose password was right before waits for
+nothing. This file knows no socket and no TLS.
 """
 
 from collections import OrderedDict
@@ -38,7 +38,7 @@ class Passwords(Protocol):
         ...
 
     def knows_again(self, user: str, password: str) -> bool:
-        """Return whether this password of the user was right before, and still is. Takes no time."""
+        """Return whether this password of the user was right before, and is right still. This check is fast."""
         ...
 
     def administers(self, user: str) -> bool:
@@ -96,7 +96,7 @@ class PasswordGuard:
 
     @contextmanager
     def _turn(self, key: Hashable) -> Iterator[None]:
-        """Hold the turn of this key."""
+        """Wait until no other thread is in a block with this key, then run the block."""
         with self._guard:
             turn = self._turns.setdefault(key, _Turn(self._runner.lock()))
             turn.threads += 1

@@ -1,4 +1,4 @@
-"""Commits several units of work of a connection, and gets others, while the store writes.
+"""Commits several units of work of a connection, and gets new units of work while the store writes.
 
 A unit of work that only removes messages shares its sync with the units behind it. Any other unit is answered before the
 next begins: if the store refused it, the puts of later units would overtake its puts. This module knows no frame.
@@ -58,7 +58,7 @@ class _Answers:
             self._answer(number, error)
 
     def wait(self) -> tuple[requests.Failure | None, ...]:
-        """Return the failures of the commits, in order, when none is under way."""
+        """Wait until no commit is under way, and return the failures of the commits, in order."""
         self._all.wait()
         return tuple(self._failures)
 

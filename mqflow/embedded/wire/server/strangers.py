@@ -1,4 +1,4 @@
-"""Peers on a network that have not logged in: how many there can be, how long, and which of them leaves for the next one.
+"""Strangers are peers on a network that have not logged in. This file has their limits, and decides which stranger must end.
 
 This file is pure: records, and one decision over them.
 """
@@ -17,7 +17,7 @@ class StrangerLimits(Struct, frozen=True, kw_only=True):
     most: int = 256
     #: The longest time until a peer has logged in.
     hello_s: float = 10.0
-    #: If all places are taken, a peer that has been here for so long leaves for the next one.
+    #: If all places are taken, a peer that has not logged in within this time can be ended, to make room for the next peer.
     patience_s: float = 1.0
 
 
@@ -32,9 +32,10 @@ class Stranger(Struct, frozen=True, kw_only=True):
 
 
 def stranger_to_end(strangers: Sequence[Stranger], now: float, patience_s: float) -> int | None:
-    """Return the index of the stranger that leaves for the next peer; None if all of them may stay.
+    """Return the index of the stranger whose connection ends, to make room for the next peer; None if all strangers may stay.
 
-    It is the oldest one of the address with the most strangers. So a flood of one address takes no place of another address.
+    This stranger is the oldest stranger of the address with the most strangers. So many connections from one address take no
+    place from another address.
     """
     counts = Counter(each.address for each in strangers)
     leaving = [

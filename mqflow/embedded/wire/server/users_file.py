@@ -69,7 +69,7 @@ class UsersFile:
         return known is not None and known.administrator
 
     def set(self, user: str, password: str, *, administrator: bool = False) -> None:
-        """Add the user, or change its password and rank. Raises `ValueError` for a name that no user can have."""
+        """Add the user, or replace its password and its `administrator` flag. Raises `ValueError` for an invalid name."""
         if said := why_no_user(user):
             raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
@@ -95,7 +95,7 @@ class UsersFile:
         return is_right
 
     def knows_again(self, user: str, password: str) -> bool:
-        """Return whether this password was right before in this process, and the user still has it."""
+        """Return whether this password was right before in this process, and the user still has this password."""
         proved = self._proved.get(user)
         known = None if proved is None else self._read().get(user)
         return proved is not None and known is not None and hmac.compare_digest(self._proof(known, password), proved)
