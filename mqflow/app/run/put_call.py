@@ -26,7 +26,7 @@ class Stage(Enum):
     """How far a call is."""
 
     WAITING = "waiting"
-    """Its puts are not committed."""
+    """The puts of the call are not committed yet."""
     COMMITTING = "committing"
     """The commit was sent, so the caller waits for its answer even if it is cancelled."""
     OVER = "over"
