@@ -147,7 +147,7 @@ class Changes:
     def redrive(self, plan: RedrivePlan, person: str) -> ChangeResult:
         """Move the messages of the plan, each in a unit of work of its own. The result counts what was committed.
 
-        Raises `OSError` if the audit log cannot be written. If its first line cannot be written, nothing was moved.
+        Raises `OSError` if the audit log cannot be written. If the line before the first move fails, nothing was moved.
         """
         facts = {"action": "redrive", "by": person, "queue": plan.queue, "what": plan.what, "to": str(plan.to or "origin")}
         name = redrive_name(plan.queue)

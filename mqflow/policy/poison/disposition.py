@@ -117,7 +117,7 @@ class Failed(_HasOrigin, Struct, frozen=True, tag=True):
 
 
 class Undecodable(_HasOrigin, Struct, frozen=True, tag=True):
-    """The body could not be decoded to the payload type, so no handler got the message."""
+    """The message could not be decoded: the body to the payload type, or a header field or property to its parameter."""
 
     error: str
     text: str = ""
