@@ -126,7 +126,7 @@ class App:
         name: str = "",
         **options: Unpack[ListenerKeywords],
     ) -> Callable[[F], F]:
-        """Declare the decorated function as a handler of the messages of a queue or of a topic. Returns it unchanged.
+        """Declare the decorated function as a handler of the messages of a queue or topic. Returns the function unchanged.
 
         With `topic`, the handler receives publications. The topic string can have wildcards for levels (`#`, `+`), or with
         `character_wildcards` for characters (`*`, `?`). All workers share one subscription; `durable` names a durable
@@ -162,12 +162,12 @@ class App:
     def include_router(
         self, router: Router, *, prefix: str = "", middleware: Sequence[Any] = (), **defaults: Unpack[ListenerKeywords]
     ) -> None:
-        """Declare the listeners and publishers of a router, as it has them now, and of the routers that it includes.
+        """Declare the listeners and publishers that a router, and each router inside that router, has now.
 
-        `prefix` stands in front of the router's own prefix, and both in front of each queue that a listener or a publisher
-        declares. Topics, backout queues and the queues of `Context.put` keep their names. `middleware` runs around the handlers
-        of the router, inside the middleware of the application and outside that of the router. `defaults` are options for
-        listeners of the router that do not give them; a default of the router itself wins.
+        `prefix` stands in front of the router's own prefix. Both stand in front of the name of each queue that a listener or a
+        publisher declares. Topics, backout queues and the queues of `Context.put` keep their names. `middleware` runs around
+        the handlers of the router, inside the application's middleware and outside the router's middleware. `defaults` are
+        options for listeners of the router that do not give them; a default of the router itself wins.
 
         A router can be included more than once, with another prefix. Raises `ConfigurationError` for arguments that make no
         sense, and the errors of `listener`.
@@ -350,21 +350,23 @@ class App:
         seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns the fields that the queue manager set. The
         message is persistent by default, as in JMS; `persistent=None` takes DEFPSIST of the queue.
 
-        A put that loses its connection before its commit puts again on the next connection, but not inside a handler.
+        If the connection is lost before the commit, this function puts the message again on the next connection. Inside a
+        handler, it raises the error instead.
 
-        Raises the `MQIError` of the put, of its commit, or of reconnecting. If its `verb` is MQCMIT and its reason is not 2003,
-        nobody knows whether the message is on the queue. After every other error the message is on no queue.
+        Raises the `MQIError` of the put, of its commit, or of reconnecting. If the `verb` of the error is MQCMIT and its reason
+        is not 2003, nobody knows whether the message is on the queue. After every other error the message is on no queue.
         """
         return self._run().put(queue, payload, **keywords)
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
-        """Put a message for each payload, all in one unit of work. All are committed when this returns.
+        """Put a message for each payload, all in one unit of work. All messages are committed when this function returns.
 
         The keyword arguments are those of `put`, for every message. The result has a `Put` for each payload, in order. One unit
         of work takes MAXUMSGS messages of the queue manager, 10,000 by default.
 
-        Raises the errors of `put`; then no message is put, unless the error says that nobody knows. The error of a refused
-        message names the index of its payload.
+        Raises the errors of `put`. If the `verb` of the error is MQCMIT and its reason is not 2003, nobody knows whether all
+        messages or none are on the queue. After every other error none is. The error of a refused message names the index of
+        its payload.
         """
         return self._run().put_many(queue, payloads, **keywords)
 
@@ -394,8 +396,8 @@ class App:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
         The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without `persistent`, DEFPSIST of the
-        queue decides. A reply is as persistent as its request, and the reply queue, a temporary dynamic queue, takes only
-        non-persistent messages. The other keyword arguments are those of `put`.
+        queue decides. Most programs answer a persistent request with a persistent reply. The reply queue, a temporary dynamic
+        queue, refuses such a reply (2048). The other keyword arguments are those of `put`.
 
         Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both have the MsgId of the request.
@@ -413,10 +415,10 @@ class App:
         character_wildcards: bool = False,
         transacted: bool = True,
     ) -> "AbstractAsyncContextManager[Consumer]":
-        """Return a synchronous consumer of a queue or of a topic, for `async with`. At its end an open unit is backed out.
+        """Return a synchronous consumer of a queue or topic, for `async with`. The end of the block backs an open unit out.
 
         The arguments for a topic and the selector are those of `listener`. A subscription without a name ends with the
-        consumer; a durable subscription goes on, and ends with `unsubscribe`. One consumer at a time can have it.
+        consumer. A durable subscription goes on, and ends with `unsubscribe`; only one consumer at a time can use it.
 
         Without `transacted`, each received message is committed at once. Raises `ConfigurationError` if the application is not
         running, or if the arguments make no sense. Entering the consumer raises the `MQIError` of MQOPEN or MQSUB: 2429 if a

@@ -139,7 +139,7 @@ class _Document:
         return key
 
     def _message(self, payload_type: Any, codec: Codec | None, otherwise: str) -> dict[str, Any]:
-        """Return the message object of a payload type; `otherwise` is the name if there is no such type."""
+        """Return the message object of a payload type; `otherwise` is its name if the type has no name or is None."""
         if payload_type is None:
             return {"name": otherwise, "bindings": {"ibmmq": {"type": "binary", **_BINDING}}}
         content, form, schema = _FORMS.get(payload_type, ("application/json", "string", self._schemas.get(_id(payload_type))))
@@ -186,7 +186,7 @@ def _has_schema(payload_type: Any) -> bool:
 
 
 def _headers(handler: Handler) -> dict[str, Any]:
-    """Return the schema of the header fields and properties that the handler takes; empty without one."""
+    """Return the schema of the header fields and properties that the handler takes; empty if the handler takes none."""
     parts = handler.from_message
     schemas, _ = _described([each.kind for each in parts])
     return {
@@ -226,7 +226,7 @@ def _servers(url: str, settings: Settings) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _id(payload_type: Any) -> str:
-    """Return a text that is equal for equal types only: `dict[str, int]` is another object each time."""
+    """Return a text that identifies the type: each use of `dict[str, int]` makes a new object, with the same text."""
     return f"{id(payload_type) if isinstance(payload_type, type) else ''} {payload_type!r}"
 
 
@@ -241,6 +241,6 @@ def _key(name: str) -> str:
 
 
 def _unused(taken: Iterable[str], key: str) -> str:
-    """Return the key, or the first with a number behind that is not taken."""
+    """Return the key. If it is taken, return the first free key with a number at the end, such as `orders.2`."""
     numbered = (f"{key}.{number}" if number > 1 else key for number in range(1, len(list(taken)) + 2))
     return next(each for each in numbered if each not in set(taken))

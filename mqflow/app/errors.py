@@ -101,7 +101,7 @@ class PayloadError(TypeError):
 
     def __init__(self, queue: str, problem: str, place: str = "", subject: str = "The payload") -> None:
         self.queue = queue
-        #: What the encoder says.
+        #: The text of the encoder's error.
         self.problem = problem
         #: The file and the line of the call, or of the handler; empty if unknown.
         self.place = place

@@ -180,7 +180,10 @@ def _delay(found: _Collected, app: App, staging_queue: str, targets: Sequence[st
 
 
 def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:
-    """Return threshold and backout requeue queue; settings override the declaration. "queue" stands for the attribute."""
+    """Return threshold and backout requeue queue; settings override the declaration.
+
+    The value "queue" means that the attribute of the queue decides: BOTHRESH or BOQNAME.
+    """
     own, backout = settings.listener(listener.name, listener.queue), listener.options.backout
     threshold = backout.threshold if own.backout_threshold is None else own.backout_threshold
     return threshold, backout.queue if own.backout_requeue_queue is None else own.backout_requeue_queue
@@ -198,7 +201,11 @@ def _consume(found: _Collected, known: Known, name: str, threshold: int | str, b
 
 
 def _subscribe(found: _Collected, known: Known, wanted: TopicSubscription, backout_queue: str) -> None:
-    """Add the needs of a listener on a topic. Its user owns the managed queue, which is made from the topic's model queue."""
+    """Add the needs of a listener on a topic.
+
+    MQSUB makes the managed queue from the model queue of the topic. The user of the application owns the managed queue, so the
+    requirements have no authority for it.
+    """
     topic = known.topic(wanted.topic)
     found.need("", (Authority.INQ,), AuthorityKind.QMGR)
     # The first start makes a durable subscription, and every later start resumes it.

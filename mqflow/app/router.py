@@ -111,7 +111,7 @@ class Router:
         name: str = "",
         **options: Unpack[ListenerKeywords],
     ) -> Callable[[F], F]:
-        """Declare the decorated function as a handler. Returns it unchanged.
+        """Declare the decorated function as a handler. Returns the function unchanged.
 
         The arguments and errors are those of `App.listener`. An application checks the handler when it includes the router.
         Raises `ConfigurationError` if an application has included the router already.
@@ -186,7 +186,7 @@ class Router:
         return self._publishers
 
     def included(self, outer: Scope, running: Callable[[], PutsMessages]) -> "Iterator[tuple[Router, Scope]]":
-        """Note that an application has included this router. Yield it and each router inside it, with its whole scope."""
+        """Note that an application has included this router. Yield this router and each router inside, with their scopes."""
         scope = self._own.inside(outer)
         self._places.append((scope.prefix, running))
         yield self, scope

@@ -67,7 +67,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     queue: str
     #: The queue of the state message.
     state_queue: str
-    #: Returns descriptor and data of the message for a firing: its moment, and the moment of the firing before.
+    #: Takes the moment of a firing and the moment of the firing before. Returns descriptor and data of the message to put.
     message: Callable[[float, float], tuple[MessageDescriptor, bytes]]
 
 

@@ -61,7 +61,8 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
 
     If a process of `mqflow run` has the queue manager open, the command connects to that process.
 
-    Raises `ConfigurationError` if its folder does not exist: a misspelt folder must not become a new queue manager.
+    Raises `ConfigurationError` if the folder of the queue manager does not exist: a misspelt folder must not become a new
+    queue manager.
     """
     settings = load({"url": url})
     location = locate(settings.url)
@@ -88,9 +89,9 @@ def connected(url: str | None) -> Iterator[Connection]:
 
 @contextmanager
 def administered(queue_manager: QueueManager) -> Iterator[Administration | None]:
-    """Give the administration of an embedded queue manager, and close it at the end; None if this user has none.
+    """Give the administration of an embedded queue manager, and close it at the end.
 
-    IBM MQ has none, also behind a channel table.
+    Gives None if this user may not administer the queue manager, and for IBM MQ, also behind a channel table.
     """
     try:
         administration = getattr(queue_manager, "administration", None)  # the seam does not have it

@@ -80,7 +80,7 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Return the commands that begin like this, with their lines, without an import of any command."""
+        """Return the commands that begin with `incomplete`, with their lines of the help. Imports no command."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a completion needs it
 
         lines = {name: line for name, (_, line) in _COMMANDS.items()} | _plugin_lines()

@@ -26,7 +26,7 @@ class Seconds(click.FloatRange):
 
 
 def complete_queue(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the queues that begin like this, for the completion of a shell: of a queue manager that a process serves.
+    """Return the queues that begin with `incomplete`, for shell completion; none if no process serves the queue manager.
 
     The completion never opens a data folder itself, because a folder has one owner. It prints no error. Queues of MQ itself
     come only after `SYSTEM.`.

@@ -2,7 +2,8 @@
 
 This module knows descriptors, headers and moments that the caller passes; it puts nothing, and knows no clock. The CorrelId of
 a staged message is the MsgId of the message that was sent.
-Source: IBM, "JMS 2.0 delivery delay", whole. The header, and moments across a restart, which that page leaves open, are ours.
+Source: IBM, the whole page "JMS 2.0 delivery delay". The page leaves the header and the due time after a restart open: both
+rules are ours.
 """
 
 import math
@@ -157,7 +158,7 @@ def staged(
 ) -> tuple[MessageDescriptor, bytes]:
     """Return descriptor and body for the put on the staging queue with a new MsgId (`PutOption.NEW_MSG_ID`).
 
-    Without a target, they are for a put to the target itself: then an embedded queue manager stages the message.
+    Without `target`, the result is for a put on the target queue itself: an embedded queue manager then stages the message.
 
     The MsgId of the descriptor, which must be set, becomes the CorrelId. Persistence and priority do not change, so resolve
     them first. The header keeps expiry, flags and reports: a staged message neither expires nor causes reports.

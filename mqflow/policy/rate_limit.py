@@ -1,4 +1,4 @@
-"""Decides when a listener may get its next message, so that it handles no more than so many in a time.
+"""Decides when a listener may get its next message, so that the listener stays within its rate limit.
 
 This module knows numbers only: `now` is an argument, and the runtime does the waiting. The state of a limit is one number: the
 moment when all messages so far were due, if they had come evenly spread.
@@ -16,7 +16,7 @@ _ROUNDING: Final = 1e-6
 
 
 class RateLimit(Struct, frozen=True):
-    """At most so many messages in a time, evenly spread: `RateLimit(10)` is one message each 100 ms.
+    """At most `messages` messages in `per_s` seconds, evenly spread: `RateLimit(10)` is one message each 100 ms.
 
     In any `n` seconds the listener gets at most `burst + n * messages / per_s` messages. Raises `ValueError` for a value out of
     range, with the field and the accepted values.
@@ -24,9 +24,9 @@ class RateLimit(Struct, frozen=True):
 
     #: The number of messages.
     messages: int
-    #: The time for so many messages, in seconds.
+    #: The time for that number of messages, in seconds.
     per_s: float = 1.0
-    #: The number of messages that may come at once after a quiet time. A batch or a unit of work has at most so many messages.
+    #: The number of messages that may come at once after a quiet time; also the limit of a batch or a unit of work.
     burst: int = 1
 
     def __post_init__(self) -> None:

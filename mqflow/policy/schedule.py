@@ -48,7 +48,7 @@ class Interval(Struct, frozen=True):
         return moment + self.every_s
 
     def latest(self, since: float, now: float) -> float:
-        """Return the last moment that is a whole number of intervals after `since`."""
+        """Return the last moment up to `now` that is a whole number of intervals after `since`, at least one interval."""
         return since + max(1, math.floor((now - since) / self.every_s)) * self.every_s
 
 
@@ -64,7 +64,7 @@ class ScheduleState(Struct, frozen=True, kw_only=True):
 
 
 class NotDue(Struct, frozen=True):
-    """The schedule is not due for so many seconds."""
+    """The schedule is due after this number of seconds."""
 
     seconds: float
 

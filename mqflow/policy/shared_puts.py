@@ -22,7 +22,7 @@ class Waiting(Struct, frozen=True, gc=False):
 
     messages: int
     body_bytes: int
-    #: Whether the call takes no company: it can put any number of messages.
+    #: Whether the call has a unit of work of its own, because it can put any number of messages.
     alone: bool = False
 
 
@@ -54,10 +54,10 @@ def calls_of_unit(waiting: Iterable[Waiting]) -> int:
 
 
 def after_backout(*, calls: int, connection_lost: bool, connections_lost: int, waits: bool) -> AfterBackout:
-    """Return what follows 2003 at the commit of `calls` calls. Nothing was committed, so a second put makes no second copy.
+    """Return the next step after 2003 at the commit of `calls` calls. Nothing was committed, so a second put makes no copy.
 
-    `connections_lost` is the number of connections that a single call has lost with this one. A caller that does not `waits`
-    for a connection never puts again on another one.
+    `connections_lost` is the number of connections that a single call has lost, including the present loss. Without `waits`,
+    no message is put again on another connection.
     """
     if connection_lost and not waits:
         return AfterBackout.FAIL

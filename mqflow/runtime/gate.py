@@ -63,7 +63,10 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self, most: int) -> AsyncIterator[int]:
-        """Wait until this worker may get. Yields the most messages that it may get; other workers wait until the block ends."""
+        """Wait until this worker may get. Yields the largest number of messages that the worker may get, up to `most`.
+
+        Other workers wait until the block ends.
+        """
         async with self._turn:
             await self._permission()
             if not isinstance(self._state, Closed):
@@ -73,7 +76,7 @@ class Gate:
             yield max(1, most)
 
     async def passed(self, count: int, message_id: bytes) -> Pass:
-        """Note that the worker whose turn it is has got so many messages. Returns its permission to handle them.
+        """Note that the worker whose turn it is has got `count` messages. Returns its permission to handle them.
 
         If the breaker has opened while the worker waited for a message, the worker waits here, with the message.
         """

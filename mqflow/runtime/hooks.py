@@ -260,13 +260,13 @@ class LogEvents:
 
 
 class _Repeated:
-    """Counts equal things, in a bounded memory."""
+    """Counts equal log lines. If there are too many different lines, forgets the line that was counted longest ago."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[Hashable, int] = OrderedDict()
 
     def count(self, thing: Hashable) -> int:
-        """Return how often the thing came, this time included."""
+        """Return how often this line came, including this time. Equal lines have an equal `thing`."""
         times = self._counts.pop(thing, 0) + 1
         self._counts[thing] = times
         if len(self._counts) > _REMEMBERED_MAX:

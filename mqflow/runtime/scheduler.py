@@ -1,9 +1,11 @@
 """Runs the schedules of an application: puts a message at each firing, exactly one for all workers of the application.
 
-Each schedule has one state message on a queue. Every worker browses it and waits until the schedule is due. Then it gets the
-state, puts the message of the firing and the next state, and commits all three in one unit of work. If there are several
-workers, only one gets the state. A worker that finds no state opens the queue exclusively before it puts the first. Then no
-other worker has it in an open unit of work. `policy.schedule` decides; this module waits, and knows no listener.
+Each schedule has one state message on a queue. Every worker browses the state message and waits until the schedule is due. Then
+it gets the state message, and puts the message of the firing and the next state message, all in one unit of work. If there are
+several workers, only one gets the state message.
+
+A worker that finds no state message opens the queue exclusively, and then puts the first state message. So no other worker has
+a state message in an open unit of work. `policy.schedule` decides; this module waits, and knows no listener.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,7 +72,7 @@ class Scheduled(Protocol):
 
     @property
     def message(self) -> Callable[[float, float], tuple[MessageDescriptor, bytes]]:
-        """Returns the message for a firing: its moment, and the moment of the firing before."""
+        """Takes the moment of a firing and the moment of the firing before. Returns the message to put."""
         ...
 
 
@@ -230,7 +232,7 @@ class Scheduler:
         options: OpenOption,
         do: Callable[[Session, ObjectHandle, Scheduled], _Step],
     ) -> _Step:
-        """Open the state queue and do something. After an error, back out before the close: others may open it then."""
+        """Open the state queue and call `do`. After an error, back out before the close, which lets other workers open it."""
         connection = session.connection
         handle = connection.open(schedule.state_queue, options)
         try:
@@ -280,7 +282,7 @@ class Scheduler:
         return _Step(handle=handle, has_unit=True)
 
     def _browsed(self, connection: Connection, handle: ObjectHandle, schedule: Scheduled) -> Sequence[Got]:
-        """Return the state messages of the schedule: one. A copy that somebody has made is one more, and leaves with it."""
+        """Return the state messages of the schedule: one, or more if somebody has copied it. The next firing removes all."""
         key = key_of(self._application, schedule.name)
         options = GetOptions(options=GetOption.BROWSE_NEXT | _AS_THEY_ARE, match=MatchOption.CORREL_ID, correlation_id=key)
         found: list[Got] = []

@@ -61,7 +61,7 @@ class Watchdog:
             self._ended.set()
 
     def report_after(self, limit_s: float) -> None:
-        """Report a block already after `limit_s`, if that is sooner: a handler has this time limit."""
+        """Report a block of the event loop after `limit_s` at the latest, because a handler has this time limit."""
         self._blocked_after_s = min(self._blocked_after_s, limit_s)
 
     def turned(self) -> None:

@@ -25,8 +25,8 @@ def readable_choice(
     """Return the table or channel that mqflow itself uses; None if IBM's client finds the channel.
 
     pymqi cannot pass a table to IBM's client, so mqflow uses the table of the URL itself. Without a host and a table in the
-    URL, the choice is MQSERVER, or a JSON table from MQCCDTURL, or from MQCHLLIB and MQCHLTAB. The same values of mqclient.ini
-    follow. Raises `ConfigurationError` for an invalid MQSERVER.
+    URL, `policy.channels.sources` chooses: MQSERVER, or a JSON table of MQCCDTURL, of MQCHLLIB and MQCHLTAB, or of
+    mqclient.ini. Raises `ConfigurationError` for an invalid MQSERVER.
     """
     if options.ccdt_url:
         return TableAt(options.ccdt_url, Origin.URL) if package == "pymqi" else None

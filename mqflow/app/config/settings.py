@@ -99,8 +99,8 @@ class ReconnectSettings(Struct, frozen=True, kw_only=True):
     delays: str = ""
     #: Give up after this many seconds; None for no limit.
     limit_s: _Seconds | None = None
-    #: The start waits so many seconds for a queue manager that cannot be reached yet; infinity for no limit. None: `mqflow run`
-    #: waits without a limit, and other programs get the error at once.
+    #: The start waits this many seconds for a queue manager that cannot be reached yet; infinity for no limit. None: `mqflow
+    #: run` waits without a limit, and other programs get the error at once.
     start_limit_s: _Seconds | None = None
 
     @property
@@ -273,7 +273,7 @@ def _listener_key(name: str) -> str:
 
 
 def _merge(given: _Layer, layer: _Layer) -> None:
-    """Overwrite `given` with the stronger layer. A listener's name keeps the spelling of the weakest source."""
+    """Overwrite `given` with the stronger layer. The name of a listener is spelled as in the weakest source that has it."""
     names = {_listener_key(key[1]): key[1] for key in given if key[0] == "listeners" and key[1:]}
     for key, value in layer.items():
         match key:
@@ -417,7 +417,7 @@ def _shortened(text: str) -> str:
 
 
 def _secret(_: type, value: object) -> Secret:
-    """Return a value of the one type that msgspec does not know. Raises `TypeError`, which msgspec reports as its own error."""
+    """Return the text as a `Secret`, the one type that msgspec does not know. Raises `TypeError`, which msgspec reports."""
     if isinstance(value, Secret):
         return value
     if isinstance(value, str):

@@ -122,17 +122,19 @@ class Consumer:
 
     # Any: the overloads have the types.
     async def receive(self, payload_type: Any = Message, *, wait_ms: int = WAIT_UNLIMITED) -> Any:
-        """Wait for the next message and return it; with a payload type, return its payload. `message` has the message too.
+        """Wait for the next message and return it; with a payload type, return its payload.
+
+        The attribute `message` is then this message, also if the function returned the payload.
 
         Returns None if no message comes within `wait_ms` milliseconds. Without `wait_ms`, the wait has no limit, as in JMS.
 
-        A transacted consumer has the message in the open unit of work until `commit` or `backout`. Otherwise the message is
-        committed at once. The consumer moves a poison message in the same unit of work, and returns the next message. So it
-        also moves a message whose body does not decode; if no queue takes that message, raises `UndecodableError`.
+        A transacted consumer has the message in the open unit of work until `commit` or `backout`. Without `transacted`, the
+        message is committed at once. The consumer moves a poison message, or a message whose body does not decode, in the same
+        unit of work, and returns the next message. Raises `UndecodableError` if no queue takes a message that does not decode.
 
-        After a lost connection the consumer reconnects, and the wait begins again. If the unit of work had messages, they are
-        backed out and this raises `MQIError` 2003 once. Raises the `MQIError` of the get for other errors. After every error
-        the message is on its queue again.
+        After a lost connection the consumer reconnects, and the wait begins again. If the unit of work had messages, the queue
+        manager backs them out, and this function raises `MQIError` 2003 once. Raises the `MQIError` of the get for other
+        errors. After every error the message is on its queue again.
         """
         decode = None if payload_type is Message else decoder_for(payload_type, self._codec)
         self._raise_if_backed_out("MQGET")
@@ -326,7 +328,7 @@ class Consumer:
     ) -> list[Any]:
         """Return the message or its payload, in a list; an empty list means that the message was moved.
 
-        If this raises, back the unit of work out, because the caller does not get the message.
+        If this function raises an error, it first backs the unit of work out, because the caller does not get the message.
         """
         has_messages = len(self._received) > 1 or bool(self._sent)
         try:

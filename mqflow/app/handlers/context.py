@@ -44,14 +44,15 @@ class Context:
     # The functions that put are plain functions that return coroutines: a coroutine function cannot see that nobody awaits it.
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Put a message in the unit of work of this delivery. Others can get it after the delivery is committed.
+        """Put a message in the unit of work of this delivery. Other programs can get the message after the commit.
 
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
         and others. Without `persistent` the message is persistent, as in JMS. On a temporary dynamic queue it never is.
 
-        This opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the commit.
-        Its expiry begins then, its delay now. If the handler fails, nothing is put. In the result, only the MsgId and your own
-        fields are final. The queue manager fills in put date and time, user, and the defaults of the queue later.
+        This call opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the
+        commit. The delay of the message begins at this call, and its expiry begins at the put. If the handler fails, nothing is
+        put. In the result, only the MsgId and the fields that you gave are final. The queue manager fills in put date and time,
+        user, and the defaults of the queue later.
 
         Raises `MQIError` if the queue cannot be opened, for example 2085 or 2035. If the queue manager refuses the put itself,
         for example with 2053, the delivery fails with that `MQIError`. Raises `DeliveryOverError` after the delivery has ended.

@@ -92,7 +92,7 @@ class Handler:
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
         self._positions: Final = tuple(wanted.positions.items())
-        #: The name of the parameter, if the payload is the only one; otherwise empty.
+        #: The name of the parameter, if the payload is the only parameter; otherwise empty.
         is_only = [*wanted.positions.values()] == [_PAYLOAD] and not wanted.from_message
         self._only_payload: Final = next(iter(wanted.positions)) if is_only else ""
         #: The parameters that receive a header field or a property.

@@ -63,15 +63,15 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     #: The handler of `list[T]` takes one complete message group, in logical order, as one unit of work. A message without a
     #: group is a group of one.
     groups: bool = False
-    #: With `groups`: a group with more messages fails, and is moved as a poison message is.
+    #: With `groups`: the largest number of messages in a group. A larger group fails, and is moved like a poison message.
     group_messages_max: int = 1_000
-    #: A handler that runs longer, in seconds, is cancelled, and its unit of work is backed out; None for no limit.
+    #: The seconds after which a handler is cancelled and its unit of work is backed out; None for no limit.
     time_limit_s: float | None = None
     #: Open the queue exclusively, with one message in flight: messages are handled and redelivered in the order of the queue.
     strict_order: bool = False
-    #: A handler that runs longer, in seconds, is reported as stuck (`HandlerStuck`).
+    #: The seconds after which a handler that still runs is reported as stuck (`HandlerStuck`).
     stuck_after_s: float = 60.0
-    #: The most messages in a time, of all workers together.
+    #: The largest rate of messages, for all workers together.
     rate_limit: RateLimit | None = None
     #: Pauses the listener while its handler fails, and then lets one message through.
     breaker: CircuitBreaker | None = None
@@ -146,7 +146,10 @@ class Publisher(Struct, frozen=True, kw_only=True):
         return function
 
     def at(self, place: Place, handler: str) -> "Publisher":
-        """Return the publisher as the handlers in this place use it. Raises `ConfigurationError` for one of another router."""
+        """Return this publisher with the prefix and the codec of the place.
+
+        Raises `ConfigurationError` if the publisher belongs to another router.
+        """
         if self.router is None:
             return self
         if self.router is not place.router:

@@ -34,7 +34,10 @@ _LAYER: Final = ("consume", "decided", "publish")
 
 
 def check_target(call: str, queue: object, topic: object, *, of_topics: str) -> None:
-    """Raise `ConfigurationError` unless exactly one of queue and topic is a text. `of_topics` names given options of topics."""
+    """Raise `ConfigurationError` unless the call has a queue or a topic, and not both.
+
+    `of_topics` names the options in the call that only a topic can have; empty for none.
+    """
     if inspect.isroutine(queue) or isinstance(queue, type):
         name = getattr(queue, "__name__", "the handler")  # a function has a name, another callable need not
         raise ConfigurationError(f"@app.{call} above {name} has no queue: write @app.{call}('ORDERS.IN'), with your queue.")
@@ -141,7 +144,7 @@ def check_keywords(keywords: Mapping[str, object], known: Sequence[str]) -> None
 
 
 def _holds_json(kind: type) -> bool:
-    """Return whether a value of JSON can be an instance of this class, as it is of `object`; true if nobody can know."""
+    """Return whether a value of JSON can be an instance of this class, for example of `object`; true if nobody can know."""
     try:
         return any(issubclass(each, kind) for each in _JSON)
     except TypeError:  # a protocol with attributes answers for objects only
@@ -149,7 +152,7 @@ def _holds_json(kind: type) -> bool:
 
 
 def _takes(function: Callable[..., object], count: int) -> bool:
-    """Return whether the function can be called with so many arguments; true if its signature cannot be read."""
+    """Return whether the function can be called with `count` arguments; true if its signature cannot be read."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:

@@ -153,7 +153,10 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
 
 
 def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> tuple[bytes, str, int]:
-    """Return body, format and character set. Raises `PayloadError`, with the line of the put, for any other payload."""
+    """Return body, format and character set. Raises `PayloadError`, with the line of the put, if the encoding fails.
+
+    An error that the user's own codec raises is raised unchanged.
+    """
     try:
         encoded = encode(payload, codec)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
@@ -202,7 +205,10 @@ def all_outgoing(queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeyw
 
 @lru_cache(maxsize=64)
 def _plain(message_format: str, ccsid: int, persistent: bool | None) -> MessageDescriptor:  # noqa: FBT001 - private
-    """Return one record for all messages alike: a queue manager computes the fields of such messages once."""
+    """Return the descriptor of messages without further fields; equal arguments give the same record.
+
+    A queue manager then computes the fields of such messages only once.
+    """
     start = MessageDescriptor(format=message_format, ccsid=ccsid, encoding=Encoding.NATIVE)
     if persistent is None:
         return start
@@ -264,7 +270,8 @@ def put_many_framed(session: Session, messages: Sequence[Framed]) -> ManyPut:
 class MessageIds:
     """Makes MsgIds that are never used twice: `MQF `, 12 random bytes, and a number that grows.
 
-    The first number is the time of the first put in microseconds, so that a repeated random generator repeats no MsgId.
+    The number begins with the time of the first put in microseconds. So two processes whose random generators give the same
+    bytes make different MsgIds.
     Growing identifiers keep the indexes of a queue manager fast.
     """
 

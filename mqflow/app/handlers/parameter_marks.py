@@ -94,9 +94,9 @@ def from_message(parameter: Parameter, hint: Any, handler: str) -> FromMessage |
 
 
 def arguments_from(parts: tuple[FromMessage, ...], message: Message) -> Mapping[str, Any]:
-    """Return the arguments for the parameters. A part that the message does not have leaves its parameter the default.
+    """Return the arguments for the parameters. If the message lacks a part, the parameter keeps its default, or gets None.
 
-    Raises `UndecodableError` if the message has no value for a parameter without default, or a value of another type.
+    Raises `UndecodableError` if the message lacks a part that the parameter needs, or has a value of another type.
     """
     found: dict[str, Any] = {}
     for part in parts:

@@ -41,7 +41,7 @@ class Unanswered(Struct, frozen=True):
 class Refused(Struct, frozen=True):
     """The result of a request that gets no reply, because the request is no longer on its queue."""
 
-    #: The feedback of the report that says so: a reason code, or MQFB_EXPIRATION.
+    #: The feedback of the report that ended the wait: a reason code, or MQFB_EXPIRATION.
     feedback: int
 
 

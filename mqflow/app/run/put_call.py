@@ -26,7 +26,7 @@ class Stage(Enum):
     """How far a call is."""
 
     WAITING = "waiting"
-    """Its puts are not committed."""
+    """The puts of the call are not committed yet."""
     COMMITTING = "committing"
     """The commit was sent, so the caller waits for its answer even if it is cancelled."""
     OVER = "over"
@@ -61,7 +61,7 @@ class PutCall:
 
     @property
     def size(self) -> Waiting:
-        """The size of the call."""
+        """The number of messages of the call, their bytes, and whether the call has a unit of work of its own."""
         return Waiting(len(self.messages), sum(len(data) for _, _, data in self.messages), self.many)
 
     @property
@@ -168,5 +168,5 @@ def _put_run(session: Session, messages: Sequence[Framed], stager: Stager) -> tu
 
 
 def _needs_care(error: MQIError) -> bool:
-    """Whether a put of one message can still succeed: on a new handle, or as non-persistent on a temporary dynamic queue."""
+    """Whether a put of the refused message alone can succeed: on a new handle, or as a non-persistent message."""
     return classify(int(error.reason)) is Class.REOPEN or error.reason == Reason.PERSISTENT_NOT_ALLOWED

@@ -100,7 +100,7 @@ class PutSession:
         return call.puts
 
     async def release(self) -> None:
-        """Give the connection back, unless a put is running."""
+        """Close the connection, unless a put is running. The next put makes a new connection."""
         if not self._busy:
             self._busy = True
             try:

@@ -203,10 +203,7 @@ class RunningApplication:
         return self.settings.url_over(self._declared.url)
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for.
-
-        Without this call, no message pays for such notes.
-        """
+        """Note from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
         self._runtime.watch()
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
@@ -378,9 +375,9 @@ class RunningApplication:
 
 
 def _hooks(declared: Declared) -> Sequence[Hook]:
-    """Return the hooks, and each middleware that is a hook too: it names the events that it `wants`.
+    """Return the hooks, and each middleware that is a hook too, because it can be called and has the attribute `wants`.
 
-    A middleware with a hook of its class is not added, because both would report the same events.
+    If a hook has the class of a middleware, the middleware is not added: both would report the same events.
     """
     kinds = {type(hook) for hook in declared.hooks}
     of_routers = {id(layer): layer for listener in declared.listeners for layer in listener.middleware}

@@ -1,7 +1,7 @@
 """Notes about failed messages in a file that several processes of one host share.
 
-`mqflow run --workers` makes the file for its workers. It holds no message, and needs no sync: after a crash of the host, the
-queue manager has other message tokens too.
+`mqflow run --workers` makes the file for its workers. The file holds no message, and needs no sync. After a crash of the host,
+each message has another token, so the old notes match no message.
 """
 
 import logging

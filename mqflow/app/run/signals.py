@@ -99,7 +99,7 @@ class _StopRequest:
         return self.scope.cancelled_caught or (self.running is not None and self.running.cut_off)
 
     def left(self) -> str:
-        """Return the names of the handlers that ignore the end of the drain; "" for none."""
+        """Return the names of the handlers that still run `LEAVE_AFTER_S` after the end of the drain; "" for none."""
         return self.running.left_after(LEAVE_AFTER_S) if self.running is not None else ""
 
     def stop(self) -> None:

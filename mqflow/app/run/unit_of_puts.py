@@ -1,7 +1,7 @@
 """One unit of work with the puts of several calls: each call gets its own result, and one commit is for all.
 
-If a call leaves before the commit, the puts of the other calls are made again without it, with the same MsgIds. This file knows
-sessions and how a put can end, but no queue of calls and no middleware.
+If a caller is cancelled before the commit, the unit of work is backed out. The puts of the other calls are then made again,
+with the same MsgIds. This file knows sessions and how a put can end, but no queue of calls and no middleware.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Way(Struct, frozen=True):
     reconnecting: ReconnectingSession
     stager: Stager
     broadcast: Broadcast
-    #: Whether a call that loses its connection waits for the next one, and puts again.
+    #: Whether a call that loses its connection waits for the next connection, and puts again.
     waits: bool
 
 
@@ -51,7 +51,8 @@ class UnitOfPuts:
     async def put(self) -> None:
         """Put each message that is not in the unit of work yet. If a message is refused, its call has the error afterwards.
 
-        After a lost connection, all messages are put again on the next one. Raises the error of `ReconnectingSession.get`.
+        After a lost connection, all messages are put again on the next connection, if the session `waits`. Raises the error of
+        `ReconnectingSession.get`.
         """
         reconnecting = self.way.reconnecting
         while todo := [call for call in self.calls if len(call.puts) < len(call.messages) and call.wanted]:
@@ -71,7 +72,8 @@ class UnitOfPuts:
     async def finish(self) -> None:
         """Commit the puts of the wanted calls, once. Each call has its puts or its error afterwards.
 
-        Raises the error of `ReconnectingSession.get`: then no message of a call without an error is on a queue.
+        Raises the error of `ReconnectingSession.get` if no connection comes back. Then nothing of this unit was committed, and
+        the calls without an error have no message on a queue.
         """
         while not all(call.is_complete for call in self.calls):
             if any(call.puts and not call.wanted for call in self.calls):
@@ -90,7 +92,7 @@ class UnitOfPuts:
                 call.error = error if len(self.calls) == 1 else _own(error)
 
     def _in_doubt(self, call: PutCall, reason: int, error: BaseException) -> MQIError:
-        """Return the error for the caller. A caller that has left during the commit has broadcast its event already."""
+        """Return the error for the caller. If the caller was cancelled during the commit, its event was broadcast already."""
         broadcast = None if call.withdrawn else self.way.broadcast
         return in_doubt(broadcast, call.messages[0][0].queue, call.message_ids, reason, error)
 
@@ -167,7 +169,7 @@ class UnitOfPuts:
             self.calls = [call for call in self.calls if call not in self.left_over]
 
     async def _back_out(self) -> None:
-        """Back the unit of work out. A session that cannot back out is closed, which backs it out too."""
+        """Back the unit of work out. If the backout fails, close the session: the close backs the unit of work out too."""
         session = self._session
         try:
             if session is not None:

@@ -1,4 +1,4 @@
-"""Decides who may do what on the console, and adds the security headers to each answer.
+"""Decides which requests the console accepts, and adds the security headers to each answer.
 
 The token is in no URL, cookie or log: a person types it once. A session is a random identifier in a cookie. This file knows
 requests; it knows no queue.
@@ -43,7 +43,10 @@ class Session(Struct):
     until: float
 
     def has_sent(self, csrf: str) -> bool:
-        """Return whether a form with this secret comes from a page of this session, in a time that tells nothing about it."""
+        """Return whether a form with this secret comes from a page of this session.
+
+        The time of the comparison says nothing about the right secret.
+        """
         return secrets.compare_digest(csrf.encode(), self.csrf.encode())
 
 

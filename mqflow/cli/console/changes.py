@@ -1,4 +1,4 @@
-"""The changes of the console: redrive and edit. Each is planned first, and carried out once, as its person has seen it.
+"""The changes of the console: redrive and edit. A person sees the plan of a change first; the plan is carried out once.
 
 A plan has the identities of its messages: a message that comes to the queue after the plan stays there. The audit log has a
 line before and after each change. This file moves messages by `Redriver` and by the function of `mqflow edit`.
@@ -109,9 +109,10 @@ class Changes:
     def plan_redrive(
         self, queue: str, *, group: str = "", message_id: bytes = b"", where: Where | None = None, to: str = ""
     ) -> RedrivePlan:
-        """Return what a redrive of the message, else of the group, else of the whole queue would move, and move nothing.
+        """Return the plan of a redrive, and move nothing.
 
-        With a condition, only messages that meet it.
+        With `message_id`, the plan has this message. Otherwise the plan has the messages of `group`, or all messages of the
+        queue; with the condition `where`, only the messages that meet the condition.
         """
         target = Target(to) if to else None
         moves = _Moves()
@@ -146,7 +147,7 @@ class Changes:
     def redrive(self, plan: RedrivePlan, person: str) -> ChangeResult:
         """Move the messages of the plan, each in a unit of work of its own. The result counts what was committed.
 
-        Raises `OSError` if the audit log cannot be written: before the first move, then nothing was moved.
+        Raises `OSError` if the audit log cannot be written. If the line before the first move fails, nothing was moved.
         """
         facts = {"action": "redrive", "by": person, "queue": plan.queue, "what": plan.what, "to": str(plan.to or "origin")}
         name = redrive_name(plan.queue)

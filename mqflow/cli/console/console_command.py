@@ -69,8 +69,9 @@ def command(
     """Serve a console in the browser: queues, running applications, and why messages failed.
 
     The console prints a token at its start, and asks for it. Without --allow-changes it is read-only. It shows the running
-    applications of this user on this machine, and the queues of the queue manager. Of an embedded one, these are all queues. Of
-    IBM MQ, these are the queues of the applications, their backout requeue queues, the dead-letter queue and those of --queue.
+    applications of this user on this machine, and queues of the queue manager. For an embedded queue manager it shows all
+    queues. For IBM MQ it shows the queues of the applications, their backout requeue queues, the dead-letter queue and the
+    queues of --queue.
 
     Ctrl-C ends the console.
     """
@@ -166,7 +167,7 @@ def _tls(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None
 
 
 def _one_at_a_time(url: str | None) -> _Opened:
-    """Return the function that opens the queue manager. A folder that no process serves has one opener at a time."""
+    """Return the function that opens the queue manager. Only one caller at a time opens a folder that no process serves."""
     lock = SYSTEM_WORLD.runner.lock()
     is_folder = locate(load({"url": url}).url).kind == "embedded"
 

@@ -64,7 +64,7 @@ class MissingMessageError(Exception):
 
 
 class Overview(Struct, frozen=True, kw_only=True):
-    """The first page."""
+    """The data of the first page: the queues of the queue manager, and the running applications."""
 
     queue_manager: str
     queues: tuple[QueueRow, ...]
@@ -86,7 +86,7 @@ class GroupsPage(Struct, frozen=True, kw_only=True):
 
 
 class MessagePage(Struct, frozen=True, kw_only=True):
-    """One message."""
+    """The data of the page of one message: its content, and its story in the decision ledger."""
 
     shown: MessageView
     hex_lines: tuple[str, ...]
@@ -103,7 +103,7 @@ class MessagePage(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """A message that has the text."""
+    """A message that has the text of the search, and the places of the text."""
 
     queue: str
     message_id: bytes
@@ -111,7 +111,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class SearchPage(Struct, frozen=True, kw_only=True):
-    """The result of a search."""
+    """The result of a search for a text in the messages of these queues."""
 
     text: str
     queues: tuple[str, ...]
@@ -178,7 +178,10 @@ class Desk:
         return Overview(queue_manager=name, queues=rows, applications=applications, problem=problem)
 
     def rates(self, applications: tuple[StatusReport, ...], queue: str) -> tuple[float, ...]:
-        """Return the last rates of the queue in messages each second, over all applications that count; the newest last."""
+        """Return the last rates of the queue in messages each second, the newest last.
+
+        A rate is the sum over all applications that count their messages.
+        """
         every = [self.history.rates(each.status.process, queue) for each in applications]
         shortest = min((len(rates) for rates in every if rates), default=0)
         return tuple(sum(rates[place - shortest] for rates in every if rates) for place in range(shortest))

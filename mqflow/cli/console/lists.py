@@ -111,9 +111,9 @@ class RuleRow(Struct, frozen=True, kw_only=True):
 
     name: str
     text: str
-    #: The messages that it has handled, by the ledger; None without a ledger.
+    #: How many messages the rule has handled, from the ledger; None without a ledger.
     matched: int | None
-    #: The messages on the queue that it would handle now.
+    #: How many messages on the queue the rule would handle now.
     would_match: int
     first_action: str
 
@@ -247,7 +247,7 @@ def _messages(connection: Connection, queue: str) -> Iterator[tuple[MessageDescr
 
 
 def _matched(desk: Desk, queue: str) -> Mapping[str, int] | None:
-    """Return the messages of the queue that each rule has handled, by the ledger; None if there is no ledger."""
+    """Return how many messages of the queue each rule has handled, from the ledger; None if there is no ledger."""
     path = ledger_file(desk.settings.url, desk.settings.ledger)
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""Says where a message has a text that a person looks for, and what a form of a browser made of an edited text. Pure."""
+"""Finds a text in a message for the console's search, and reads an edited text from the form of a browser. Pure."""
 
 import string
 from collections.abc import Iterator
@@ -11,9 +11,10 @@ _ALLOWED: Final = "\n\t"
 
 
 def found_in(facts: dict[str, Any], text: str) -> Iterator[str]:
-    """Yield each place of the message, by its facts, that has the text: identifiers by 8 or more digits of an end.
+    """Yield the name of each part of the message that has the text: MsgId, CorrelId, a property or the body.
 
-    Properties and body have the text anywhere, in the same case.
+    A text of at least 8 hexadecimal digits finds an identifier that begins or ends with these digits. In a property and in
+    the body, the text can be anywhere, in the same case.
     """
     digits = text.lower().removeprefix("..")
     if len(digits) >= _DIGITS_MIN and all(letter in string.hexdigits for letter in digits):

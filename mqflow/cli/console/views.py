@@ -88,7 +88,7 @@ class _Call(Struct, frozen=True, kw_only=True):
 
 
 class _Planned(Struct, frozen=True):
-    """A plan that waits for its person."""
+    """A plan that is not carried out before the person of this session confirms it."""
 
     session: Session
     plan: RedrivePlan | EditPlan
@@ -404,7 +404,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Return text without control characters and changes of direction; templates escape it afterwards."""
+    """Return text with escapes for control characters and for changes of the writing direction. Templates escape the rest."""
     return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -422,7 +422,7 @@ def _root(request: Request) -> str:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises `HTTPException` 413 and 400."""
+    """Return the fields of a form. Raises `HTTPException` 413 for a form that is too long, and 400 for other data."""
     if request.method != "POST":
         return {}
     data = bytearray()

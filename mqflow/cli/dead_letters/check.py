@@ -92,7 +92,7 @@ def tallied(
 ) -> Tallies:
     """Return the first action of the table on each message, and carry none out.
 
-    `check` returns the problem of a target, or an empty text. `tell` gets the MsgId, rule and target of each.
+    `check` returns the problem of a target, or an empty text. `tell` gets the MsgId, rule and target of each message.
     """
     rules = matchers(table.rules)
     tallies = Tallies({matcher.name: Tally() for matcher in rules})

@@ -62,8 +62,9 @@ def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **o
 def check(rules: Path, against: str | None, each: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
     """Check the rules table RULES. Moves no message.
 
-    The command lists errors with line and column, and exits with 1. Then it warns about rules that are never reached, rules
-    that form a circle, and targets that do not exist. With --against, it shows the action of each rule.
+    If the table has errors, the command lists them with line and column, and exits with 1. Otherwise it warns about mistakes,
+    such as a rule that no message reaches, or that forwards to the same queue. With --against, it shows the action of each rule
+    on the messages. For a queue it also names the targets that would refuse the messages.
     """
     from mqflow.cli.dead_letters.check import run_check  # noqa: PLC0415 - as above
     from mqflow.cli.dead_letters.report import PRINTS_JSON  # noqa: PLC0415 - as above

@@ -30,7 +30,7 @@ def print_json(kind: str, **facts: Any) -> None:  # Any: facts of several types
 
 
 def print_message(number: int, text: str) -> None:
-    """Print a message with its number of IBM's handler."""
+    """Print a message with the number that runmqdlq gives to such a message."""
     if prints_json():
         print_json("message", number=f"AMQ{number}", text=text)
     else:

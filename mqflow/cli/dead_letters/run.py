@@ -199,7 +199,7 @@ def _handle(options: DlqOptions, table: RulesTable, link: Link, stopping: list[i
 
 
 def _records(url: str | None) -> ConnectionRecorder | None:
-    """Return the recorder of the dispositions if the settings name a queue for records; the handler adds its hooks."""
+    """Return the recorder of the dispositions; None if the settings name no queue for records."""
     queue = load({"url": url}).disposition_queue
     if not queue:
         return None

@@ -190,7 +190,7 @@ def payload_problem(app: App | None, target: Target, before: Restored, data: byt
 def put_back_edited(
     connection: Connection, settings: Settings, queue: str, seen: Got, target: Target, data: bytes, *, by: str
 ) -> MovedMessage:
-    """Move the message that was seen to the target with this data, and record who changed it: `by`.
+    """Move the message `seen` to the target, with this data. Record the move, and `by` as the person that changed the data.
 
     Raises the errors of `move_edited`.
     """
@@ -236,10 +236,10 @@ def move_edited(
     *,
     redrive_id: str,
 ) -> None:
-    """Get the message that was seen, and put it on the target with this data, in one unit of work.
+    """Get the message `seen`, and put it on the target with this data, in one unit of work.
 
     Raises `ClickException` if the message did not move; then it is on its queue as before. If the commit got no answer, the
-    error says that nobody knows.
+    error says that nobody knows whether the message moved.
     """
     redriver = Redriver(
         connection=connection,
@@ -272,6 +272,6 @@ def move_edited(
 
 
 def _same(got: Got, seen: Got) -> bool:
-    """Return whether this is the message that was seen; the rest of its expiry can have become shorter."""
+    """Return whether both are the same message; the rest of its expiry can have become shorter since `seen`."""
     expiry = seen.descriptor.expiry_tenths
     return replace(got.descriptor, expiry_tenths=expiry) == seen.descriptor and got.body == seen.body

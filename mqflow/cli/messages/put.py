@@ -179,7 +179,10 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _default_to_persistent(wishes: PutKeywords) -> None:
-    """Make messages persistent by default, because the queue manager ends with this process. Warn if `wishes` excludes it."""
+    """Make messages persistent by default, because the queue manager ends with this process.
+
+    If `wishes` makes the messages non-persistent, print a warning instead.
+    """
     if wishes.get("persistent") is None:
         wishes["persistent"] = True
     elif not wishes.get("persistent"):

@@ -82,8 +82,8 @@ def entries_as_they_come(
 ) -> Iterator[Entry]:
     """Yield the last wanted entries, or the wanted entries since `begin` (seconds since 1970), then each new wanted entry.
 
-    `pause` is called between two looks at the file; with None, there is one look. A missing file has no entries yet. Raises
-    `LedgerError` if the file is not a ledger, or is missing at the only look.
+    `pause` is called between two reads of the file; without `pause`, the file is read only once. A missing file has no entries
+    yet. Raises `LedgerError` if the file is not a ledger, or if it is missing and is read only once.
     """
     number = 0
 

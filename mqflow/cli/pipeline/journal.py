@@ -145,9 +145,10 @@ def forget(folder: Folder, consumer: str) -> None:
 @_state_queue
 @url_option
 def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
-    """If the marker of LANE is lost: show whether its last unit of work was committed, as far as its queue shows that.
+    """Show whether the last unit of work of LANE was committed, after the marker of LANE was lost.
 
-    --publish or --drop repairs the lane and puts a new marker, so that landing can continue. Stop the lander of the lane first.
+    The messages on the queue of LANE do not always show that. --publish or --drop repairs the lane and puts a new marker, so
+    that landing can continue. Stop the lander of the lane first.
     """
     journal = Journal.open(folder)
     found = journal.lane(lane)

@@ -24,9 +24,10 @@ _JAVA: Final = re.compile(r"An error occurred while calling \S+\s*:\s*(?:[\w.$]+
 
 
 def pause_s(text: str, attempt: int) -> float | None:
-    """Return the seconds to wait after a failed attempt, 1 for the first; None if another attempt is of no use, or too many.
+    """Return the seconds to wait before the next attempt; None if there must be no other attempt.
 
-    Only the start and the end of Spark's Python processes depend on the load of the machine; other errors come again.
+    `attempt` is the number of the failed attempt, from 1. Only the start and the end of Spark's Python processes depend on the
+    load of the machine; other errors come again.
     """
     if attempt >= ATTEMPTS_MAX or classify(text).name not in _NO_WORKER:
         return None

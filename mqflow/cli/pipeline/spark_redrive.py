@@ -77,9 +77,9 @@ class _Rate(Struct, frozen=True):
 def command(tables: Folder, condition: str, kind: str, to: str, url: str | None, **options: Any) -> None:
     """Put rows of bronze back on queues, as the original messages: MsgId, context, priority and data.
 
-    Each row goes once. A message on MQFLOW.REDRIVE.STATE stores the progress of this redrive, in the unit of work of the puts.
-    After a kill or a refusal, run the same command again: it continues, and includes rows that have landed since. Another --id
-    starts from the beginning.
+    Each row is put once. A message on MQFLOW.REDRIVE.STATE stores the progress of this redrive, in the unit of work of the
+    puts. After a kill or a refusal, run the same command again: it continues, and includes rows that have landed since. Another
+    --id starts from the beginning.
 
     With the setting disposition_queue, each message gets a record there in the same unit of work; gold.redrive reports the
     outcome from these records. Exits with 1 if rows could not be put, with 3 if no row matches.

@@ -69,11 +69,11 @@ __all__ = ("command",)
 def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: bool, **options: Any) -> None:
     """Keep bronze, silver and gold up to date with a journal, one round after the other.
 
-    A failure of Spark that can pass is tried again after a growing pause. SIGTERM ends the command after the current stage. A
-    kill at any moment loses and repeats nothing: run the same command again.
+    If a stage fails for a reason that can pass, the command tries the stage again after a growing pause. SIGTERM ends the
+    command after the current stage. A kill at any moment loses and repeats nothing: run the same command again.
 
     MQFLOW_ALERT_WEBHOOK keeps a secret URL out of the list of processes. With the setting `telemetry`, the command exports its
-    metrics. Exits with 1 if a stage cannot succeed, or if the end leaves alerts that no receiver took.
+    metrics. Exits with 1 if a stage cannot succeed, or if no receiver has accepted some alerts before the end.
     """
     from mqflow.cli.pipeline.stream_view import stream_view  # noqa: PLC0415 - needs pyarrow
     from mqflow.journal import Journal  # noqa: PLC0415 - as above
@@ -152,7 +152,7 @@ class _Work:
         self._began = False
 
     def run(self, stage: Stage) -> Taken:
-        """Run the stage. Raises its error as a sentence, if there is one for it."""
+        """Run the stage. Raises an error of Spark as a sentence with the remedy, if this error is known."""
         from mqflow.pipeline.stream.stages import begin_alerts, run_stage  # noqa: PLC0415 - needs pyarrow
 
         spark = self._session.spark

@@ -1,6 +1,7 @@
-"""The limits of one process: at so many messages, or above so much memory, it drains and ends, and a new one replaces it.
+"""The limits of one process: a number of messages, and an amount of memory. At a limit the process drains and ends.
 
-A library that leaks memory then does no harm. This file counts; it starts and ends no process.
+A new process then replaces the process, so a library that leaks memory does no harm. This file counts; it starts and ends no
+process.
 """
 
 import os

@@ -41,7 +41,9 @@ def is_served(folder: Path) -> bool:
 
 
 def raise_open_file_limit() -> int | None:
-    """Raise the soft limit of open files to the hard limit, and return this; None if the system has no limit or no such call.
+    """Raise the soft limit of open files to the hard limit, and return the hard limit.
+
+    Returns None if the system has no hard limit, or if the soft limit cannot be changed.
 
     The soft limit is 1,024 on most systems, for programs that use `select`. A served connection takes three files.
     """

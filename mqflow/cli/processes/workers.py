@@ -68,7 +68,7 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
     """Run the workers until a signal has drained them all; return the worst of their exit codes.
 
     If no process serves the embedded queue manager yet, two processes serve it to the workers: one active, one standby. The
-    file `ready` exists while every worker is ready. Raises `ConfigurationError` if the URL leads nowhere or the pages cannot be
+    file `ready` exists while every worker is ready. Raises `ConfigurationError` if the URL is invalid or the pages cannot be
     served, and a `FolderError` if the folder cannot be used.
     """
     url, backend = options.url, options.backend

@@ -91,7 +91,7 @@ def command(application: str | None, as_json: bool, url: str | None) -> None:  #
 
 
 def _show_json(finding: str) -> None:
-    """Print the finding for a script: its name, which has 18 columns, and its text."""
+    """Print the finding as JSON for a script: the first columns of a finding are its name, the others are its text."""
     click.echo(json_line({"name": finding[:_NAME_COLUMNS].rstrip(), "text": finding[_NAME_COLUMNS + 1 :]}))
 
 

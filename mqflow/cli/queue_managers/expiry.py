@@ -10,7 +10,7 @@ __all__ = ("expiry_lines",)
 
 
 def expiry_lines(certificates: Iterable[Path], now: float, *, only_soon: bool = False) -> Iterator[str]:
-    """Yield a sentence for each certificate; with `only_soon`, only for certificates that need a successor now."""
+    """Yield a sentence for each certificate; with `only_soon`, only for certificates that have expired or expire soon."""
     for path in certificates:
         try:
             days = days_left(path, datetime.fromtimestamp(now, UTC))

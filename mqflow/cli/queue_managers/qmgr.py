@@ -303,9 +303,9 @@ def backup(name: str, target: Path, folder: Path | None) -> None:
 @_name_argument
 @_data
 def accept_loss(name: str, folder: Path | None) -> None:
-    """Let a queue manager start whose log is damaged, without the changes that are lost. A backup is the better way.
+    """Let a queue manager with a damaged log start, without the changes behind the damage.
 
-    A copy of the log stays in the data folder.
+    If you have a backup, use the backup instead. A copy of the log stays in the data folder.
     """
     _, data = existing_of(name, folder)
     lock = take_ownership(data, lambda: None)

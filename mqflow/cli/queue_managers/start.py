@@ -60,7 +60,7 @@ def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, log_
 
 
 def _print_warnings(lines: Sequence[str], name: str) -> None:
-    """Print the other lines of the log. Otherwise the user of the command would not see the warnings in the log."""
+    """Print the warnings in the log: all its lines except the line that says that the process is active or stands by."""
     for line in lines:
         text = _TIME.sub("", line)
         if not text.startswith((f"{name} is active", f"{name} stands by")):

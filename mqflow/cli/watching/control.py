@@ -21,7 +21,7 @@ from mqflow.world import SYSTEM_WORLD, World
 __all__ = ("Order", "OrderError", "ProcessSource", "Source")
 
 _LOOP_ANSWER_S: Final = 1.0
-"""If the event loop runs nothing for so many seconds, it counts as blocked."""
+"""If the event loop runs nothing for this many seconds, it counts as blocked."""
 
 
 class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):

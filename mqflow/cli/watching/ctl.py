@@ -94,7 +94,7 @@ def drain(application: str, listener: str, wait_s: float) -> None:
 
 
 def in_units(status: ApplicationStatus, listener: str) -> int:
-    """Return the number of workers of the listener that have not left yet, and of processes that do not answer."""
+    """Return how many workers of the listener are not paused yet, plus how many processes do not answer."""
     workers = (
         worker
         for process in status.processes

@@ -32,7 +32,7 @@ STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 
 PROCESS: Final = "process"
 """The label of each count with the number of its worker process, 0 for one process alone. The counts of a process that starts
-again begin at 0, and Prometheus sees this in each series. In a sum over processes it would be a wrong count."""
+again begin at 0. Prometheus notices this in the series of a process, but not in a sum over processes."""
 
 _PREFIX: Final = "mqflow_"
 

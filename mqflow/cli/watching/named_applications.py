@@ -11,7 +11,7 @@ __all__ = ("one", "reports")
 
 
 def reports(name: str | None) -> list[tuple[Path, StatusReport | None]]:
-    """Return the report of each application of this name or process, or of all. One that does not answer has None.
+    """Return the report of each application of this name or process, or of all; None for an application that does not answer.
 
     Raises `ConfigurationError` if no application has the name.
     """

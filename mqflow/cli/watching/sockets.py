@@ -71,7 +71,7 @@ def control_folder() -> Path:
 
 
 def socket_for(application: str) -> Path:
-    """Return the path of the control socket of this process. Remove those of its killed predecessors.
+    """Return the path of the control socket of this process. Remove the sockets of killed processes of the application.
 
     Raises the `OSError` of `control_folder`.
     """
@@ -169,7 +169,7 @@ def ask(path: Path, request: Request, *, wait_s: float = _ASK_S) -> Answer:
 
 
 def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | None]]:
-    """Return the answers of the running applications of this user, by their sockets; None for one that does not answer.
+    """Return the answers of the running applications of this user, by their sockets; None if an application does not answer.
 
     The sockets of processes that have ended are removed. Raises the `OSError` of `control_folder`.
     """

@@ -47,7 +47,7 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
 
 
 def _with_rates(application: str | None) -> Iterator[tuple[Path, StatusReport | None]]:
-    """Look twice, and yield the second reports with the rates between the looks."""
+    """Ask the applications twice, and yield their second reports with the rates between both answers."""
     history = History()
     for _, report in reports(application):
         if report is not None:

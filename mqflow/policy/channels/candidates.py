@@ -3,7 +3,7 @@
 This module knows tables, names and numbers; it connects to nothing. Random numbers come from a function argument, and the
 host's name is a text.
 Source: IBM on queue manager groups (q027490), AFFINITY (q081810), CLNTWGHT (q081750). IBM does not document a group whose
-entries differ in AFFINITY: here one entry with "none" makes the whole group be drawn for each connection.
+entries differ in AFFINITY. Here, if one entry has "none", the order of the whole group is drawn again for each connection.
 """
 
 import hashlib

@@ -103,7 +103,7 @@ def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None
 
 
 def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name: str = "") -> Matcher:
-    """Return the rule, compiled; `where` must be true as well as the conditions. Its exceptions become `UnjudgedError`."""
+    """Return the rule, compiled. If `where` is given, it must be true too; an exception of `where` becomes `UnjudgedError`."""
     tests = [_test(condition) for condition in rule.conditions]
     named = name or f"line {rule.line}"
     if where is not None:

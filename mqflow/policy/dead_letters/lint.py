@@ -53,7 +53,10 @@ def _implies(one: Condition, other: Condition) -> bool:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[LintFinding]:
-    """Yield the rules that messages never reach, or only after a failed FWD. After a RETRY rule that is normal."""
+    """Yield a finding for each rule that no message reaches, or only a message that an FWD rule failed to forward.
+
+    A rule that messages reach only after the attempts of a RETRY rule is normal, and has no finding.
+    """
     for number, rule in enumerate(rules):
         before = [earlier for earlier in rules[:number] if covers(earlier, rule)]
         final = next((earlier for earlier in before if earlier.action in {Action.IGNORE, Action.DISCARD}), None)

@@ -31,7 +31,7 @@ class WorkerStatus(Struct, frozen=True, kw_only=True):
 
     number: int
     doing: Doing
-    #: When it began this; None if that was not noted.
+    #: When the worker began its present work; None if nobody noted that.
     since: float | None = None
     #: The longest wait of its get, in seconds; 0 for other calls.
     wait_s: float = 0.0

@@ -117,7 +117,7 @@ class Failed(_HasOrigin, Struct, frozen=True, tag=True):
 
 
 class Undecodable(_HasOrigin, Struct, frozen=True, tag=True):
-    """The body never became the payload type."""
+    """The message could not be decoded: the body to the payload type, or a header field or property to its parameter."""
 
     error: str
     text: str = ""
@@ -140,7 +140,7 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
 def without_exception(outcome: OutcomeT) -> OutcomeT:
-    """Return the outcome for a memory: without the exception, whose traceback holds all local variables of its frames."""
+    """Return the outcome without its exception, to keep for long: a traceback holds all local variables of its frames."""
     if isinstance(outcome, Failed | Undecodable) and outcome.exception is not None:
         return replace(outcome, raised=Raised(outcome.frame))
     return outcome

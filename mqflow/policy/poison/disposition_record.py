@@ -149,7 +149,7 @@ _InOrder: Final = msgspec.defstruct(
 )
 # cast: type checkers know no fields of a class that `defstruct` makes.
 in_order: Final = cast("Callable[..., DispositionRecord]", _InOrder)
-"""Returns a record of all values, in the order of the fields. Names for so many values take ten times as long."""
+"""Returns a record of all values, in the order of the fields. A call with a name for each value takes ten times as long."""
 
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(DispositionRecord | list[DispositionRecord])
@@ -192,7 +192,7 @@ def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
 
 
 def _written(record: DispositionRecord) -> DispositionRecord:
-    """Return the record with each half of a surrogate pair written as a backslash, u and four digits."""
+    """Return the record with each surrogate in its texts written as a backslash, u and four digits: UTF-8 has no surrogates."""
     texts = {name: value for name, value in asdict(record).items() if type(value) is str}
     return replace(record, **{name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()})
 

@@ -28,7 +28,7 @@ _BETWEEN: Final = frozenset({"anyio", "fast_depends", "msgspec", "opentelemetry"
 class Raised:
     """The origin of a failure. Only `frame` is ever serialized; a copy lacks the exception too.
 
-    All origins are equal, and equal to none: the same failure can come from several places.
+    An origin is equal to every other origin, and to a missing origin: outcomes that differ only in their origin are equal.
     """
 
     __slots__ = ("_exception", "frame")

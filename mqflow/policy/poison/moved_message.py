@@ -124,7 +124,7 @@ def folder(reason: Why) -> Folder:
 
 
 def why(descriptor: MessageDescriptor, body: bytes) -> Why | None:
-    """Return the reason of the last move, from the MQDLH or the folder that `folder` makes; None if it has neither."""
+    """Return the reason of the last move, from the MQDLH or the folder that `folder` makes; None if the message has neither."""
     try:
         chain = split(descriptor, body).chain
     except MQIError:

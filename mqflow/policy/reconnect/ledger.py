@@ -214,9 +214,9 @@ def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None
 
 
 def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
-    """Return why a connection that may move to any queue manager cannot have such a subscription (2555), or `Reason.NONE`.
+    """Return 2555 if the connection may move to any queue manager and cannot take the subscription with it; else `Reason.NONE`.
 
-    The call fails immediately; otherwise the replay after a failover would fail. A durable subscription belongs to one queue
+    MQSUB fails immediately; otherwise the replay after a failover would fail. A durable subscription belongs to one queue
     manager (q045540). The queue of a managed subscription does too, and the workers of a listener get from it on connections of
     their own.
     """

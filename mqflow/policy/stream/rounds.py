@@ -63,7 +63,7 @@ class Taken(Struct, frozen=True):
 
     #: The rows that the stage has written, or the alerts that it has sent.
     rows: int = 0
-    #: Whether the stage left something for the next round: rows above its limits, or alerts that nobody took.
+    #: Whether the stage left something for the next round: rows above its limits, or alerts that no receiver accepted.
     more: bool = False
     #: Why alerts are left; empty otherwise.
     said: str = ""
@@ -91,7 +91,7 @@ class Run(Struct, frozen=True):
     """Run this stage now."""
 
     stage: Stage
-    #: Make a new Spark session before.
+    #: Whether the stage needs a new Spark session.
     renews_session: bool = False
 
 
@@ -102,11 +102,11 @@ class Wait(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """The stream is over, and no stage failed last."""
+    """The stream is over: it was stopped, or it has nothing more to do."""
 
 
 class GiveUp(Struct, frozen=True):
-    """The stream cannot continue: the last failure of this stage is permanent, or one of too many."""
+    """The stream cannot continue: the last failure of this stage is permanent, or the stage has failed too often."""
 
     stage: Stage
     failures: int
@@ -133,7 +133,7 @@ def next_action(position: Position, limits: Limits, now_s: float, *, stopping: b
 def after_stage(position: Position, stage: Stage, taken: Taken, limits: Limits, began_s: float) -> Position:
     """Return the position after a stage has succeeded. `began_s` is when the stage began.
 
-    Bronze begins a round. If it takes no row, only the owed stages follow.
+    Bronze begins a round. If bronze takes no row, only the stages in `Position.owed` follow.
     """
     if stage is Stage.BRONZE:
         due, owed, more = ORDER[1:] if taken.rows else position.owed, position.owed, taken.more

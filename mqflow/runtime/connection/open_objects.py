@@ -149,7 +149,7 @@ class OpenObjects:
         return error.reason == Reason.PERSISTENT_NOT_ALLOWED and self._is_temporary_target(target)
 
     def _is_temporary_target(self, target: ObjectDescriptor | str) -> bool:
-        """Return whether a queue that refuses persistent messages is temporary. Without inquire authority it counts as such."""
+        """Return whether a queue that refuses persistent messages is temporary; true without the authority to inquire it."""
         try:
             handle = self._connection.open(target, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
         except NotAuthorizedError:

@@ -1,6 +1,6 @@
 """Keeps the target queues of moved messages open. MQPUT1 would open and close the target queue for each message.
 
-The DLQ handler and the redriver use it. It knows a connection, and decides nothing.
+The DLQ handler and the redriver use this module. The module knows a connection, and decides nothing.
 """
 
 from contextlib import suppress

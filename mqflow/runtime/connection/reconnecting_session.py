@@ -1,7 +1,7 @@
 """A session that reconnects after each outage. Each new connection takes over the open objects of the last connection.
 
-It is for code that needs a session only now and then, and not directly after an outage. This module also knows whether a caller
-runs inside a delivery. It knows no message.
+Such a session is for code that needs a session only now and then, and not directly after an outage. This module also knows
+whether a caller runs inside a delivery. It knows no message.
 """
 
 from contextvars import ContextVar
@@ -44,7 +44,7 @@ class ReconnectingSession:
     """The session of one owner, used by one task at a time."""
 
     def __init__(self, supervisor: Supervisor, owner: str, *, waits: bool = True) -> None:
-        """Take the name of the owner. Without `waits`, no call waits for a connection, as if it were inside a delivery."""
+        """Take the name of the owner. Without `waits`, no call waits for a connection, like a call inside a delivery."""
         self._supervisor: Final = supervisor
         self._waits: Final = waits
         self._owner: Final = owner
@@ -81,7 +81,7 @@ class ReconnectingSession:
         return "" if self._session is None else self._session.connection.queue_manager_name
 
     async def lose(self, error: MQIError) -> bool:
-        """Close the session if the error means a lost connection; return whether it was lost."""
+        """Close the session if the error means a lost connection; return whether the connection was lost."""
         if classify(int(error.reason)) is not Class.RECONNECT:
             return False
         self._supervisor.lost(error, self._session)

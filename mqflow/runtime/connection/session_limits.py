@@ -22,16 +22,16 @@ SETTLE_DEADLINE_S: Final = 30.0
 
 
 _AHEAD_S: Final = 0.005
-#: The most messages ahead, or units of many messages.
+#: The most messages that are got ahead; for units of many messages, the most units.
 _MESSAGES_MAX: Final = 64
 _LARGE_UNITS_MAX: Final = 8
 
 
 def units_ahead(handled_s: float, most: int) -> int:
-    """Return how many units of work of up to `most` messages a worker can have ahead, after one that took `handled_s` seconds.
+    """Return how many units of work the thread of a session can get ahead, before the worker is ready for them.
 
-    The worker begins each of them within 5 ms. So a message does not wait for a slow handler while another worker is idle. A
-    slow worker has only the unit that it handles next.
+    A unit has up to `most` messages, and the last unit took `handled_s` seconds. The worker begins each unit within 5 ms. So a
+    message does not wait for a slow handler while another worker is idle. A slow worker has only the unit that it handles next.
     """
     units_max = max(_LARGE_UNITS_MAX, _MESSAGES_MAX // most)
     return units_max if handled_s * units_max <= _AHEAD_S else max(1, int(_AHEAD_S / handled_s))

@@ -42,9 +42,9 @@ class Reconnection(Struct, frozen=True):
     """The settings for reconnecting."""
 
     delays: Ladder = LADDER
-    #: The application gives up so many seconds after the loss; None for never.
+    #: The application gives up this many seconds after the loss; None for never.
     limit_s: float | None = None
-    #: The start waits so many seconds for a queue manager that was never reached; infinity for no limit.
+    #: The start waits this many seconds for a queue manager that was never reached; infinity for no limit.
     start_limit_s: float = 0.0
     #: Returns the mode that is known so far: the mode can depend on the channel that was reached.
     mode: Callable[[], ReconnectMode] = _same_queue_manager

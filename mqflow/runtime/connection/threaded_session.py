@@ -1,6 +1,7 @@
 """A session with a thread of its own, for a connection whose verbs block: a served queue manager, pymqi, ibmmq.
 
-One request to the thread settles the last unit of work and gets the next unit. The session decides nothing about messages.
+One request to the thread settles the last unit of work and gets the next unit. With a `PipelinedConnection`, the thread also
+gets units ahead: before the worker is ready for them. The session decides nothing about messages.
 """
 
 import contextlib
@@ -79,12 +80,12 @@ class ThreadedSession:
         self._is_called = False
         #: The messages of the units of work that follow the open unit, in order.
         self._ahead: deque[Sequence[Got]] = deque()
-        #: Those that the thread could not give back, because the connection was lost.
+        #: The messages of units ahead that the thread could not put back on their queue, because the connection was lost.
         self._lost_ahead: list[Sequence[Got]] = []
         #: The most units to have ahead, and the handle, the options and the size of these units.
         self._units_max = 0
         self._get: tuple[ObjectHandle, GetOptions, int] | None = None
-        #: The requests in a row that found no message to have ahead, and the commits since then that asked for none.
+        #: The requests in a row that found no message to get ahead, and the commits since then that did not ask for a message.
         self._misses = self._skipped = 0
         self.generation = 0
         self.abandoned: bool = False
@@ -128,7 +129,7 @@ class ThreadedSession:
                 answer.pass_on((None, error))
 
     def _next_request(self) -> tuple[Callable[[], object], OneShot | None] | None:
-        """Return the next request. If none comes for a moment, a handler is slow: then return the messages ahead."""
+        """Return the next request. If no request comes for a moment, the handler is slow: then give the units ahead back."""
         if self._ahead:
             try:
                 return self._requests.get(timeout=_SLOW_HANDLER_S)
@@ -137,7 +138,7 @@ class ThreadedSession:
         return self._requests.get()
 
     def _give_back(self) -> None:
-        """Return the messages of the units ahead to their places. Runs on the thread."""
+        """Put the messages that were got ahead back at their places on the queue. Runs on the thread."""
         units = list[Sequence[Got]]()
         with contextlib.suppress(IndexError):  # the worker can take units at the same time, from the other end
             while True:
@@ -224,9 +225,9 @@ class ThreadedSession:
         return False
 
     def _skips(self) -> bool:
-        """Return whether a commit and the next get are better one request: lately no message of the queue came ahead.
+        """Return whether the worker must commit and get in one request, because the last requests got no message ahead.
 
-        The queue is mostly empty, or its messages need special care. Every 32nd commit tries again.
+        The queue is then mostly empty, or its messages cannot be got ahead. At every 32nd commit, the thread tries again.
         """
         if self._misses < _MISSES_MAX or self._behind or self._ahead:
             return False

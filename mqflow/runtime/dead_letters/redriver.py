@@ -68,7 +68,7 @@ class Redriver(Struct, kw_only=True):
     #: The largest number of messages in a second; 0 for no limit.
     rate: float = 0.0
     clock: Clock
-    #: Waits for so many seconds.
+    #: Waits for the given number of seconds.
     pause: Callable[[float], None]
     dry_run: bool = False
     #: The number of moves of each message so far, by `identity_of`. After `times_max` moves, a message that came back stays.

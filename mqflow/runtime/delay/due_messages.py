@@ -32,7 +32,7 @@ _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _POLL_MS: Final = 50.0
 _SKIPPED_MAX: Final = 1_000
 REMEMBERED_MAX: Final = 100_000
-"""`MarkedMessages` remembers at most so many messages, about 30 MB. For further messages, it reads the queue again later."""
+"""`MarkedMessages` remembers at most this many messages, about 30 MB. For further messages, it reads the queue again later."""
 
 
 OnStaged: TypeAlias = Callable[[Callable[[], None]], Callable[[], None]]

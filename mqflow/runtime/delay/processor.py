@@ -59,7 +59,8 @@ class DelayProcessor:
     ) -> None:
         """Make a processor. With `own_authority`, it puts with the authority of its own user instead of the sender's.
 
-        On the staging queue of an embedded queue manager it always does, because that queue manager checked each sender.
+        For messages on the staging queue of an embedded queue manager, the processor always uses its own authority. The queue
+        manager has checked the authority of each sender already.
         """
         self._queue: Final = queue
         self._own_authority = own_authority

@@ -54,7 +54,7 @@ _ASKED: Final = (
 )
 _NOT_FIXED: Final = 1
 _TEMPORARY_DYNAMIC: Final = 3
-"""The value of DEFBIND, and of the definition type."""
+"""The value of DEFBIND for "not fixed" (MQBND_BIND_NOT_FIXED), and of the definition type for a temporary dynamic queue."""
 #: The fields of the staged message that are also right for the sent message: the put has filled them in.
 _FILLED_IN: Final = (
     "reply_to_queue_manager",

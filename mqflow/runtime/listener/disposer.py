@@ -155,7 +155,7 @@ class Disposer:
     async def _is_lost(self, outcome: Outcome) -> bool:
         """Return whether the handler failed because this worker has lost its connection. A pause would delay its reconnection.
 
-        The error can also come from another connection of the handler, so the worker asks its own.
+        The error can also come from another connection that the handler uses, so this function tries the worker's connection.
         """
         error = outcome.exception if isinstance(outcome, Failed) else None
         if not isinstance(error, MQIError) or classify(int(error.reason)) is not Class.RECONNECT:
@@ -199,7 +199,7 @@ class Disposer:
         *,
         was_handled: bool,
     ) -> DeliveryDone | BackOut:
-        """Move the message in its unit of work, and put the messages of `part`. If that is impossible, back the unit out.
+        """Move the message in its unit of work, with the puts that middleware kept in `part`. If that fails, back the unit out.
 
         No handler gets the message again: the worker that gets it next finds it poison, and tries the move again.
         """

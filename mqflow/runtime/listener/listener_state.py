@@ -64,7 +64,7 @@ class ListenerState:
         self.settings: Final = SettingsCache(spec.threshold, spec.backout_queue, spec.behaviour, self._warn)
         self.notes: Final = notes if notes is not None else MemoryNotes()
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
-        #: The workers get through it; None without a rate limit and a circuit breaker.
+        #: The gate that a worker passes before each get; None without a rate limit and a circuit breaker.
         self.gate: Final = self._make_gate(spec) if spec.rate_limit or spec.breaker else None
         self.stopping: Final = anyio.Event()
         #: Whether `stopping` is set. Each worker asks before each message, and a plain value takes no call.
@@ -105,14 +105,11 @@ class ListenerState:
         self.order()
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for.
-
-        Without this call, no message pays for such notes.
-        """
+        """Note from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
         self.calls = {}
 
     def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
-        """Let all workers end their units and leave. Those that are still wanted come back at once, or after `held`."""
+        """Let all workers end their units and leave. Wanted workers start again; with `held`, when the listener resumes."""
         self.term += 1
         self.is_held = self.is_held if held is None else held
         self.concurrency = self.concurrency if concurrency is None else concurrency

@@ -118,7 +118,7 @@ class Settler:
         return None
 
     async def next_answer(self) -> bool:
-        """Wait for the next answer; return False if no commit is without an answer. Raises like `answers`."""
+        """Wait for the next answer; return False if every commit already has its answer. Raises like `answers`."""
         count = len(self._unanswered)
         await self.answers(max(0, count - 1))
         return count > 0
@@ -158,7 +158,7 @@ class Settler:
             self._answered(unit, error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail=why))
 
     def _answered(self, unit: Unit, error: MQIError | None) -> None:
-        """Report how a commit ended for which the worker did not wait. Later units are units of their own, and go on."""
+        """Report how the commit of this unit ended. The worker did not wait for the commit, so later units go on."""
         if unit not in self._unanswered:  # given up before
             return
         self._unanswered.remove(unit)

@@ -34,7 +34,7 @@ __all__ = ("HandedBack", "News", "OnThread", "on_the_loop", "rest_of")
 _NEWS_S: Final = 0.05
 """Seconds until the events of a busy thread are reported."""
 _NEWS_S_MAX: Final = 1.0
-#: The thread goes back to the event loop if so many events wait: while the loop is blocked, they must not fill the memory.
+#: The thread goes back to the event loop if this many events wait: while the loop is blocked, they must not fill the memory.
 _NEWS_MAX: Final = 2_000
 
 
@@ -131,7 +131,10 @@ class OnThread:
         return min(max(left_s, 0.0), look_s) if self._wants_news else max(left_s, 0.0)
 
     def _overdue(self) -> HandedBack | None:
-        """Return the unit whose commit has got no answer in time. A fused connection detects this by itself."""
+        """Return the unit whose commit got no answer in time, with the error; None if there is no such unit.
+
+        If the connection itself detects a missing answer (`detects_dead_peers`), return None.
+        """
         session = self._session
         with self._lock:
             since = self._settling_since

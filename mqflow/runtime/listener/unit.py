@@ -60,7 +60,7 @@ class Unit:
         #: Whether the thread of the session has noted this unit, so that the event `Delivered` of each delivery is reported.
         self.is_told: bool = False
         #: If the listener is watched: when the worker asked for the commit, and when the thread of the session had the answer.
-        #: In monotonic seconds. Without the second time, the answer comes when it is reported.
+        #: In monotonic seconds. Without the second time, the time of the report counts as the time of the answer.
         self.settling_since: float | None = None
         self.settled_at: float | None = None
 

@@ -65,7 +65,7 @@ class Worker:
     """Serves one session until the listener stops, or an order lets its workers leave."""
 
     def __init__(self, state: ListenerState, session: Session, number: int, term: int) -> None:
-        """Take the `term` of the listener in which the worker began: the worker leaves when the listener has another one."""
+        """Take the `term` of the listener in which the worker began: the worker leaves when the listener has another term."""
         self._state: Final = state
         self._term: Final = term
         self._spec: Final = state.spec
@@ -370,7 +370,7 @@ class Worker:
         return DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, call, outcome)
 
     async def _take_group(self, unit: Unit) -> Step:
-        """Add the rest of its group to the unit, for one call of the handler. If the first message is poison, move all.
+        """Add the rest of the message group to the unit, for one call of the handler. If the group is poison, move all of it.
 
         The get that began the group ends at a redelivered message, so the first message of a poison group is alone in the unit.
         """
@@ -391,7 +391,7 @@ class Worker:
         return step
 
     async def _next_of_group(self) -> Got | BackOut:
-        """Return the next message of the group. If it cannot be got, the group goes back."""
+        """Return the next message of the group. If it cannot be got, return the step that backs the whole group out."""
         session = self._session
         try:
             got = await session.call(session.connection.get, self._input, _GET_NEXT_OF_GROUP)
@@ -433,7 +433,7 @@ class Worker:
             deliveries[0].handled_s = handled_s
 
     def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
-        """Return a failure, because the handler abandoned a put: nobody knows whether that put took effect."""
+        """Return the outcome, but a failure for a completed handler: it abandoned a put, which has an unknown result."""
         self._session.abandoned = False
         for delivery in deliveries:
             delivery.put_is_unknown = True
@@ -453,7 +453,7 @@ class Worker:
 
 
 def _undecodable_of(batch: Sequence[Delivery], outcome: Outcome) -> Sequence[Delivery]:
-    """Return the message of the batch that does not decode, as a sequence; an empty one if the outcome has another cause."""
+    """Return the one message of the batch that does not decode; an empty sequence if the outcome has another cause."""
     error = outcome.exception if isinstance(outcome, Undecodable) else None
     descriptor = error.descriptor if isinstance(error, UndecodableError) else None
     return [delivery for delivery in batch if delivery.got.descriptor is descriptor]
