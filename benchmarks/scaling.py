@@ -275,9 +275,13 @@ def figures(share: float = 1.0) -> Iterator[Figure]:
 def _table(rows: Sequence[Figure]) -> str:
     lines = ["| scenario | quantity | by the formula | simulated | difference |", "|---|---|---:|---:|---:|"]
     for row in rows:
-        decimals = 1 if row.unit == "s" else 0
+        decimals = 2 if row.unit == "s" else 0
         shown = (f"{value:,.{decimals}f} {row.unit}".strip() for value in (row.formula, row.simulated))
-        lines.append(f"| {row.scenario} | {row.quantity} | {' | '.join(shown)} | {row.difference:+.1%} |")
+        lines.append(
+            f"| {row.scenario} | {row.quantity} | {' | '.join(shown)} | {row.difference:+.1%} |".replace(
+                "-0.0%", "0.0%"
+            ).replace("+0.0%", "0.0%")
+        )
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 Importing this folder loads neither package: `dialects.base.load` loads one package when an application connects by a URL.
 
-Must not import `mqflow.runtime`, `mqflow.embedded` or `anyio`.
+No module here imports `mqflow.runtime`, `mqflow.embedded` or `anyio`.
 """
 
 __all__ = ()

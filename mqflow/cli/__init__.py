@@ -1,4 +1,4 @@
 """The command line. `mqflow.cli.main` is the entry; it imports the module of a command when that command runs.
 
-Must not import `sqlite3`.
+No module here imports `sqlite3`.
 """

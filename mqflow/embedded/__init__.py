@@ -4,5 +4,5 @@
 thread owns the SQLite connection. `wire` serves the queue manager; `mqsc` and `pcf` administer it. This package implements
 `mqflow.verbs` and knows nothing of the runtime.
 
-Must not import `mqflow.app`, `mqflow.runtime`, `anyio` or `asyncio`.
+No module here imports `mqflow.app`, `mqflow.runtime`, `anyio` or `asyncio`.
 """

@@ -1,4 +1,4 @@
 """The protocol of MQ's client channels (FAP): bytes to records and back. This package knows no socket, clock or rule of MQ.
 
-Must not import `mqflow.embedded`, `mqflow.policy`, `socket` or `time`.
+No module here imports `mqflow.embedded`, `mqflow.policy`, `socket` or `time`.
 """

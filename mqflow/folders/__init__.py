@@ -2,7 +2,7 @@
 
 The journal and the tables read and write small and large files through this floor. It knows bytes and names only.
 
-Must not import `mqflow.mqi`, `mqflow.journal` or `pyarrow`.
+No module here imports `mqflow.mqi`, `mqflow.journal` or `pyarrow`.
 """
 
 from mqflow.folders.folder import ChangedError, Entry, Folder, FolderError, Version, check_store

@@ -4,7 +4,7 @@ A journal is a folder with a lane for each stream of messages. A lane has number
 This folder knows files and columns, and the records of the floors below. It knows no queue manager and no Spark.
 Needs pyarrow (`mqflow[journal]`), which is loaded when columns are made or read, not before.
 
-Must not import `mqflow.runtime`, `mqflow.embedded`, `mqflow.bindings` or `pyspark`.
+No module here imports `mqflow.runtime`, `mqflow.embedded`, `mqflow.bindings` or `pyspark`.
 """
 
 from mqflow.journal.consumers import Consumers, Trimmed

@@ -82,7 +82,10 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
 
 
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
-    """Return the facts for the decision. Raises `LaneError` if the lane has its marker, or several segments can be the last."""
+    """Return the facts for the decision whether the last unit of work of a lane was committed.
+
+    Raises `LaneError` if the lane has its marker, or if more than one whole pending segment can follow the last published one.
+    """
     if (got := browse_marker(connection, journal.id, lane.name, state_queue, wait_ms=wait_ms)) is not None:
         found = marker_from(got.body)
         content = "is not a marker" if found is None else f"says segment {found.segment}"

@@ -1,4 +1,4 @@
 """The MQI as data. Pure: names, numbers, layouts and rules; no clock, no connection, no file.
 
-Must not import `time`, `random`, `os` or `socket`.
+No module here imports `time`, `random`, `os` or `socket`.
 """

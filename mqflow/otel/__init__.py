@@ -1,6 +1,6 @@
 """OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. mqflow loads it only on request.
 
-Must not import `mqflow.embedded`, `mqflow.bindings`, `mqflow.runtime` or `mqflow.pipeline`.
+No module here imports `mqflow.embedded`, `mqflow.bindings`, `mqflow.runtime` or `mqflow.pipeline`.
 """
 
 from mqflow.otel.spans import Inject, TraceSettings, Trust

@@ -3,7 +3,7 @@
 Importing this package loads no Spark; `register` and `spark_session` do. Needs `mqflow[spark]`, and Java 17 except for Spark
 Connect.
 
-Must not import `mqflow.embedded`, `mqflow.runtime`, `mqflow.app.handlers` or `mqflow.cli`.
+No module here imports `mqflow.embedded`, `mqflow.runtime`, `mqflow.app.handlers` or `mqflow.cli`.
 """
 
 from mqflow.pipeline.errors import JavaError, OptionError, PipelineError, SinkError, SparkMissingError

@@ -2,5 +2,5 @@
 
 The parts get a `QueueManager` and a `World` as arguments. They know no storage and no particular queue manager.
 
-Must not import `mqflow.embedded`, `mqflow.bindings` or `mqflow.app`.
+No module here imports `mqflow.embedded`, `mqflow.bindings` or `mqflow.app`.
 """

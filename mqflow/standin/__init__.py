@@ -3,7 +3,7 @@
 A process uses the library only after `install`, `mqflow standin run` or the fixture `mq_standin`. The library is not IBM MQ,
 and the description of the queue manager says this. This file has the public names and no logic.
 
-Must not import `mqflow.embedded`, `mqflow.runtime` or `anyio`.
+No module here imports `mqflow.embedded`, `mqflow.runtime` or `anyio`.
 """
 
 from mqflow.standin.host import ConnectRequest

@@ -134,7 +134,10 @@ class Faults:
         return inline
 
     def add(self, *plan: Fault) -> None:
-        """Plan more faults. If several faults match a call, the fault that was planned first strikes."""
+        """Plan more faults. Each fault counts the calls that match it.
+
+        If several faults are due at one call, the fault that was planned first strikes.
+        """
         self._planned += [_Planned(fault) for fault in plan]
 
     def clear(self) -> None:

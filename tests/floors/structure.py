@@ -30,7 +30,7 @@ PACKAGE = "mqflow"
 ROOT = Path(__file__).parents[2]
 
 
-_LIMIT = re.compile(r"^Must not import (.+)\.$", re.MULTILINE)
+_LIMIT = re.compile(r"^No module here imports (.+)\.$", re.MULTILINE)
 
 
 @cache

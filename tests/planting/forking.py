@@ -3,7 +3,7 @@
 It is a plugin of pytest. `pytest -p tests.planting.forking TESTS` collects the tests once, and forks for each defect that the
 file of the variable PLANT_TASKS names. It writes a line of JSON for each defect to the file of PLANT_SAID.
 Programs that a test starts do not have the defect. So a defect that no test notices here is planted in a copy as well.
-Must not import mqflow: a module that no test has imported yet is loaded with the defect.
+This module does not import mqflow: a module that no test has imported yet is loaded with the defect.
 """
 
 import gc

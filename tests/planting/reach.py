@@ -2,7 +2,7 @@
 
 It is a plugin of pytest too. `coverage run -m pytest -p tests.planting.reach` notes one context for each test. It writes the
 times of the tests that passed to the file of the variable REACH_TIMES. The programs that a test starts are not noted.
-Must not import mqflow: coverage would miss the lines of an import.
+This module does not import mqflow: coverage would miss the lines of an import.
 """
 
 import os

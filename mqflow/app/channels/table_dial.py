@@ -1,4 +1,6 @@
-"""Connects to IBM MQ by the channels of a table, for pymqi, which cannot pass a table to IBM's client.
+"""Connects to IBM MQ by the channels of a channel table (CCDT), if mqflow and not IBM's client chooses the channel.
+
+For pymqi mqflow always chooses, because pymqi cannot pass a table to IBM's client.
 
 This file knows the connect options of a table entry. `policy.channels` decides which entries to try, and in which order.
 """

@@ -1,4 +1,4 @@
 """The configuration of an application: settings and plugins.
 
-Must not import `mqflow.verbs`, `mqflow.runtime`, `mqflow.embedded` or `mqflow.bindings`.
+No module here imports `mqflow.verbs`, `mqflow.runtime`, `mqflow.embedded` or `mqflow.bindings`.
 """

@@ -1,4 +1,4 @@
 """The two client packages, each behind one small protocol. Only these files import ibmmq and pymqi.
 
-Must not import `mqflow.verbs` or `mqflow.policy`.
+No module here imports `mqflow.verbs` or `mqflow.policy`.
 """

@@ -1,4 +1,4 @@
 """The commands that run, explain and create applications.
 
-Must not import `mqflow.pipeline`, `mqflow.journal` or `mqflow.landing`.
+No module here imports `mqflow.pipeline`, `mqflow.journal` or `mqflow.landing`.
 """

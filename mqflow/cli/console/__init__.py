@@ -1,4 +1,4 @@
 """The console in the browser: queues, failure groups, messages, and their redrive. Only its command and `mqflow run` import it.
 
-Must not import `mqflow.pipeline`, `mqflow.journal`, `mqflow.runtime.listener` or `sqlite3`.
+No module here imports `mqflow.pipeline`, `mqflow.journal`, `mqflow.runtime.listener` or `sqlite3`.
 """

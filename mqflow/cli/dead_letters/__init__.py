@@ -1,4 +1,4 @@
 """The command `mqflow dlq`: checks and runs rules tables for dead-letter queues.
 
-Must not import `mqflow.embedded` or `mqflow.bindings`.
+No module here imports `mqflow.embedded` or `mqflow.bindings`.
 """

@@ -1,4 +1,4 @@
 """The commands that put, get, browse, move and explain messages.
 
-Must not import `mqflow.embedded.storage`, `mqflow.embedded.wire`, `mqflow.journal` or `mqflow.pipeline`.
+No module here imports `mqflow.embedded.storage`, `mqflow.embedded.wire`, `mqflow.journal` or `mqflow.pipeline`.
 """

@@ -1,4 +1,4 @@
 """The commands of the data pipeline: journals, landing and Spark.
 
-Must not import `mqflow.embedded` or `mqflow.bindings`.
+No module here imports `mqflow.embedded` or `mqflow.bindings`.
 """

@@ -1,4 +1,4 @@
-"""An event that signals set, for commands that end after their current step. It ends nothing itself."""
+"""An event that is set when a signal arrives, for commands that end after their current step. The event itself ends nothing."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
 """The administration of the embedded queue manager: define, alter, delete and inquire. It knows no MQSC and no PCF.
 
-Must not import `mqflow.embedded.mqsc`, `mqflow.embedded.pcf` or `mqflow.embedded.wire`.
+No module here imports `mqflow.embedded.mqsc`, `mqflow.embedded.pcf` or `mqflow.embedded.wire`.
 """

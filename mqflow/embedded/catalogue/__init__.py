@@ -1,4 +1,4 @@
 """The kinds of objects that a queue manager knows, and the objects that it creates itself. This package holds data only.
 
-Must not import `mqflow.embedded.state` or `mqflow.verbs`.
+No module here imports `mqflow.embedded.state` or `mqflow.verbs`.
 """

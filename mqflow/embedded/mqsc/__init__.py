@@ -4,7 +4,7 @@
 command that defines it. If a script uses a part of MQSC that the embedded queue manager does not have, the response names that
 part. An unsupported part is no error.
 
-Must not import `mqflow.embedded.state`, `mqflow.embedded.connection`, `mqflow.embedded.wire` or `mqflow.verbs`.
+No module here imports `mqflow.embedded.state`, `mqflow.embedded.connection`, `mqflow.embedded.wire` or `mqflow.verbs`.
 """
 
 from mqflow.embedded.mqsc.commands import Command, SyntaxProblem

@@ -4,5 +4,5 @@
 of a command. `values` and `selection` convert between PCF parameters and the tables of attributes. Each command becomes an
 action of MQSC.
 
-Must not import `mqflow.embedded.storage`, `mqflow.embedded.wire` or `threading`.
+No module here imports `mqflow.embedded.storage`, `mqflow.embedded.wire` or `threading`.
 """

@@ -2,5 +2,5 @@
 
 This folder knows changes and files; `sqlite` keeps the changes. This folder contains no rule of MQ.
 
-Must not import `mqflow.embedded.state`, `mqflow.embedded.rules` or `mqflow.embedded.calls`.
+No module here imports `mqflow.embedded.state`, `mqflow.embedded.rules` or `mqflow.embedded.calls`.
 """

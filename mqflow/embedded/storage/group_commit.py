@@ -1,10 +1,10 @@
 """Group commit: calls of a store share one sync. The sync is for the waiting calls and for the calls about to arrive.
 
 Callers that got their answers together call again almost together, one after the other. Without a wait the first call
-gets a sync of its own, and all other calls wait for that sync. Sixteen callers then alternated: one call in one sync, fifteen
-in the next.
-So the writer waits a moment while a known caller is missing and calls still arrive. After a useless wait the writer waits less
-often. This file knows a mailbox, but no change and no disk.
+gets a sync of its own, and all other calls wait for that sync. A measurement showed this: sixteen callers alternated, with
+one call in one sync and fifteen in the next.
+So the writer, the thread that makes the syncs, waits a moment. It waits while calls still arrive, and fewer callers wait than
+lately waited together. After a useless wait the writer waits less often. This file knows a mailbox, but no change and no disk.
 """
 
 from collections.abc import Callable

@@ -2,5 +2,5 @@
 
 These folders know the verbs and the administration of the queue manager. The queue manager does not know that it is served.
 
-Must not import `mqflow.embedded.calls`, `mqflow.embedded.rules` or `sqlite3`.
+No module here imports `mqflow.embedded.calls`, `mqflow.embedded.rules` or `sqlite3`.
 """

@@ -1,4 +1,4 @@
 """The headers in front of message data: read from bytes, written to bytes. This package knows no queue.
 
-Must not import `mqflow.verbs`, `mqflow.mqi.attributes` or `mqflow.mqi.pcf`.
+No module here imports `mqflow.verbs`, `mqflow.mqi.attributes` or `mqflow.mqi.pcf`.
 """

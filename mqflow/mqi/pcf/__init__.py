@@ -1,4 +1,4 @@
 """PCF messages: structures, codes and the reading of both. This package knows no command server.
 
-Must not import `mqflow.embedded` or `mqflow.mqi.attributes`.
+No module here imports `mqflow.embedded` or `mqflow.mqi.attributes`.
 """

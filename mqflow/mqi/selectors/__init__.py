@@ -1,4 +1,4 @@
 """Selectors (message selection strings): lexer, parser and evaluation. This package knows no queue.
 
-Must not import `mqflow.verbs` or `mqflow.mqi.attributes`.
+No module here imports `mqflow.verbs` or `mqflow.mqi.attributes`.
 """

@@ -1,4 +1,4 @@
 """Rules tables and redrive over landed dead letters.
 
-Must not import `mqflow.folders`, `mqflow.pipeline.delta` or `deltalake`.
+No module here imports `mqflow.folders`, `mqflow.pipeline.delta` or `deltalake`.
 """

@@ -104,9 +104,12 @@ class TableRedriver(Struct, kw_only=True):
     def run(self, rows: Iterable[Row]) -> Generator[Unit, None, None]:
         """Put the rows, and yield the result of each unit of work after its commit. The rows of a lane must come in order.
 
-        Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt.
-        In both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, or if an
-        earlier run with this id had fewer rows up to its last position. Otherwise rows that no run has put count as put.
+        Raises `MQIError` if a queue refuses a message, or if the connection is lost. The current unit of work is then backed
+        out, or its commit is in doubt. In both cases a new run with the same id continues correctly. Raises `PipelineError` for
+        rows out of order, and for an id that began with another description.
+
+        A run skips the rows up to the last position of the earlier runs with its id. It raises `PipelineError` if these are more
+        rows than those runs have put. Rows that have changed in another way are not noticed: a skipped row counts as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:

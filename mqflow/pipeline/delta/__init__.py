@@ -1,4 +1,4 @@
 """Delta tables without a jar, on a disk or in an object store: their logs, and the format `mqflow_delta` of Spark.
 
-Must not import `mqflow.verbs`, `mqflow.mqi` or `mqflow.journal`.
+No module here imports `mqflow.verbs`, `mqflow.mqi` or `mqflow.journal`.
 """

@@ -1,4 +1,4 @@
 """The report: its data, charts and page.
 
-Must not import `mqflow.verbs`, `mqflow.journal`, `mqflow.pipeline.delta` or `deltalake`.
+No module here imports `mqflow.verbs`, `mqflow.journal`, `mqflow.pipeline.delta` or `deltalake`.
 """

@@ -1,4 +1,4 @@
 """Sinks of Spark: queues and Delta tables, exactly once.
 
-Must not import `mqflow.journal`, `mqflow.policy` or `mqflow.pipeline.tables`.
+No module here imports `mqflow.journal`, `mqflow.policy` or `mqflow.pipeline.tables`.
 """

@@ -1,4 +1,4 @@
 """Sources of Spark: journals and queues.
 
-Must not import `mqflow.pipeline.delta`, `mqflow.pipeline.tables` or `deltalake`.
+No module here imports `mqflow.pipeline.delta`, `mqflow.pipeline.tables` or `deltalake`.
 """

@@ -1,4 +1,4 @@
 """The stream: keeps bronze, silver and gold up to date, measures how far each table is behind, and sends alerts.
 
-Must not import `mqflow.pipeline.sources`, `mqflow.pipeline.sinks` or `mqflow.pipeline.report`.
+No module here imports `mqflow.pipeline.sources`, `mqflow.pipeline.sinks` or `mqflow.pipeline.report`.
 """

@@ -1,4 +1,4 @@
 """Decisions about the health of an application: which worker is stuck, and whether it is alive and ready.
 
-Must not import `mqflow.verbs`, `time` or `random`.
+No module here imports `mqflow.verbs`, `time` or `random`.
 """

@@ -1,4 +1,4 @@
 """Decisions about a lost connection: whether, when and where to connect again, and what to open there.
 
-Must not import `mqflow.verbs`, `time` or `random`.
+No module here imports `mqflow.verbs`, `time` or `random`.
 """

@@ -1,4 +1,4 @@
 """Decisions about a stream of jobs: what runs next, when, and which failures deserve another attempt.
 
-Must not import `mqflow.pipeline`, `mqflow.mqi` or `pyspark`.
+No module here imports `mqflow.pipeline`, `mqflow.mqi` or `pyspark`.
 """

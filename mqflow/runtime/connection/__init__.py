@@ -1,4 +1,4 @@
 """Sessions: a connection with awaitable verbs, its recovery after an outage, and the objects to open again.
 
-Must not import `mqflow.runtime.listener` or `mqflow.app`.
+No module here imports `mqflow.runtime.listener` or `mqflow.app`.
 """

@@ -1,4 +1,4 @@
 """The DLQ handler, its service in an application, and redrive.
 
-Must not import `mqflow.runtime.listener` or `mqflow.app`.
+No module here imports `mqflow.runtime.listener` or `mqflow.app`.
 """

@@ -1,4 +1,4 @@
 """Stages delayed messages, and delivers them when their delay is over.
 
-Must not import `mqflow.runtime.listener` or `mqflow.app`.
+No module here imports `mqflow.runtime.listener` or `mqflow.app`.
 """

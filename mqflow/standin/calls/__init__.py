@@ -1,4 +1,4 @@
 """The calls of the stand-in library: each call takes C arguments, and carries out a verb of the seam.
 
-Must not import `mqflow.standin.library` or `mqflow.embedded`.
+No module here imports `mqflow.standin.library` or `mqflow.embedded`.
 """

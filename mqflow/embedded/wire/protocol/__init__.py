@@ -1,4 +1,4 @@
 """The shared part of client and server: frames, requests and heartbeats. This folder imports neither client nor server.
 
-Must not import `mqflow.embedded.wire.client`, `mqflow.embedded.wire.server` or `mqflow.embedded.state`.
+No module here imports `mqflow.embedded.wire.client`, `mqflow.embedded.wire.server` or `mqflow.embedded.state`.
 """

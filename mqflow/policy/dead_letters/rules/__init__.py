@@ -5,7 +5,7 @@ messages.
 Source: IBM "Processing the DLQ rules table" and its neighbours: q005670 (control data), q005680 (patterns), q005590 (actions),
 q005690 (conventions).
 
-Must not import `mqflow.mqi.descriptor` or `mqflow.mqi.headers`.
+No module here imports `mqflow.mqi.descriptor` or `mqflow.mqi.headers`.
 """
 
 from mqflow.policy.dead_letters.rules.parser import parse
