@@ -107,12 +107,20 @@ class Changes:
         self._audit: Final = audit
 
     def plan_redrive(
-        self, queue: str, *, group: str = "", message_id: bytes = b"", where: Where | None = None, to: str = ""
+        self,
+        queue: str,
+        *,
+        group: str = "",
+        message_id: bytes = b"",
+        where: Where | None = None,
+        of_tables: frozenset[bytes] | None = None,
+        to: str = "",
     ) -> RedrivePlan:
         """Return the plan of a redrive, and move nothing.
 
         With `message_id`, the plan has this message. Otherwise the plan has the messages of `group`, or all messages of the
-        queue; with the condition `where`, only the messages that meet the condition.
+        queue; with the condition `where`, only the messages that meet the condition. With `of_tables`,
+        the plan has the messages with one of these MsgIds.
         """
         target = Target(to) if to else None
         moves = _Moves()
@@ -122,6 +130,8 @@ class Changes:
             def is_wanted(got: Got) -> bool:
                 if message_id:
                     return got.descriptor.message_id == message_id
+                if of_tables is not None:
+                    return got.descriptor.message_id in of_tables
                 if where and not is_wanted_by(queue, got, [where]):
                     return False
                 return (
@@ -138,6 +148,8 @@ class Changes:
         what = (
             f"the message {message_id.hex()}"
             if message_id
+            else "the messages of a number in the tables"
+            if of_tables is not None
             else "the messages of one failure group"
             if group
             else "all messages"

@@ -1,7 +1,8 @@
 """`mqflow console`: the console in the browser, in a process of its own; and the console of `mqflow run --http --console`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,16 +16,21 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
+from mqflow.cli.pipeline.folder_uri import existing_folder_uri
 from mqflow.cli.watching.control import Source
 from mqflow.cli.watching.figures import Figures
 from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.server import LOOPBACK, http_address, serving_pages
 from mqflow.cli.watching.status_report import StatusReport, queues_of, report
+from mqflow.folders import Folder
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, THREADS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+    from mqflow.cli.console.desk import Desk
+    from mqflow.cli.console.history_desk import HistoryDesk
 
 __all__ = ("command", "console_of_application")
 
@@ -40,6 +46,10 @@ _Opened = Callable[[], AbstractContextManager[QueueManager]]
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     multiple=True,
     help="Show this rules table and its matches; repeatable.",
+)
+@click.option("--tables", type=existing_folder_uri, metavar="FOLDER", help="Show the history in these tables: a path or a URI.")
+@click.option(
+    "--owner", "owners", multiple=True, metavar="PREFIX=NAME", help="The owner of the queues with this prefix; repeatable."
 )
 @click.option("--allow-changes", is_flag=True, help="Allow redrive and edit, each after a dry run.")
 @click.option("--app", "application", metavar="MODULE:APP", help="Check an edited body against the handler of its queue.")
@@ -58,6 +68,8 @@ def command(
     http: str,
     queues: tuple[str, ...],
     rules: tuple[Path, ...],
+    tables: Folder | None,
+    owners: tuple[str, ...],
     allow_changes: bool,  # noqa: FBT001 - click passes options by name
     application: str | None,
     audit: Path,
@@ -89,6 +101,8 @@ def command(
         answering,
         queues=queues,
         rules=rules,
+        tables=tables,
+        owners=_owners(owners),
         hosts=known,
         audit=audit if allow_changes else None,
         app=None if application is None else load_application(application),
@@ -127,6 +141,8 @@ def _console(
     app: App | None = None,
     queues: tuple[str, ...] = (),
     rules: tuple[Path, ...] = (),
+    tables: Folder | None = None,
+    owners: Mapping[str, str] | None = None,
 ) -> "ASGIApp":
     try:
         from mqflow.cli.console.access import Access  # noqa: PLC0415 - an extra
@@ -145,7 +161,24 @@ def _console(
     click.echo(f"The token of the console: {access.token}", err=True)
     if audit is not None:
         click.echo(f"The console allows changes. Its audit log is {audit.resolve()}.", err=True)
-    return console(desk, access, changes)
+    return console(desk, access, changes, None if tables is None else _history(tables, desk, owners or {}))
+
+
+def _history(tables: Folder, desk: "Desk", owners: Mapping[str, str]) -> "HistoryDesk":
+    if find_spec("pyarrow") is None or find_spec("deltalake") is None:
+        raise ConfigurationError("--tables needs pyarrow and deltalake: pip install 'mqflow[console,delta]'.")
+    from mqflow.cli.console.history_desk import HistoryDesk  # noqa: PLC0415 - only consoles with tables load the pipeline
+    from mqflow.pipeline.history.history_tables import HistoryTables  # noqa: PLC0415 - as above
+
+    return HistoryDesk(HistoryTables(tables.uri), desk, owners)
+
+
+def _owners(named: tuple[str, ...]) -> dict[str, str]:
+    """Return the owner of each prefix. Raises `ConfigurationError` for a text without `=`."""
+    for text in named:
+        if "=" not in text:
+            raise ConfigurationError(f"--owner {text}: give PREFIX=NAME, as ORDERS.=sales.")
+    return dict(text.split("=", 1) for text in named)
 
 
 def _hosts(host: str, named: tuple[str, ...], *, is_protected: bool) -> frozenset[str]:

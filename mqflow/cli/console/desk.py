@@ -222,7 +222,7 @@ class Desk:
             got, same_id = first_with(connection, queue, message_id, bytes_max=_BYTES_MAX)
         before = restored(got.descriptor, got.body)
         is_cut = len(got.body) < got.data_bytes
-        entries, no_story = self._story(message_id)
+        entries, no_story = self.story(message_id)
         return MessagePage(
             shown=view(queue, got.descriptor, got.body),
             hex_lines=tuple(hex_dump(own_data(got.descriptor, got.body)[:_HEX_MAX], got.descriptor.ccsid)),
@@ -257,7 +257,8 @@ class Desk:
                         cut.append(name)
         return SearchPage(text=text, queues=queues, found=tuple(found), looked_at=looked_at, cut=tuple(cut))
 
-    def _story(self, message_id: bytes) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], str]:
+    def story(self, message_id: bytes) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], str]:
+        """Return the time and the sentences of each entry of the ledger about the message, else why there is no story."""
         path = ledger_file(self.settings.url, self.settings.ledger)
         if path is None:
             return (), "The data of this queue manager is not in a local folder, so there is no ledger beside it."

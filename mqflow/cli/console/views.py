@@ -7,7 +7,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlencode
 
 import anyio
@@ -33,13 +33,16 @@ from mqflow.cli.console.lists import connections, decisions, delayed, rules
 from mqflow.cli.console.queue_rows import PLOT_HEIGHT, PLOT_WIDTH, plot_points
 from mqflow.cli.messages.browse import condition
 from mqflow.cli.messages.delay import due_in_words
-from mqflow.cli.messages.poison import cause, details, times_of
+from mqflow.cli.messages.poison import ago, cause, details, times_of
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.cli.text.terminal import counted, safe
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import worker_rows
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.errors import MQIError
+
+if TYPE_CHECKING:
+    from mqflow.cli.console.history_desk import HistoryDesk
 
 __all__ = ("console", "live_events")
 
@@ -116,9 +119,12 @@ class _Gate:
         await app(scope, receive, send_protected)
 
 
-def console(desk: Desk, access: Access, changes: Changes | None = None) -> ASGIApp:
-    """Return the ASGI application. Without `changes` the console is read-only, and has no page that changes anything."""
-    pages = _Pages(desk, access, changes)
+def console(desk: Desk, access: Access, changes: Changes | None = None, history: "HistoryDesk | None" = None) -> ASGIApp:
+    """Return the ASGI application. Without `changes` the console is read-only, and has no page that changes anything.
+
+    With `history` it also has the pages about the tables.
+    """
+    pages = _Pages(desk, access, changes, history)
     get, post = ["GET"], ["POST"]
     routes = [
         Route("/", pages.guarded(pages.overview), methods=get),
@@ -132,8 +138,14 @@ def console(desk: Desk, access: Access, changes: Changes | None = None) -> ASGIA
         Route("/connections", pages.guarded(pages.connections), methods=get),
         Route("/rules", pages.guarded(pages.rules), methods=get),
         Route("/search", pages.guarded(pages.search), methods=get),
+        Route("/story", pages.guarded(pages.story), methods=get),
         Route("/static/{name}", pages.static, methods=get),
     ]
+    if history is not None:
+        routes += [
+            Route("/history", pages.guarded(pages.history), methods=get),
+            Route("/history/messages", pages.guarded(pages.history_messages), methods=get),
+        ]
     if changes is not None:
         routes += [
             Route("/redrive", pages.guarded(pages.plan_redrive), methods=post),
@@ -163,10 +175,11 @@ def _event(name: str, text: str) -> bytes:
 
 
 class _Pages:
-    def __init__(self, desk: Desk, access: Access, changes: Changes | None) -> None:
+    def __init__(self, desk: Desk, access: Access, changes: Changes | None, history: "HistoryDesk | None") -> None:
         self._desk: Final = desk
         self._access: Final = access
         self._changes: Final = changes
+        self._history: Final = history
         self._plans: OrderedDict[str, _Planned] = OrderedDict()
         self._streams = 0
         self._templates: Final = _environment()
@@ -299,14 +312,38 @@ class _Pages:
         page = self._desk.search(text, call.text("queue")) if text else None
         return self._render(call.request, call.session, "search.html", page=page, text=text, queue=call.text("queue"))
 
+    def story(self, call: _Call) -> Response:
+        """Show the story of a message, which need not be on a queue."""
+        entries, problem = self._desk.story(call.message_id())
+        facts: dict[str, Any] = {"id": call.text("id"), "entries": entries, "problem": problem}
+        return self._render(call.request, call.session, "story.html", **facts)
+
+    def history(self, call: _Call) -> Response:
+        """Show the failures of the tables week by week."""
+        assert self._history is not None  # noqa: S101 - else the route does not exist
+        asked = {name: call.text(name).strip() for name in ("until", "weeks", "owner")}
+        page = self._history.page(**asked)
+        return self._render(call.request, call.session, "history.html", page=page, asked=asked, number=self._history.number)
+
+    def history_messages(self, call: _Call) -> Response:
+        """Show the messages of a number of the history."""
+        assert self._history is not None  # noqa: S101 - as above
+        number = call.text("number")
+        page = self._history.messages(number)
+        return self._render(call.request, call.session, "history_messages.html", page=page, number=number)
+
     # -- changes
 
     def plan_redrive(self, call: _Call) -> Response:
         """Show what a redrive would move."""
         assert self._changes is not None  # noqa: S101 - else the route does not exist
-        message_id = call.message_id() if call.text("id") else b""
         plan = self._changes.plan_redrive(
-            call.queue(), group=call.text("group"), message_id=message_id, where=call.where(), to=call.text("to").strip()
+            call.queue(),
+            group=call.text("group"),
+            message_id=call.message_id() if call.text("id") else b"",
+            where=call.where(),
+            of_tables=self._of_tables(call.text("number")),
+            to=call.text("to").strip(),
         )
         return self._render(call.request, call.session, "plan.html", plan=plan, number=self._keep(call.session, plan))
 
@@ -353,6 +390,12 @@ class _Pages:
             self._plans.popitem(last=False)
         return number
 
+    def _of_tables(self, number: str) -> frozenset[bytes] | None:
+        """Return the MsgIds of a number of the history; None if the form names no number."""
+        if number and self._history is None:
+            raise RefusedError("The form names messages of the tables, and this console has no --tables. Nothing was moved.")
+        return self._history.identifiers(number) if number and self._history is not None else None
+
     def _overview_facts(self) -> dict[str, Any]:
         page = self._desk.overview()
         history = self._desk.history
@@ -373,7 +416,11 @@ class _Pages:
         self, request: Request, session: Session | None, template: str, status: int = 200, **facts: Any
     ) -> Response:  # Any: what the template shows
         text = self._templates.get_template(template).render(
-            root=_root(request), session=session, may_change=self._changes is not None, **facts
+            root=_root(request),
+            session=session,
+            may_change=self._changes is not None,
+            has_history=self._history is not None,
+            **facts,
         )
         return HTMLResponse(text, status)
 
@@ -389,6 +436,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {
         "address": _address,
+        "ago": ago,
         "cause": cause,
         "counted": counted,
         "due_in_words": due_in_words,

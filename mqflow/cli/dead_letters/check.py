@@ -24,7 +24,7 @@ from mqflow.policy.dead_letters.lint import lint
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.verbs import Connection, ObjectDescriptor
 
-__all__ = ("Tallies", "Tally", "run_check", "tallied", "target_check")
+__all__ = ("Tallies", "Tally", "intent_text", "run_check", "tallied", "target_check")
 
 _TARGETS_SHOWN = 3
 _TARGET = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
@@ -106,7 +106,7 @@ def tallied(
         name = chosen.matcher.name if chosen.matcher else "no rule"
         tally = tallies.rules.setdefault(name, Tally())
         tally.messages += 1
-        target = _intent_text(chosen.intent)
+        target = intent_text(chosen.intent)
         tally.targets[target] += 1
         if isinstance(chosen.intent, Redirect) and target not in problems:
             problems[target] = check(chosen.intent)
@@ -156,7 +156,8 @@ def target_check(connection: Connection, queue: str) -> Callable[[Redirect], str
     return check
 
 
-def _intent_text(intent: Intent) -> str:
+def intent_text(intent: Intent) -> str:
+    """Return what becomes of a message, in words."""
     match intent:
         case Redirect():
             target = intent.queue + (f" of {intent.queue_manager}" if intent.queue_manager else "")

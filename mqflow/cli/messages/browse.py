@@ -21,7 +21,7 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.policy.did_you_mean import closest
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("browse", "command", "condition", "end_without_messages", "matches", "named_condition")
+__all__ = ("browse", "command", "condition", "end_without_messages", "matches", "named_condition", "still_there")
 
 _BROWSE: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _BROWSE)
@@ -86,6 +86,17 @@ def browse(
     while (got := connection.get(handle, options)) is not None:
         yield got
         options = following
+
+
+def still_there(connection: Connection, queue: str, identifiers: Collection[bytes]) -> frozenset[bytes]:
+    """Return those of the MsgIds that a message on the queue has now. Reads no bodies."""
+    handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+    options = replace(
+        _FIRST, options=_FIRST.options | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=0, match=MatchOption.MSG_ID
+    )
+    found = frozenset(each for each in identifiers if connection.get(handle, replace(options, message_id=each)) is not None)
+    connection.close(handle)
+    return found
 
 
 def _print(shown: MessageView, number: int, *, as_json: bool) -> None:

@@ -35,6 +35,7 @@ from mqflow.world import SYSTEM_CLOCK
 __all__ = (
     "HEADERS_BYTES_MAX",
     "LastDisposal",
+    "ago",
     "cause",
     "command",
     "details",
@@ -211,13 +212,14 @@ def times_of(group: FailureGroup, now: datetime) -> str:
     """Return when the first and the last message of the group came, in words."""
     if group.first_at is None or group.last_at is None:
         return ""
-    ago = _ago(now - group.last_at)
+    since = ago(now - group.last_at)
     if group.first_at == group.last_at:
-        return f"at {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {ago}"
-    return f"first {group.first_at:%Y-%m-%d %H:%M:%S}, last {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {ago}"
+        return f"at {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {since}"
+    return f"first {group.first_at:%Y-%m-%d %H:%M:%S}, last {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {since}"
 
 
-def _ago(age: timedelta) -> str:
+def ago(age: timedelta) -> str:
+    """Return the age in words; 0 s for a time that is not over."""
     seconds = max(0, int(age.total_seconds()))
     for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:

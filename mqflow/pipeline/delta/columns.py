@@ -1,18 +1,19 @@
-"""The columns of a Delta table, in the forms of Spark, Arrow and delta-rs. This file loads Spark."""
+"""The columns of a Delta table, in the forms of Spark, Arrow and delta-rs. This file loads Spark on request."""
 
 import json
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructType
-
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 __all__ = ("arrow_schema_of", "struct_of")
 
 
-def struct_of(schema: str) -> StructType:
+def struct_of(schema: str) -> "StructType":
     """Return the columns that the JSON describes; Spark and the log of a Delta table use the same form."""
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - Spark is optional
+
     return StructType.fromJson(json.loads(schema))
 
 

@@ -3,13 +3,13 @@
 Each of the worst few queues has its own colour; all other queues share one colour. This file knows rows, and writes no file.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from mqflow.pipeline.history.time_axis import axis
 from mqflow.pipeline.report.data import Report, Row
 from mqflow.pipeline.report.text import isolated, visible
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
-__all__ = ("PAPER", "PNGS", "charts", "short", "ticks")
+__all__ = ("PAPER", "PNGS", "charts", "short")
 
 PNGS: Final = ("poison", "culprits", "retries", "delays")
 """The charts, by the names of their files."""
@@ -40,19 +40,6 @@ _BESIDE_CHARS_MAX: Final = 30
 _POINTS_MAX: Final = 100
 _CULPRITS_SHOWN: Final = 12
 _ATTEMPTS_SHOWN: Final = 8
-_TICKS_MAX: Final = 8
-_MINUTE_S: Final = 60
-_HOUR_S: Final = 60 * _MINUTE_S
-_DAY_S: Final = 24 * _HOUR_S
-_MONDAY_S: Final = 4 * _DAY_S
-"""The first Monday of 1970."""
-_EVEN_S: Final = (
-    *(minutes * _MINUTE_S for minutes in (1, 2, 5, 10, 15, 30)), *(hours * _HOUR_S for hours in (1, 2, 3, 6, 12)),
-    _DAY_S, 2 * _DAY_S, 7 * _DAY_S, 14 * _DAY_S,
-)  # fmt: skip
-"""The distances between the marks on an axis of a short time, in seconds."""
-_MONTHS: Final = (1, 2, 3, 6, 12, 24, 60, 120)
-"""The distances on an axis of a long time, in months."""
 
 
 def charts(report: Report, theme: str) -> "dict[str, Chart]":
@@ -176,34 +163,11 @@ def _delays(report: Report, theme: str) -> "Chart | None":
     return _styled(chart, theme)
 
 
-def ticks(first: str, last: str) -> tuple[list[datetime], str]:
-    """Return the marks on an axis from `first` to `last`, and the format of their texts: at most nine marks, no two alike."""
-    start, end = datetime.fromisoformat(first), datetime.fromisoformat(last)
-    length_s = (end - start).total_seconds()
-    if length_s > _TICKS_MAX * _EVEN_S[-1]:
-        return _in_months(start, end)
-    every_s = next(each for each in _EVEN_S if length_s <= _TICKS_MAX * each)
-    from_s = _MONDAY_S if every_s % (7 * _DAY_S) == 0 else 0
-    at_s = from_s + math.ceil((start.timestamp() - from_s) / every_s) * every_s
-    marks = [datetime.fromtimestamp(each, UTC) for each in range(at_s, math.floor(end.timestamp()) + 1, every_s)]
-    if every_s >= _DAY_S:
-        return marks, "%d %b"
-    return marks, "%H:%M" if start.date() == end.date() else "%d %b %H:%M"
-
-
-def _in_months(start: datetime, end: datetime) -> tuple[list[datetime], str]:
-    """Return the marks on an axis of a long time, each at the beginning of a month."""
-    first, last = (each.year * 12 + each.month - 1 for each in (start, end))
-    every = next((each for each in _MONTHS if last - first <= _TICKS_MAX * each), _MONTHS[-1])
-    months = range(math.ceil((first + 1) / every) * every, last + 1, every)
-    return [datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) for month in months], "%Y" if every >= 12 else "%b %Y"  # noqa: PLR2004 - months of a year
-
-
 def _time_axis(first: str, last: str) -> "alt.Axis":
     import altair as alt  # noqa: PLC0415 - as above
 
-    marks, words = ticks(first, last)
-    return alt.Axis(format=words, values=[_milliseconds(each.isoformat()) for each in marks])
+    along = axis(datetime.fromisoformat(first), datetime.fromisoformat(last))
+    return alt.Axis(format=along.words, values=[_milliseconds(each.isoformat()) for each in along.marks])
 
 
 def _from_to(first: str, last: str) -> "alt.Scale":

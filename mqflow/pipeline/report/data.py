@@ -52,7 +52,7 @@ class Report(Struct, frozen=True, kw_only=True):
     delays: list[Row]
     dead_letters: list[Row]
     redrives: list[Row]
-    #: Failed deliveries by week (its Monday), handler, exception and place in the code, latest week first.
+    #: Failed deliveries by week (its Monday), handler, exception and fingerprint, latest week first.
     groups: list[Row] = []
     #: By handler: messages that ended in the last seven days before `last`, and in the seven days before those.
     weeks: list[Row] = []

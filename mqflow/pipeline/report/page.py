@@ -91,7 +91,7 @@ def _templates() -> "Environment":
     templates.filters["breakable"] = _breakable
     templates.globals |= {
         "minute": _minute, "age": _age, "number": "{:,}".format, "share": "{:.1%}".format, "text": str,
-        "rows_shown": _ROWS_SHOWN, "place": itemgetter(slice(8)),
+        "rows_shown": _ROWS_SHOWN, "fingerprint": itemgetter(slice(8)),
     }  # fmt: skip
     return templates
 

@@ -217,16 +217,23 @@ class TableSet(Struct, frozen=True):
 
         A column that an older version lacks is null. Raises `TableVersionError` for a newer version.
         """
-        current = current or self.current()
-        table, found = self.tables[name], current.tables.get(name)
-        if found is None:
+        version = self.version_of(name, current)
+        if version is None:
             return self.empty(spark, name)
-        if found.columns > table.version:
+        return read_delta(spark, self.uri_of(name), self.tables[name].ddl, version)
+
+    def version_of(self, name: str, current: Current | None = None) -> int | None:
+        """Return the version of the Delta table in the current state; None if the table was never written.
+
+        Raises `TableVersionError` for columns of a newer version.
+        """
+        table, found = self.tables[name], (current or self.current()).tables.get(name)
+        if found is not None and found.columns > table.version:
             raise TableVersionError(
                 f"The table {name} in {self.folder.uri} is of version {found.columns}; this mqflow knows versions up to "
                 f"{table.version}. Nothing was changed. Use the newer mqflow that wrote it."
             )
-        return read_delta(spark, self.uri_of(name), table.ddl, found.delta)
+        return None if found is None else found.delta
 
     def empty(self, spark: "SparkSession", name: str) -> "DataFrame":
         """Return a table without rows."""

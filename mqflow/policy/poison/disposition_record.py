@@ -125,7 +125,7 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     target_queue: str | None = None
     mqrc: Int | None = None
     exc_class: str | None = None
-    #: SHA-256 of the exception's frames without line numbers and folders: the same error gives the same fingerprint.
+    #: SHA-256 of the class and of the text without numbers and quoted parts: equal failures have equal fingerprints.
     exc_fingerprint: str | None = None
     #: `EXC_MESSAGE_CHARS_MAX` at most. In a record of the DLQ handler, the rule, and the error if its action failed.
     exc_message: str | None = None

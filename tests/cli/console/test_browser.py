@@ -6,12 +6,16 @@ MQFLOW_PICTURES=FOLDER writes the pictures of the docs there.
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
+from mqflow.cli.console.history_desk import HistoryDesk
+from mqflow.cli.console.views import console
 from mqflow.cli.watching.server import serving_pages
 from mqflow.cli.watching.status_report import StatusReport
 from mqflow.events import WaitsOnQueue
+from mqflow.pipeline.history.history_tables import HistoryTables
 from mqflow.policy.health.judge import judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from mqflow.policy.poison.moved_message import Why
@@ -19,6 +23,7 @@ from mqflow.testing.dead_letters import put_dead_letter
 from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
 from tests.cli.console.webdriver import Chromium, chromium
 from tests.foreign.npm import unpacked
+from tests.pipeline.history.test_history_tables import PRICE, SPAN, write_month
 
 AXE = "axe-core@4.14.1"
 AXE_SHA512 = (
@@ -48,14 +53,23 @@ def window() -> Iterator[Chromium]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> HistoryTables:
+    folder = tmp_path_factory.mktemp("month")
+    write_month(str(folder))
+    return HistoryTables(folder)
+
+
 @pytest.fixture
-def address(bench: Bench) -> Iterator[str]:
+def address(bench: Bench, tables: HistoryTables) -> Iterator[str]:
     worker = WorkerStatus(number=0, doing=Doing.HANDLING, since=0.0, message_id="414d5120")
     listener = ListenerStatus(name="book", queue="ORDERS.IN", concurrency=1, workers=(worker,))
     process = ProcessStatus(process=4711, taken_at=3.0, ready=True, listeners=(listener,))
     status = ApplicationStatus(application="orders", process=4711, url="QM1", processes=(process,))
     bench.reports.append(StatusReport(status=status, health=judge(status), queues=()))
-    with serving_pages("0", bench.app(), "The console is on") as port:
+    history = HistoryDesk(tables, bench.desk, {"ORDERS.": "sales"})
+    app = console(bench.desk, bench.access, bench.changes, history)
+    with serving_pages("0", app, "The console is on") as port:
         yield f"http://127.0.0.1:{port}"
 
 
@@ -170,6 +184,9 @@ def test_axe_finds_no_barrier_and_no_page_is_wider_than_the_screen(
         "/delayed",
         "/connections",
         "/rules",
+        "/history",
+        f"/history/messages?{urlencode({'number': HistoryDesk.number(PRICE, SPAN)})}",
+        f"/story?id={identifier}",
     ):
         if page != "/":
             window.open(address + page)

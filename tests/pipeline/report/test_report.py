@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from mqflow.pipeline.dead_letters.triage import RuleUse, Triage
 from mqflow.pipeline.report import data as report_data
-from mqflow.pipeline.report.charts import PNGS, charts, ticks
+from mqflow.pipeline.report.charts import PNGS, charts
 from mqflow.pipeline.report.data import Report, poison_by, sentences, step_of
 from mqflow.pipeline.report.page import page, write_report
 from mqflow.pipeline.report.text import isolated, visible
@@ -304,40 +302,6 @@ def test_the_steps_grow_with_the_time(hours: int, step: str) -> None:
     first = datetime(2026, 1, 1)  # noqa: DTZ001 - as Spark gives them
 
     assert step == step_of(first, first + timedelta(hours=hours))
-
-
-DAY = "2026-01-01T12:00:00+00:00"
-
-
-@pytest.mark.parametrize(
-    ("last", "said"),
-    [
-        ("2026-01-01T12:00:00+00:00", ["12:00"]),
-        ("2026-01-01T12:06:00+00:00", [f"12:{minute:02}" for minute in range(7)]),
-        ("2026-01-01T13:30:00+00:00", ["12:00", "12:15", "12:30", "12:45", "13:00", "13:15", "13:30"]),
-        ("2026-01-02T09:00:00+00:00", [f"{at} Jan {hour:02}:00" for at, hour in zip(
-            ("01", "01", "01", "01", "02", "02", "02", "02"), (12, 15, 18, 21, 0, 3, 6, 9), strict=True)]),
-        ("2026-01-08T12:00:00+00:00", [f"{day:02} Jan" for day in range(2, 9)]),
-        ("2026-02-15T00:00:00+00:00", ["05 Jan", "12 Jan", "19 Jan", "26 Jan", "02 Feb", "09 Feb"]),
-        ("2026-12-31T00:00:00+00:00", ["Mar 2026", "May 2026", "Jul 2026", "Sep 2026", "Nov 2026"]),
-        ("2031-06-30T00:00:00+00:00", ["2027", "2028", "2029", "2030", "2031"]),
-    ],
-)  # fmt: skip
-def test_an_axis_of_time_fits_a_run_of_six_minutes_and_of_a_year(last: str, said: list[str]) -> None:
-    marks, words = ticks(DAY, last)
-
-    assert said == [mark.strftime(words) for mark in marks]
-
-
-@given(first=st.integers(0, 2**32), length=st.integers(0, 2**31) | st.integers(0, 100_000))
-def test_an_axis_of_any_time_has_few_marks_and_no_two_alike(first: int, length: int) -> None:
-    start, end = (datetime.fromtimestamp(each, UTC) for each in (first, first + length))
-
-    marks, words = ticks(start.isoformat(), end.isoformat())
-
-    assert len(marks) <= 9
-    assert len(marks) == len({mark.strftime(words) for mark in marks})
-    assert all(start <= mark <= end for mark in marks)
 
 
 def test_the_figure_of_poison_begins_at_the_first_event_and_not_at_the_first_poison() -> None:

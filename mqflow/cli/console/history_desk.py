@@ -1,0 +1,254 @@
+"""The questions of the console to the tables: failures over weeks, their messages, and which of these are on a queue now.
+
+Each call reads the tables anew, and blocks. The command imports this file only with `--tables`: it needs pyarrow and deltalake.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.console.desk import Desk
+from mqflow.cli.console.rule_answers import rule_answers
+from mqflow.cli.messages.browse import still_there
+from mqflow.cli.text.terminal import read_text
+from mqflow.mqi.errors import MQIError
+from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.history.history_tables import HistoryTables, Letters, TableMessage
+from mqflow.pipeline.history.time_axis import Axis, Bar, axis, bars
+from mqflow.pipeline.history.weekly_groups import (
+    WEEK,
+    WEEKS_MAX,
+    AttemptsOf,
+    Counted,
+    Failure,
+    RetryStep,
+    Selection,
+    Span,
+    WeeklyGroup,
+    owner_of,
+    weekly_groups,
+)
+from mqflow.policy.dead_letters.rules import RulesTable, parse
+
+__all__ = ("HistoryDesk", "HistoryMessages", "HistoryPage", "RuleAnswers")
+
+_WEEKS: Final = 8
+_SHOWN_MAX: Final = 200
+_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_CHARS: Final = len("2026-01-31")
+
+
+class RuleAnswers(Struct, frozen=True):
+    """The first actions of a rules table on the dead letters of one group."""
+
+    file: str
+    #: Rule and action in words, with the number of letters; the most letters first.
+    actions: tuple[tuple[str, int], ...]
+
+
+class HistoryPage(Struct, frozen=True, kw_only=True):
+    """The failures of some weeks."""
+
+    #: The weeks from the first event on; None if the tables have no event in the weeks that were asked for.
+    span: Span | None
+    #: The weeks that were asked for.
+    weeks: int
+    groups: tuple[WeeklyGroup, ...] = ()
+    letters: tuple[WeeklyGroup, ...] = ()
+    answers: Mapping[Failure, tuple[RuleAnswers, ...]] = {}
+    retries: tuple[RetryStep, ...] = ()
+    axis: Axis | None = None
+    bars: tuple[Bar, ...] = ()
+    owners: tuple[str, ...] = ()
+    #: Why a rules table says nothing, and what was not counted.
+    problems: tuple[str, ...] = ()
+
+
+class HistoryMessage(Struct, frozen=True):
+    """A message of a number."""
+
+    known: TableMessage
+    #: The queue that the message was moved to, if it is there now; otherwise empty.
+    queue: str
+
+
+class HistoryMessages(Struct, frozen=True, kw_only=True):
+    """The messages of a number."""
+
+    selection: Selection
+    #: The number itself; `rows` has the newest of its messages.
+    number: int
+    rows: tuple[HistoryMessage, ...]
+    #: The queues that some of the rows are on.
+    queues: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+class HistoryDesk:
+    """Answers the questions of the history pages. Any thread can call it."""
+
+    def __init__(self, tables: HistoryTables, desk: Desk, owners: Mapping[str, str]) -> None:
+        """Take the tables, the queue manager with the messages, and the owner of each prefix of queues."""
+        self._tables: Final = tables
+        self._desk: Final = desk
+        self._owners: Final = owners
+
+    def page(self, until: str = "", weeks: str = "", owner: str = "") -> HistoryPage:
+        """Return the failures of the weeks that end at `until`: a date (the end of that day, UTC) or a time.
+
+        Without `until`, they end at the last event of the tables. With an owner, only groups of this owner. Raises
+        `ConfigurationError` for another text, and for tables that cannot be read.
+        """
+        number = _weeks(weeks)
+        with _sentences():
+            end = _time(until) if until else self._tables.last_event()
+            if end is None:
+                return HistoryPage(span=None, weeks=number)
+            asked = _span(end, number)
+            failures, letters = self._tables.failures(asked), self._tables.letters(asked)
+        counted = (*failures.counted, *letters.counted)
+        starts = [each.first_at for each in counted] + ([failures.first_at] if failures.first_at else [])
+        if not starts:
+            return HistoryPage(span=None, weeks=number)
+        first = min(starts)
+        span = Span(end, asked.week_of(first) + 1)
+        answers, problems = self._answers(letters)
+        if failures.is_cut or letters.is_cut:
+            problems += ("There are too many failures in these weeks: some are not counted. Choose fewer weeks.",)
+        along = axis(first, end)
+
+        def groups(of: Iterable[Counted]) -> tuple[WeeklyGroup, ...]:
+            return weekly_groups(of, span, self._owners, failures.aside)
+
+        every, lettered = groups(failures.counted), groups(letters.counted)
+        return HistoryPage(
+            span=span,
+            weeks=number,
+            groups=tuple(each for each in every if owner in {"", each.owner}),
+            letters=tuple(each for each in lettered if owner in {"", each.owner}),
+            answers=answers,
+            retries=tuple(each for each in failures.retries if owner in {"", owner_of(each.queue, self._owners)}),
+            axis=along,
+            bars=bars(along, failures.steps, failures.every_s),
+            owners=tuple(sorted({each.owner for each in (*every, *lettered)} - {""})),
+            problems=problems,
+        )
+
+    @staticmethod
+    def number(
+        what: Failure | RetryStep, span: Span, *, week: int | None = None, is_aside: bool = False, has_succeeded: bool = False
+    ) -> str:
+        """Return the name of a number of the page, for addresses and forms."""
+        chosen: Failure | AttemptsOf
+        match what:
+            case Failure():
+                chosen = what
+            case RetryStep(queue=queue, handler=handler, attempt_no=attempt_no):
+                chosen = AttemptsOf(queue=queue, handler=handler, attempt_no=attempt_no, has_succeeded=has_succeeded)
+        return msgspec.json.encode(Selection(what=chosen, span=span, week=week, is_aside=is_aside)).decode()
+
+    def messages(self, selection: str) -> HistoryMessages:
+        """Return the messages of the number with this name. Raises what `page` raises."""
+        chosen = _selection_of(selection)
+        with _sentences():
+            found, number = self._tables.messages(chosen, _SHOWN_MAX)
+        where = {each.target_queue or (each.queue if _is_letter(chosen) else "") for each in found} - {""}
+        there: dict[str, frozenset[bytes]] = {}
+        problems: list[str] = []
+        for queue in sorted(where):
+            try:
+                with self._desk.connected() as connection:
+                    there[queue] = still_there(connection, queue, {each.message_id for each in found})
+            except MQIError as error:
+                problems.append(str(error))
+        rows = tuple(
+            HistoryMessage(each, next((queue for queue, those in there.items() if each.message_id in those), ""))
+            for each in found
+        )
+        return HistoryMessages(
+            selection=chosen,
+            number=number,
+            rows=rows,
+            queues=tuple(sorted({row.queue for row in rows} - {""})),
+            problems=tuple(problems),
+        )
+
+    def identifiers(self, selection: str) -> frozenset[bytes]:
+        """Return the MsgId of every message of the number. Raises what `page` raises."""
+        with _sentences():
+            return self._tables.identifiers(_selection_of(selection))
+
+    def _answers(self, letters: Letters) -> tuple[dict[Failure, tuple[RuleAnswers, ...]], tuple[str, ...]]:
+        answers: dict[Failure, list[RuleAnswers]] = {}
+        problems: list[str] = []
+        for file in self._desk.rules:
+            table = parse(read_text(file))
+            if not isinstance(table, RulesTable):
+                problems += (f"{file}: {each}" for each in table)
+                continue
+            try:
+                queue = table.control.input_queue or self._dead_letter_queue()
+            except MQIError as error:
+                problems.append(str(error))
+                continue
+            of_queue = [kind for kind in letters.kinds if kind.failure.queue == queue]
+            for failure, actions in rule_answers(table, of_queue).items():
+                answers.setdefault(failure, []).append(RuleAnswers(file.name, tuple(actions.most_common())))
+        return {failure: tuple(those) for failure, those in answers.items()}, tuple(problems)
+
+    def _dead_letter_queue(self) -> str:
+        with self._desk.connected() as connection:
+            return self._desk.dead_letter_queue(connection)
+
+
+def _selection_of(text: str) -> Selection:
+    """Return the number that the text names. Raises `ConfigurationError` for another text."""
+    try:
+        return msgspec.json.decode(text, type=Selection)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError("The address names no number of the history. Choose one on the page History.") from error
+
+
+def _is_letter(selection: Selection) -> bool:
+    return isinstance(selection.what, Failure) and selection.what.is_dead_letter
+
+
+def _weeks(text: str) -> int:
+    if not text:
+        return _WEEKS
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= WEEKS_MAX):
+        raise ConfigurationError(f"{text!r} is no number of weeks: give 1 to {WEEKS_MAX}.")
+    return int(text)
+
+
+def _time(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{text!r} is no time: give a date, as 2026-01-31, or 2026-01-31T06:00.") from error
+    if found.year == MAXYEAR:
+        raise ConfigurationError(f"{text} is too late.")
+    if len(text) == _DAY_CHARS:
+        found += timedelta(days=1)
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _span(until: datetime, weeks: int) -> Span:
+    """Return the weeks. Raises `ConfigurationError` if they begin before 1970."""
+    if until - _FIRST < weeks * WEEK:
+        raise ConfigurationError(f"{until:%Y-%m-%d} is too early for {weeks} weeks.")
+    return Span(until, weeks)
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Make an error of the tables one that the pages show."""
+    try:
+        yield
+    except PipelineError as error:
+        raise ConfigurationError(str(error)) from error
