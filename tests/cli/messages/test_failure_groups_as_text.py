@@ -205,12 +205,17 @@ def disposed(outcome: Outcome | None) -> Callable[[bytes], Disposed]:
 
 @pytest.mark.parametrize(
     ("outcome", "name", "frame"),
-    [(Failed("KeyError", "'a'", raised=Raised("s.py:1")), "failed", "s.py:1"), (Undecodable("KeyError", "'a'"), "undecodable", "")],
+    [
+        (Failed("KeyError", "'a'", raised=Raised("s.py:1")), "failed", "s.py:1"),
+        (Undecodable("KeyError", "'a'"), "undecodable", ""),
+    ],
 )
 def test_the_ledger_completes_a_dead_letter_without_an_exception(outcome: Outcome, name: str, frame: str) -> None:
     why = Why(queue="ORDERS.IN", reason=2053, outcome=name, error="KeyError", text="'a'", frame=frame, handler="book")
 
-    assert FailedMessage(message_id=DEAD.message_id, why=why, at=None, has_reason=False) == with_failure(DEAD, disposed(outcome))
+    assert FailedMessage(message_id=DEAD.message_id, why=why, at=None, has_reason=False) == with_failure(
+        DEAD, disposed(outcome)
+    )
 
 
 def test_the_queue_and_the_handler_that_the_message_names_win_over_the_ledger() -> None:
@@ -231,13 +236,14 @@ def test_a_message_stays_as_it_is_if_the_ledger_has_no_failure(outcome: Outcome 
 
 
 def test_only_the_headers_of_a_message_are_read_unless_a_filter_needs_its_body() -> None:
-    seen: list[int] = []
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="DEAD"))
         connection = queue_manager.connect()
         put_dead_letter(connection, "DEAD", b"x" * HEADERS_BYTES_MAX + b"end", queue="IN", descriptor=TEXT)
 
-        for wanted in ([], [("body", "*end")], [("body", "*other")]):
-            seen.append(len(list(failed_messages(connection, "DEAD", wanted, lambda _: None))))
+        seen = [
+            len(list(failed_messages(connection, "DEAD", wanted, lambda _: None)))
+            for wanted in ([], [("body", "*end")], [("body", "*other")])
+        ]
 
     assert [1, 1, 0] == seen
