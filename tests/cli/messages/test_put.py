@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -307,6 +308,17 @@ def test_the_list_has_a_line_or_a_record_for_each_message_up_to_the_limit(run: R
     assert [(first, "ORDERS.IN", 300_000, 1)] == [
         (each["message_id"], each["target"], each["delay_ms"], each["body_bytes"]) for each in records
     ]
+
+
+@pytest.mark.usefixtures("queues")
+def test_the_list_says_at_which_second_a_message_is_due(run: Run) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    put_ids(run, "x", "--delay", "9d")
+
+    _, day, time, *_ = run("delay", "list").stdout.split()
+
+    due = datetime.fromisoformat(f"{day} {time.removesuffix('Z')}+00:00")
+    assert before <= due - timedelta(days=9) <= datetime.now(UTC)
 
 
 @pytest.mark.usefixtures("queues")
