@@ -244,6 +244,17 @@ def test_a_put_that_stops_exits_with_1_and_the_count(run: Run, tmp_path: Path) -
     assert (1, "0\n", said) == (stopped.exit_code, stopped.stdout, stopped.stderr)
 
 
+@pytest.mark.usefixtures("queues")
+def test_the_lines_of_a_file_are_put_with_a_line_for_each_tenth(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl").write_text("1\n" * 500 + "\n" * 1_000)
+
+    done = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
+
+    reached = ((50, "500 messages"), (100, "500 messages"))
+    assert [f"Putting on ORDERS.IN: {percent} %, {words}" for percent, words in reached] == done.stderr.splitlines()
+    assert (0, "500\n") == (done.exit_code, done.stdout)
+
+
 # -- delayed messages
 
 
