@@ -30,7 +30,7 @@ from mqflow.policy.health.records import (
     ProcessStatus,
     WorkerStatus,
 )
-from mqflow.policy.poison.disposition import Completed, DeadLetter, Discard, Failed, Outcome, Requeue, Settlement
+from mqflow.policy.poison.disposition import Completed, DeadLetter, Discard, Failed, Outcome, Requeue, Settlement, Undecodable
 from tests.cli.watching.test_counts import ID, IN, ONE
 
 Rows = dict[str, dict[tuple[str, ...], float]]
@@ -70,6 +70,7 @@ def test_units_of_work_are_counted_by_queue_settlement_and_outcome() -> None:
             ("IN", "commit", "completed"): 1,
             ("OUT", "commit", "completed"): 2,
             ("IN", "commit", "failed"): 1,
+            ("IN", "commit", "undecodable"): 1,
             ("IN", "backout", "completed"): 1,
             ("IN", "backout", "not_handled"): 2,
         },
@@ -77,12 +78,14 @@ def test_units_of_work_are_counted_by_queue_settlement_and_outcome() -> None:
             ("IN", "completed", "0.005"): 2,
             ("OUT", "completed", "0.005"): 2,
             ("IN", "failed", "0.005"): 1,
+            ("IN", "undecodable", "0.005"): 1,
         },
     } == counted(
         settled(Completed()),
         settled(Completed(), queue="OUT"),
         settled(Completed(), queue="OUT"),
         settled(Failed("E")),
+        settled(Undecodable("E", "")),
         settled(Completed(), commit=False),
         settled(None, commit=False, handled_s=1.0),
         settled(None, commit=False),
