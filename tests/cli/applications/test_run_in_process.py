@@ -3,8 +3,9 @@
 import json
 import logging
 import math
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from mqflow import App
 from mqflow.app.config.settings import Settings
 from mqflow.app.run import signals
 from mqflow.cli.applications import run_application as module
@@ -313,3 +315,76 @@ def test_reload_needs_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     refused = run("run", "shop:app", "--reload")
 
     assert (2, "mqflow: --reload needs watchfiles: pip install 'mqflow[reload]'.\n") == (refused.exit_code, refused.stderr)
+
+
+# -- what runs beside the application
+
+
+@pytest.mark.usefixtures("level")
+def test_an_application_ends_with_the_process_that_started_it(run: Run) -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+
+    done = run("run", f"{busy()}:app", "--lifeline", str(reading), "--url", "embedded::memory:")
+    os.close(reading)
+
+    assert (0, False) == (done.exit_code, RECYCLED in done.stderr)
+
+
+@pytest.mark.usefixtures("level", "queues")
+def test_an_application_whose_socket_cannot_be_served_runs_and_says_so(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 90)  # no room for a socket
+
+    done = run("run", f"{busy()}:app", "--recycle-after", "3", "--url", f"embedded:{folder}?qmgr=QM1")
+
+    said = "mqflow: other commands cannot reach this queue manager while the application runs. "
+    assert (0, 1) == (done.exit_code, sum(line.startswith(said) for line in done.stderr.splitlines()))
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("wanted", ["true", "false"])
+def test_telemetry_is_added_only_if_the_settings_ask_for_it_and_exported_at_the_end(
+    run: Run, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    happened: list[object] = []
+
+    def add(app: App, environment: object) -> Callable[[], None]:
+        happened.append((app.name, environment is os.environ))
+        return lambda: happened.append("exported")
+
+    monkeypatch.setattr("mqflow.otel.configuration.add_telemetry", add)
+    monkeypatch.setenv("MQFLOW_TELEMETRY", wanted)
+
+    run("run", f"{busy()}:app", "--recycle-after", "3", "--url", "embedded::memory:")
+
+    assert ([("orders", True), "exported"] if wanted == "true" else []) == happened
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_only_a_terminal_has_a_line_for_an_outage(run: Run, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> None:
+    monkeypatch.setattr(module, "in_foreground", lambda _: is_terminal)
+    name = busy()
+
+    assert 0 == run("run", f"{name}:app", "--recycle-after", "3", "--url", "embedded::memory:").exit_code
+
+    hooks = [type(hook).__name__ for hook in sys.modules[name].app.hooks]
+    assert ["_Announcement", *(["ReconnectLine"] if is_terminal else []), "Recycling"] == hooks
+
+
+@pytest.mark.usefixtures("level")
+def test_only_the_parent_of_worker_processes_serves_pages(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    short = tmp_path_factory.mktemp("c")
+    monkeypatch.setenv("MQFLOW_CONTROL_FOLDER", str(short))
+    monkeypatch.setenv("MQFLOW_HTTP_ADDRESS", "0")
+    options = ("--recycle-after", "3", "--url", "embedded::memory:")
+
+    alone, without, worker = (
+        run("run", f"{busy()}:app", *options, *more)
+        for more in ((), ("--http", ""), ("--watched-at", str(short / "worker-1.sock"), "--counts"))
+    )
+
+    assert [True, False, False] == ["http://127.0.0.1:" in done.stderr for done in (alone, without, worker)]
+    assert [0, 0, 0] == [done.exit_code for done in (alone, without, worker)]

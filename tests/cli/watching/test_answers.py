@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -161,6 +162,15 @@ def test_a_request_can_come_in_pieces(folder: Path, stack: ExitStack) -> None:
         answer = msgspec.json.decode(caller.makefile("rb").readline(), type=Answer)
 
     assert FIGURES == answer.queues
+
+
+def test_the_caller_is_the_user_whom_the_system_names_and_not_its_group() -> None:
+    class Caller:
+        def getsockopt(self, *_: int) -> bytes:
+            process, user, group = 71, 1_001, 1_002
+            return struct.pack("3i", process, user, group)
+
+    assert 1_001 == sockets._user_of(Caller())  # type: ignore[arg-type]  # the part of a socket that is used
 
 
 def test_the_applications_are_found_by_their_sockets_in_order(
