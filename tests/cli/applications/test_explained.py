@@ -56,18 +56,20 @@ async def book(order: str) -> None: ...
 """
 FULL = """
 from mqflow import App, Backout, Pace
-from mqflow.policy.dead_letters.rules import Action
 app = App(url="embedded:./data?qmgr=QM1")
 app.delay_processor(2)
 app.schedule(60, "SMALL", name="minute")
 app.dead_letter_handler("rules.tbl", queue="DEAD")
+
 @app.listener(
     "SMALL", name="small", concurrency=3, unit_of_work=4, time_limit_s=1.5,
     backout=Backout(threshold=2, queue="ORDERS.BOQ", undecodable="redeliver", pace=Pace(first_s=1, max_s=30, factor=3)),
 )
 async def take(order: str) -> None: ...
+
 @app.listener("ORDERS.BOQ")
 async def look(order: str) -> None: ...
+
 @app.listener(topic="Prices/#", character_wildcards=True)
 async def price(body: bytes) -> None: ...
 """

@@ -1,4 +1,4 @@
-"""`mqflow run` in this process: options that exclude each other, what it prints, and what it gives to its worker processes."""
+"""`mqflow run` in this process: options that exclude each other, its output, and the options of its worker processes."""
 
 import json
 import logging

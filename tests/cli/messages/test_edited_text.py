@@ -181,7 +181,7 @@ def test_the_new_body_must_be_the_payload_of_a_handler(
     assert "it has no listener." in payload_problem(App(), Target(queue), before, body)
 
 
-def test_a_change_without_any_record_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_that_nothing_records_the_change(capsys: pytest.CaptureFixture[str]) -> None:
     said = "There is no record of this change: the data has no ledger here, and the settings name no disposition_queue.\n"
 
     with EmbeddedQueueManager("QM1") as queue_manager:

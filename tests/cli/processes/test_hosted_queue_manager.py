@@ -1,4 +1,4 @@
-"""The process of a queue manager, run in this process: what it says, whom it serves, which orders it takes, how it ends."""
+"""The process of a queue manager, run in this process: its sentences, its addresses, its orders and its end."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.app.channels.location import locate
-from mqflow.cli.processes import child_process, queue_manager_process, served_connections
+from mqflow.cli.processes import queue_manager_process, served_connections
 from mqflow.cli.processes.child_process import RestartDelay, parent_pipe, until_parent_ends
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import EndRequest
@@ -38,6 +38,7 @@ from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.kit import carry_out
+from mqflow.world import SYSTEM_CLOCK
 
 SOCKET = "served.sock"
 
@@ -74,7 +75,7 @@ class Hosted:
         self._changed.set()
 
     async def until(self, words: str) -> None:
-        """Return when a sentence with these words was said."""
+        """Return after a sentence with these words."""
         while not any(words in text for text in self.said):
             self._changed = anyio.Event()
             await self._changed.wait()
@@ -284,7 +285,7 @@ def test_a_queue_manager_with_a_port_says_what_its_users_may_do(short: Path, mon
     ] == rest
 
 
-def test_without_a_port_no_right_over_tcp_is_said(short: Path) -> None:
+def test_a_queue_manager_without_a_port_says_nothing_about_rights(short: Path) -> None:
     users = UsersFile(short / "users", bytes)
     users.set("bob", "secret")
 
@@ -415,7 +416,7 @@ def test_the_delay_before_a_restart_doubles_up_to_half_a_minute_and_begins_again
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(child_process.SYSTEM_CLOCK.__class__, "monotonic", lambda _: now[0])
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "monotonic", lambda _: now[0])
 
     async def main() -> None:
         stopping = anyio.Event()

@@ -1,4 +1,4 @@
-"""The parent of worker processes: what it passes to each worker, which worker it starts again, and its exit code.
+"""The parent of worker processes: the options of each worker, the next start of a worker that ends, and the exit code.
 
 A small script of the shell stands for Python, so a worker starts in a few milliseconds. It notes its arguments.
 """

@@ -164,7 +164,7 @@ def test_a_request_can_come_in_pieces(folder: Path, stack: ExitStack) -> None:
     assert FIGURES == answer.queues
 
 
-def test_the_caller_is_the_user_whom_the_system_names_and_not_its_group() -> None:
+def test_the_caller_is_the_user_that_the_system_names_and_not_its_group() -> None:
     class Caller:
         def getsockopt(self, *_: int) -> bytes:
             process, user, group = 71, 1_001, 1_002

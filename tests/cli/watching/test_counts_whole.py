@@ -45,7 +45,7 @@ def counted(*events: Event) -> Rows:
     return {name: series for name, series in whole.items() if series}
 
 
-def settled(outcome: Outcome | None, *, commit: bool = True, queue: str = "IN", **times: float) -> Settled:
+def settled(outcome: Outcome | None, *, commit: bool = True, queue: str = "IN", **times: Any) -> Settled:
     settlement = Settlement.COMMIT if commit else Settlement.BACKOUT
     return Settled(queue=queue, listener="orders", settlement=settlement, message_ids=(ID,), outcome=outcome, **times)
 
@@ -93,11 +93,12 @@ def test_units_of_work_are_counted_by_queue_settlement_and_outcome() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "bucket"), [(0.0, "0.005"), (0.005, "0.005"), (0.0051, "0.01"), (60.0, "60.0"), (60.1, "+Inf")]
+    ("seconds", "bucket"), [(0.0, "0.005"), (0.005, "0.005"), (0.006, "0.01"), (60.0, "60.0"), (60.1, "+Inf")]
 )
 def test_a_time_is_in_the_bucket_of_the_next_bound(seconds: float, bucket: str) -> None:
     found = counted(
-        settled(Completed(), handled_s=seconds), DelayedDelivered(queue="Q", message_id=ID, delay_ms=1, late_ms=seconds * 1_000)
+        settled(Completed(), handled_s=seconds),
+        DelayedDelivered(queue="Q", message_id=ID, delay_ms=1, late_ms=round(seconds * 1_000)),
     )
 
     assert 1 == found["handling_seconds"]["IN", "completed", bucket]

@@ -25,6 +25,7 @@ from mqflow.policy.health.records import (
     SilentProcess,
     WorkerStatus,
 )
+from mqflow.world import SYSTEM_CLOCK
 from tests.cli.conftest import Run
 
 NOW = 100.0
@@ -257,7 +258,7 @@ def test_a_history_keeps_the_last_thirty_looks() -> None:
 def test_the_rates_of_a_status_are_those_between_its_two_looks(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "_RATE_S", 0.0)
     times = iter((10.0, 12.0))
-    monkeypatch.setattr(status.SYSTEM_CLOCK.__class__, "monotonic", lambda _: next(times))
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "monotonic", lambda _: next(times))
     serve(delivered(100.0), delivered(151.0))
 
     shown = run("status", "--rates", "--json")
@@ -269,7 +270,7 @@ def test_the_rates_of_a_status_are_those_between_its_two_looks(run: Run, serve: 
 def test_the_rates_are_in_the_table(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "_RATE_S", 0.0)
     times = iter((10.0, 12.0))
-    monkeypatch.setattr(status.SYSTEM_CLOCK.__class__, "monotonic", lambda _: next(times))
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "monotonic", lambda _: next(times))
     serve(delivered(100.0), delivered(151.0))
 
     rows = [line.split() for line in run("status", "--rates").stdout.splitlines()]
@@ -345,7 +346,7 @@ def test_a_drain_says_once_how_many_workers_it_waits_for(run: Run, serve: Serve,
 def test_a_drain_ends_at_its_limit(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctl, "_LOOK_S", 0.0)
     times = iter((10.0, 14.9, 15.0))
-    monkeypatch.setattr(ctl.SYSTEM_CLOCK.__class__, "monotonic", lambda _: next(times))
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "monotonic", lambda _: next(times))
     serve(application(process(0, BUSY)))
 
     done = run("ctl", "orders", "drain", "booking", "--wait", "5")
