@@ -108,7 +108,10 @@ def test_a_worker_counts_only_for_pages_and_is_ready_only_for_a_file(
     python("exit 2")
     settings = Settings(reconnect=ReconnectSettings(start_limit_s=limit_s))
 
-    run_workers(replace(OPTIONS, http=http), settings, (lambda _: None) if ready else None)
+    def hook(event: Event) -> None:
+        assert isinstance(event, ReadinessChanged)
+
+    run_workers(replace(OPTIONS, http=http), settings, hook if ready else None)
 
     given = {part for part in arguments()[0] if part.startswith("--")}
     assert more == given & {"--ready-file", "--counts", "--wait"}
