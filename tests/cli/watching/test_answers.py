@@ -176,7 +176,7 @@ def test_the_caller_is_the_user_that_the_system_names_and_not_its_group() -> Non
 def test_the_applications_are_found_by_their_sockets_in_order(
     folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "_ALL_S", 0.05)
+    monkeypatch.setattr(sockets, "_ALL_S", 0.5)
     for number, name in ((2, "b.2.sock"), (1, "a.1.sock")):
         serve(stack, folder / name, Named(number))
     stopped = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -200,7 +200,7 @@ def workers(
 ) -> WorkersSource:
     world = World(clock or VirtualClock())
     return WorkersSource(
-        "MODULE:app", 1, "embedded:data", folder, 2, lambda: running, lambda: is_stopping, wait_s=0.05, world=world
+        "MODULE:app", 1, "embedded:data", folder, 2, lambda: running, lambda: is_stopping, wait_s=30.0, world=world
     )
 
 

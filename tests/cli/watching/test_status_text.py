@@ -138,6 +138,7 @@ def test_a_process_that_does_not_answer_is_one_line_or_one_record(
     run: Run, serve: Serve, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "_ALL_S", 0.05)
+    monkeypatch.setattr(status, "_RATE_S", 0.0)
     with socket.socket(socket.AF_UNIX) as stopped:
         stopped.bind(str(folder / "shop.9.sock"))
         stopped.listen()
