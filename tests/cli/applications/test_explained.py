@@ -430,6 +430,19 @@ def test_a_new_project_is_printed_with_its_files_and_the_next_commands(
     assert ["", *(f"  {line}" for line in ("cd new/shop", "pip install -e '.[test]'", "pytest", *tried))] == lines[1:]
 
 
+def test_a_wheel_of_mqflow_goes_to_the_other_wheels_of_the_folder(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.applications.init.is_from_index", lambda _: False)
+    monkeypatch.setattr("mqflow.cli.applications.init.make_wheel", lambda _: ("mqflow.whl", b"a wheel"))
+    Path("shop/wheels").mkdir(parents=True)
+    Path("shop/wheels/other.whl").touch()
+
+    made = run("init", "shop")
+
+    assert ["mqflow.whl", "other.whl"] == sorted(path.name for path in Path("shop/wheels").iterdir())
+    assert (0, b"a wheel") == (made.exit_code, Path("shop/wheels/mqflow.whl").read_bytes())
+    assert "  pip install --find-links wheels -e '.[test]'" in made.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("name", "label"), [("My Shop_2", "my-shop-2"), ("__", "application"), ("x" * 39 + "--y", "x" * 39), ("a" * 50, "a" * 40)]
 )
