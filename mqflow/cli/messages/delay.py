@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -97,7 +98,7 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
                 correlation_id=identifier,
             )
             cancelled = False
-            while connection.get(handle, wanted) is not None:  # a publication has a copy for each subscription
+            for _ in iter(partial(connection.get, handle, wanted), None):  # a publication has a copy for each subscription
                 connection.commit()
                 cancelled = True
             if not cancelled:

@@ -4,7 +4,9 @@ import json
 import logging
 import math
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -22,6 +24,7 @@ from mqflow.cli.processes.workers import WorkersOptions
 from tests.cli.conftest import Run
 
 _numbers = count()
+_PATIENCE_S = 14.0
 
 IDLE = """
 from mqflow import App
@@ -64,6 +67,15 @@ def level() -> Iterator[None]:
     root.level, root.handlers[:] = before
 
 
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """End an application that does not end by itself, so that its test fails instead of waiting for ever."""
+    timer = threading.Timer(_PATIENCE_S, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    yield
+    timer.cancel()
+
+
 def written(text: str) -> str:
     """Write the application to a module that no other test has imported, and return its name."""
     name = f"run_in_process_{next(_numbers)}"
@@ -97,7 +109,11 @@ def busy(more: str = "") -> str:
         (("--ready-file", "nowhere/ready"), "--ready-file nowhere/ready: No such file or directory."),
     ],
 )
-def test_options_that_cannot_be_used_together_are_wrong_usage(run: Run, options: tuple[str, ...], said: str) -> None:
+def test_options_that_cannot_be_used_together_are_wrong_usage(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)  # the refusal comes before the search for the package
+
     refused = run("run", f"{busy()}:app", *options, "--url", "embedded::memory:")
 
     assert (2, f"mqflow: {said}\n") == (refused.exit_code, refused.stderr)

@@ -41,6 +41,7 @@ from mqflow.testing.kit import carry_out
 from mqflow.world import SYSTEM_CLOCK
 
 SOCKET = "served.sock"
+_PATIENCE_S = 14.0
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +95,7 @@ def hosting(options: HostOptions, steps: Callable[[Hosted], Awaitable[None]]) ->
     hosted = Hosted(options.folder)
 
     async def main() -> None:
-        with anyio.fail_after(60):
+        with anyio.fail_after(_PATIENCE_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(hosted.run, options)
                 await steps(hosted)
@@ -373,7 +374,7 @@ def test_another_thread_wakes_a_wait_for_a_condition(backend: str) -> None:
 
         thread = threading.Thread(target=work)
         thread.start()
-        with anyio.fail_after(60):
+        with anyio.fail_after(_PATIENCE_S):
             await request.wait(lambda: bool(happened))
         thread.join()
         assert not request.requested

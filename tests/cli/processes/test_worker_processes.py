@@ -6,7 +6,8 @@ A small script of the shell stands for Python, so a worker starts in a few milli
 import os
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ echo "$@" >> arguments
 echo "$MQFLOW_WORKER,$MQFLOW_DRAIN_S,$MQFLOW_DISPOSITION_QUEUE,$MQFLOW_DELAY_QUEUE,$MQFLOW_LEDGER_FILE" >> environment
 for last; do :; done
 """
+_PATIENCE_S = 14.0
 UNTIL_TERM = "trap 'exit 0' TERM; touch $last; while :; do sleep 0.01; done"
 
 
@@ -40,6 +42,15 @@ def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("MQFLOW_LEDGER_FILE", raising=False)
     monkeypatch.delenv("MQFLOW_NOTES_FILE", raising=False)
     return path
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """End a command that does not end by itself, so that its test fails instead of waiting for ever."""
+    timer = threading.Timer(_PATIENCE_S, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    yield
+    timer.cancel()
 
 
 @pytest.fixture
