@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ from mqflow.app.run import signals
 from mqflow.cli.applications import run_application as module
 from mqflow.cli.processes import workers
 from mqflow.cli.processes.workers import WorkersOptions
+from mqflow.embedded.storage.folder import DataFolder
 from tests.cli.conftest import Run
 
 _numbers = count()
@@ -390,8 +392,29 @@ def test_only_a_terminal_has_a_line_for_an_outage(run: Run, monkeypatch: pytest.
         "IN has no backout threshold" in done.stderr,
     )  # the log goes to the terminal all the same
 
+    assert "Traceback" not in done.stderr
     hooks = [type(hook).__name__ for hook in sys.modules[name].app.hooks]
     assert ["_Announcement", *(["ReconnectLine"] if is_terminal else []), "Recycling"] == hooks
+
+
+@pytest.mark.usefixtures("level", "queues")
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_only_a_terminal_shows_the_load_of_a_queue_manager_that_exists(
+    run: Run, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+) -> None:
+    shown: list[tuple[str, Path]] = []
+
+    def line(name: str, folder: DataFolder) -> AbstractContextManager[None]:
+        shown.append((name, folder.path.resolve()))
+        return nullcontext()
+
+    monkeypatch.setattr(module, "in_foreground", lambda _: is_terminal)
+    monkeypatch.setattr(module, "loading_line", line)
+
+    for url in ("embedded:./data?qmgr=QM1", "embedded:./new?qmgr=QM2"):
+        assert 0 == run("run", f"{busy()}:app", "--recycle-after", "3", "--url", url).exit_code
+
+    assert ([("QM1", Path("data").resolve())] if is_terminal else []) == shown
 
 
 @pytest.mark.usefixtures("level")
