@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -96,10 +97,10 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
                 match=MatchOption.CORREL_ID,
                 correlation_id=identifier,
             )
-            cancelled = 0
-            while connection.get(handle, wanted) is not None:  # a publication has a copy for each subscription
+            cancelled = False
+            for _ in iter(partial(connection.get, handle, wanted), None):  # a publication has a copy for each subscription
                 connection.commit()
-                cancelled += 1
+                cancelled = True
             if not cancelled:
                 missing += 1
                 note(f"{identifier.hex()} is not on {queue}: it was delivered, or cancelled, or never delayed.")

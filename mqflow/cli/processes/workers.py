@@ -268,8 +268,8 @@ class _Workers:
             if self._stopping.is_set() or code == EXIT_USAGE:
                 cut_off = code == -signal.SIGTERM and self._signals > _CUT_OFF_SIGNAL
                 self._worst = max(self._worst, EXIT_CUT_OFF if cut_off else _exit_code_after_stop(code))
-                self._stops = True  # not `_stop`: a second signal would cut off the other workers, which drain
-                self._stopping.set()
+                if not self._stopping.is_set():  # once: a second signal would cut off the other workers, which drain
+                    self._stop()
                 break
             if code == 0 and self._recycles:
                 continue

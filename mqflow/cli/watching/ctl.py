@@ -79,7 +79,7 @@ def drain(application: str, listener: str, wait_s: float) -> None:
     """
     path, _ = one(application)
     status = _send(path, Order(listener=listener, held=True))
-    until, shown = SYSTEM_CLOCK.monotonic() + wait_s, -1
+    until, shown = SYSTEM_CLOCK.monotonic() + wait_s, 0
     pause_event = THREADS.event()
     while left := in_units(status, listener):
         if SYSTEM_CLOCK.monotonic() >= until:
@@ -116,6 +116,6 @@ def _send(path: Path, order: Order | None) -> ApplicationStatus:
     except OSError as error:
         asked = "The order may have been carried out." if order is not None else "The listener stays paused."
         raise ConfigurationError(f"{path.stem} gave no answer on {path}: {error}. {asked} `mqflow status` shows it.") from error
-    if answer.refused or answer.status is None:
+    if answer.status is None:
         raise ConfigurationError(answer.refused or "The application gave no answer.")
     return answer.status

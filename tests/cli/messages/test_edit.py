@@ -10,13 +10,9 @@ from msgspec.structs import replace
 
 from mqflow.app.run.decision_ledger import LEDGER_FILE, story
 from mqflow.cli.messages.edit import move_edited
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import Edited
-from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, RecordOutcome, from_bytes
 from mqflow.runtime.dead_letters.redriver import Target
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -27,8 +23,8 @@ from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions
 from mqflow.world import World
 from tests.cli.conftest import Run
+from tests.cli.messages.conftest import ORDER
 
-ORDER = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208, user_identifier="amelie")
 APP = """
 import msgspec
 from mqflow import App
@@ -38,26 +34,6 @@ class Order(msgspec.Struct):
 @app.listener("ORDERS.IN")
 async def book(order: Order) -> None: ...
 """
-
-
-@pytest.fixture
-def poison(run: Run, queues: None, tmp_path: Path) -> str:
-    """Put an order that does not decode on the backout queue; return its MsgId."""
-    why = moved_message.Why(queue="ORDERS.IN", outcome="undecodable", error="DecodeError")
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
-        connection = queue_manager.connect()
-        handle = connection.open("ORDERS.BOQ", OpenOption.OUTPUT)
-        descriptor, data = moved_message.to_backout_queue(ORDER, b'{"number": "7"}', folders=(moved_message.folder(why),))
-        return connection.put(handle, descriptor, data, PutOption.NO_SYNCPOINT).descriptor.message_id.hex()
-
-
-@pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Make `sed` the editor: it turns the text into a number, and notes the file."""
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", 'sed -i s/\\"7\\"/7/')
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
 
 
 def bodies(run: Run, queue: str) -> list[str]:

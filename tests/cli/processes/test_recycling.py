@@ -1,5 +1,6 @@
 """A process that reaches a limit drains and ends, and a new one takes its place: no message fails, none is handled twice."""
 
+import resource
 import threading
 
 import anyio
@@ -61,3 +62,14 @@ def test_a_limit_that_another_thread_reaches_ends_the_wait_and_cancels_the_other
 
     assert ("it has handled 1 message", [True]) == (recycling.why, cancelled)
     recycling.close()
+
+
+def test_the_memory_of_a_process_is_its_peak() -> None:
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # on Linux
+    below, above = Recycling(Limits(memory_mib=peak_kib // 1_024 - 1)), Recycling(Limits(memory_mib=4 * peak_kib // 1_024))
+
+    for recycling in (below, above):
+        recycling(settled(1))
+        recycling.close()
+
+    assert [True, False] == [bool(recycling.why) for recycling in (below, above)]

@@ -1,0 +1,535 @@
+"""The process of a queue manager, run in this process: its sentences, its addresses, its orders and its end."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+from msgspec.structs import replace
+
+from mqflow.app.channels.location import locate
+from mqflow.cli.processes import queue_manager_process, served_connections
+from mqflow.cli.processes.child_process import RestartDelay, parent_pipe, until_parent_ends
+from mqflow.cli.processes.delay_processors import DelayProcessors
+from mqflow.cli.processes.end_request import EndRequest
+from mqflow.cli.processes.network_users import rights_over_tcp
+from mqflow.cli.processes.queue_manager_process import HostOptions, StoppedByItselfError, host
+from mqflow.cli.processes.recycling import Limits
+from mqflow.cli.processes.served_connections import is_served, queue_manager_name_at, too_few_open_files
+from mqflow.cli.processes.stop_event import stop_event
+from mqflow.cli.processes.takeover_rehearsal import rehearse
+from mqflow.cli.processes.workers import _exit_code_after_stop, _owner
+from mqflow.cli.queue_managers.orders import back_up, end
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.kit import carry_out
+from mqflow.world import SYSTEM_CLOCK
+
+SOCKET = "served.sock"
+_PATIENCE_S = 14.0
+
+
+@pytest.fixture(autouse=True)
+def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with a short path, because the path of a socket is short, and make it the current one."""
+    path = tmp_path_factory.mktemp("q")
+    monkeypatch.chdir(path)
+    return path
+
+
+def options_for(folder: Path, **changed: object) -> HostOptions:
+    plain = HostOptions(name="QM1", folder=folder, addresses=(), users=UsersFile(folder / "users", bytes))
+    return replace(plain, **changed)
+
+
+def created(folder: Path) -> Path:
+    EmbeddedQueueManager("QM1", store=SqliteStore(folder)).close()
+    return folder
+
+
+class Hosted:
+    """A queue manager that this process hosts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+        self.for_good: bool | None = None
+        self._changed = anyio.Event()
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        self._changed.set()
+
+    async def until(self, words: str) -> None:
+        """Return after a sentence with these words."""
+        while not any(words in text for text in self.said):
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+    async def run(self, options: HostOptions) -> None:
+        self.for_good = await host(options, self.say)
+
+    async def end(self, how: End) -> None:
+        """Order the end of the queue manager."""
+
+        await anyio.to_thread.run_sync(end, self.folder, "QM1", how)
+
+
+def hosting(options: HostOptions, steps: Callable[[Hosted], Awaitable[None]]) -> Hosted:
+    """Host the queue manager while these steps happen; return what it said, after its end."""
+    hosted = Hosted(options.folder)
+
+    async def main() -> None:
+        with anyio.fail_after(_PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(hosted.run, options)
+                await steps(hosted)
+
+    anyio.run(main)
+    return hosted
+
+
+def order_end(how: End) -> Callable[[Hosted], Awaitable[None]]:
+    async def steps(hosted: Hosted) -> None:
+        await hosted.until("is active")
+        await hosted.end(how)
+
+    return steps
+
+
+# -- the life of a queue manager
+
+
+def test_an_order_ends_the_queue_manager_for_good(short: Path) -> None:
+    hosted = hosting(options_for(created(short / "qm")), order_end(End(Manner.IMMEDIATE)))
+
+    socket = short / "qm" / SOCKET
+    assert [f"QM1 is active, at {socket}.", "QM1 ends (immediate)."] == hosted.said
+    assert (True, False, False) == (hosted.for_good, socket.exists(), is_served(short / "qm"))
+
+
+def test_a_standby_without_an_active_process_is_active_at_once(short: Path) -> None:
+    hosted = hosting(options_for(short / "qm", standby=True), order_end(End(Manner.IMMEDIATE)))
+
+    assert [f"QM1 is active, at {short / 'qm' / SOCKET}.", "QM1 ends (immediate)."] == hosted.said
+
+
+@pytest.mark.parametrize(
+    ("number", "manner", "for_good"),
+    [
+        (signal.SIGTERM, "immediate", False),
+        (signal.SIGINT, "immediate", False),
+        (signal.SIGHUP, "controlled", False),
+        (signal.SIGUSR1, "immediate", True),
+    ],
+)
+def test_a_signal_ends_the_process(
+    short: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, manner: str, *, for_good: bool
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored
+
+    async def steps(hosted: Hosted) -> None:
+        await hosted.until("is active")
+        os.kill(os.getpid(), number)
+
+    try:
+        hosted = hosting(options_for(created(short / "qm")), steps)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert (f"QM1 ends ({manner}).", for_good) == (hosted.said[-1], hosted.for_good)
+
+
+def test_a_controlled_end_waits_for_the_last_application_and_a_second_order_does_not(short: Path) -> None:
+    found: list[object] = []
+
+    async def steps(hosted: Hosted) -> None:
+        await hosted.until("is active")
+        await anyio.to_thread.run_sync(partial(talk, hosted.folder))
+
+    def talk(folder: Path) -> None:
+        with closing(ServedQueueManager(folder / SOCKET, name="QM1")) as queue_manager:
+            connection = queue_manager.connect(application_name="booking")
+            found.append(list(end(folder, "QM1", End(Manner.CONTROLLED))))
+            with pytest.raises(MQIError, match="2161"):
+                queue_manager.connect(application_name="late")
+            end(folder, "QM1", End(Manner.IMMEDIATE))
+            found.append(connection)  # it is still open when the queue manager ends
+
+    hosted = hosting(options_for(created(short / "qm")), steps)
+
+    assert ["booking"] == found[0]
+    assert ("QM1 ends (controlled).", True) == (hosted.said[-1], hosted.for_good)
+
+
+def test_a_controlled_end_is_complete_when_the_last_application_disconnects(short: Path) -> None:
+    async def steps(hosted: Hosted) -> None:
+        await hosted.until("is active")
+        queue_manager = ServedQueueManager(hosted.folder / SOCKET, name="QM1")
+        connection = await anyio.to_thread.run_sync(queue_manager.connect)
+        await hosted.end(End(Manner.CONTROLLED))
+        assert hosted.for_good is None
+        await anyio.to_thread.run_sync(connection.disconnect)
+
+    assert hosting(options_for(created(short / "qm")), steps).for_good
+
+
+def test_a_switchover_needs_a_standby(short: Path) -> None:
+    errors: list[MQIError] = []
+
+    async def steps(hosted: Hosted) -> None:
+        await hosted.until("is active")
+        try:
+            await hosted.end(End(Manner.IMMEDIATE, switchover=True))
+        except MQIError as error:
+            errors.append(error)
+        await hosted.end(End(Manner.IMMEDIATE))
+
+    hosting(options_for(created(short / "qm")), steps)
+
+    [error] = errors
+    assert Reason.OPERATION_NOT_ALLOWED == error.reason
+    assert "No standby can go on: start one with --standby, or stop without -s" in str(error)
+
+
+def test_a_backup_goes_to_a_new_folder_and_a_failed_backup_is_an_error(short: Path) -> None:
+    (short / "file").touch()
+
+    async def steps(hosted: Hosted) -> None:
+        await hosted.until("is active")
+        await anyio.to_thread.run_sync(back_up, hosted.folder, "QM1", short / "copy")
+        with pytest.raises(MQIError, match=r"MQRC_FILE_SYSTEM_ERROR \(2208\)"):
+            await anyio.to_thread.run_sync(back_up, hosted.folder, "QM1", short / "file" / "copy")
+        await hosted.end(End(Manner.IMMEDIATE))
+
+    hosting(options_for(created(short / "qm")), steps)
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(short / "copy", create=False)) as copied:
+        assert "QM1" == copied.name
+
+
+@pytest.mark.parametrize(
+    ("backups", "target", "refused"),
+    [
+        (None, "backups/one", "the owner named no folder for it"),
+        ("backups", "backups/one", ""),
+        ("backups", "backups/deep/one", ""),
+        ("backups", "backups", "it must go into {place}"),
+        ("backups", "backups/../other", "it must go into {place}"),
+    ],
+)
+def test_a_backup_over_tcp_goes_only_below_the_folder_of_the_owner(
+    short: Path, backups: str | None, target: str, refused: str
+) -> None:
+    obeyed: list[object] = []
+    options = options_for(short, backups=None if backups is None else short / backups)
+    obey = queue_manager_process._over_tcp(options, obeyed.append)
+    order = requests.Backup(str(short / target))
+
+    if refused:
+        with pytest.raises(MQIError) as error:
+            obey(order)
+        assert Reason.NOT_AUTHORIZED == error.value.reason
+        said = refused.format(place=(short / "backups").resolve())
+        assert f"A backup ordered over TCP: {said} (mqflow qmgr serve --backups FOLDER)" in str(error.value)
+    else:
+        obey(order)
+    ended = requests.EndQueueManager(End())
+    obey(ended)
+
+    assert [ended] if refused else [order, ended] == obeyed
+
+
+def test_a_queue_manager_with_a_port_says_what_its_users_may_do(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_manager_process, "raise_open_file_limit", lambda: 1_024)
+    users = UsersFile(short / "users", bytes)
+    users.set("amelie", "secret", administrator=True)
+    users.set("bob", "secret")
+    own = UnixAddress(short / "qm" / SOCKET)
+    options = options_for(
+        created(short / "qm"),
+        addresses=(own, UnixAddress(short / "more.sock"), TcpAddress("127.0.0.1", 0)),
+        mq_addresses=(TcpAddress("127.0.0.1", 0),),
+        users=users,
+        connections_max=321,
+    )
+
+    hosted = hosting(options, order_end(End(Manner.IMMEDIATE)))
+
+    warning, active, *rest = hosted.said
+    assert too_few_open_files(1_024, 321) == warning
+    first, second, *ports = active.removeprefix("QM1 is active, at ").removesuffix(".").split(", ")
+    assert [f"{own}", f"{short / 'more.sock'}", 2] == [
+        first,
+        second,
+        len({port for port in ports if port.startswith("127.0.0.1:")}),
+    ]
+    assert [
+        "amelie administers QM1 over TCP.",
+        "bob has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc).",
+        "QM1 ends (immediate).",
+    ] == rest
+
+
+def test_a_queue_manager_without_a_port_says_nothing_about_rights(short: Path) -> None:
+    users = UsersFile(short / "users", bytes)
+    users.set("bob", "secret")
+
+    hosted = hosting(options_for(created(short / "qm"), users=users), order_end(End(Manner.IMMEDIATE)))
+
+    assert 2 == len(hosted.said)
+
+
+def test_the_rights_of_each_user_over_tcp_are_a_sentence(short: Path) -> None:
+    users = UsersFile(short / "users", bytes)
+    for name in ("bob", "carol"):
+        users.set(name, "secret")
+    users.set("amelie", "secret", administrator=True)
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        carry_out(queue_manager.administration, ["SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('bob') AUTHADD(CONNECT)"])
+
+        assert [
+            "amelie administers QM1 over TCP.",
+            "bob can connect over TCP; DISPLAY AUTHREC shows its authorities.",
+            "carol has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc).",
+        ] == list(rights_over_tcp(queue_manager, users))
+
+
+def test_the_queue_manager_ends_after_the_applications_of_a_parent_that_has_ended(short: Path) -> None:
+    reading, writing = os.pipe()
+
+    async def steps(hosted: Hosted) -> None:
+        await hosted.until("is active")
+        queue_manager = ServedQueueManager(hosted.folder / SOCKET, name="QM1")
+        connection = await anyio.to_thread.run_sync(queue_manager.connect)
+        os.close(writing)
+        await anyio.wait_all_tasks_blocked()
+        assert 1 == len(hosted.said)
+        await anyio.to_thread.run_sync(connection.disconnect)
+
+    hosted = hosting(options_for(created(short / "qm"), parent_pipe=reading), steps)
+    os.close(reading)
+
+    assert ("QM1 ends (immediate).", False) == (hosted.said[-1], hosted.for_good)
+
+
+@pytest.mark.parametrize(("failure", "said"), [("The disk is full.", "The disk is full."), ("", "no reason is known.")])
+def test_a_queue_manager_that_stopped_by_itself_says_why_and_how_to_go_on(failure: str, said: str) -> None:
+    error = StoppedByItselfError("QM1", failure)
+
+    assert ("QM1", failure) == (error.name, error.failure)
+    assert (
+        f"QM1 has stopped by itself: {said} All committed work is on the disk. The commits that were under way are in doubt. "
+        "When the folder is usable again, mqflow qmgr start QM1 goes on."
+    ) == str(error)
+
+
+# -- requests, signals and pipes
+
+
+def test_a_later_request_replaces_the_manner_but_an_end_for_good_stays() -> None:
+    async def main() -> list[tuple[End, bool, bool]]:
+        request = EndRequest()
+        seen = [(request.how, request.requested, request.for_good)]
+        for how, for_good in ((Manner.CONTROLLED, False), (Manner.IMMEDIATE, True), (Manner.CONTROLLED, False)):
+            request.request(End(how), for_good=for_good)
+            seen.append((request.how, request.requested, request.for_good))
+        await request.wait(lambda: False)
+        return seen
+
+    assert [
+        (End(Manner.IMMEDIATE), False, False),
+        (End(Manner.CONTROLLED), True, False),
+        (End(Manner.IMMEDIATE), True, True),
+        (End(Manner.CONTROLLED), True, True),
+    ] == anyio.run(main)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_another_thread_wakes_a_wait_for_a_condition(backend: str) -> None:
+    happened: list[str] = []
+
+    async def main() -> None:
+        request = EndRequest()
+
+        def work() -> None:
+            request.wake()
+            happened.append("it")
+            request.wake()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        with anyio.fail_after(_PATIENCE_S):
+            await request.wait(lambda: bool(happened))
+        thread.join()
+        assert not request.requested
+
+    anyio.run(main, backend=backend)
+
+
+def test_the_end_of_the_parent_is_the_end_of_its_pipe_and_not_a_byte() -> None:
+    async def main() -> list[str]:
+        reading, writing = os.pipe()
+        seen: list[str] = []
+
+        async def wait() -> None:
+            await until_parent_ends(reading)
+            seen.append("ended")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            os.write(writing, b"xx")
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            seen.append("alive")
+            os.close(writing)
+        assert not os.get_inheritable(reading)
+        os.close(reading)
+        return seen
+
+    assert ["alive", "ended"] == anyio.run(main)
+
+
+def test_a_pipe_for_children_is_closed_at_its_end() -> None:
+    with parent_pipe() as descriptor:
+        os.fstat(descriptor)
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_the_delay_before_a_restart_doubles_up_to_half_a_minute_and_begins_again_after_a_stable_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "monotonic", lambda _: now[0])
+
+    async def main() -> None:
+        stopping = anyio.Event()
+        stopping.set()  # so that no delay takes time
+        delay = RestartDelay()
+        for ran_s in (0.0, 1.0, 59.9, 1.0, 1.0, 1.0, 1.0, 60.0, 0.0):
+            delay.started()
+            now[0] += ran_s
+            await delay.wait("It starts again", stopping)
+
+    asyncio.run(main())
+
+    delays = [line.removeprefix("It starts again in ").removesuffix(" s.") for line in capsys.readouterr().err.splitlines()]
+    assert ["1", "2", "4", "8", "16", "30", "30", "1", "2"] == delays
+
+
+def test_each_signal_sets_the_event_and_the_handlers_come_back() -> None:
+    numbers = (signal.SIGUSR1, signal.SIGUSR2)
+    before = [signal.getsignal(number) for number in numbers]
+
+    seen = []
+    for number in numbers:
+        with stop_event(*numbers) as stopping:
+            assert not stopping.is_set()
+            signal.raise_signal(number)
+            seen.append(stopping.is_set())
+
+    assert [True, True] == seen
+    assert before == [signal.getsignal(number) for number in numbers]
+
+
+# -- small parts
+
+
+def test_the_name_of_a_served_queue_manager_is_that_of_its_connection(short: Path) -> None:
+    with EmbeddedQueueManager("QM7") as queue_manager, closing(serve(queue_manager, short / SOCKET)) as server:
+        assert ("QM7", True) == (queue_manager_name_at(short), is_served(short))
+        while server.connection_count:
+            os.sched_yield()
+    assert not is_served(short)
+    assert not is_served(short / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("reason", "served"),
+    [(Reason.Q_MGR_NOT_AVAILABLE, False), (Reason.CONNECTION_BROKEN, False), (Reason.NOT_AUTHORIZED, True)],
+)
+def test_a_queue_manager_that_refuses_with_a_reason_is_served(
+    monkeypatch: pytest.MonkeyPatch, reason: Reason, *, served: bool
+) -> None:
+    def refuse(_: Path) -> str:
+        raise error_for(reason, "MQCONN", "", "QM1")
+
+    monkeypatch.setattr(served_connections, "queue_manager_name_at", refuse)
+
+    assert served is is_served(Path("qm"))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "connections_max", "room"), [(63, 1, "0"), (66, 1, "0"), (1_023, 320, "319"), (69, 2, "1")]
+)
+def test_a_low_limit_of_open_files_has_a_whole_sentence(allowed: int, connections_max: int, room: str) -> None:
+    assert (
+        f"The system allows {allowed:,} open files. That is enough for {room} connections, not for {connections_max:,}: "
+        "raise the hard limit (ulimit -Hn, LimitNOFILE), or lower --max-connections."
+    ) == too_few_open_files(allowed, connections_max)
+    assert "" == too_few_open_files(64 + 3 * connections_max, connections_max)
+
+
+@pytest.mark.parametrize(
+    ("limits", "options"),
+    [
+        (Limits(), []),
+        (Limits(messages=1), ["--recycle-after", "1"]),
+        (Limits(memory_mib=2), ["--recycle-above", "2"]),
+        (Limits(messages=1, memory_mib=2), ["--recycle-after", "1", "--recycle-above", "2"]),
+    ],
+)
+def test_limits_are_options_of_a_worker(limits: Limits, options: list[str]) -> None:
+    assert (options, bool(options)) == (limits.options(), bool(limits))
+
+
+def test_a_rehearsal_leaves_no_folder_behind(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(short))
+    frozen: list[bool] = []
+    monkeypatch.setattr("gc.freeze", lambda: frozen.append(True))
+
+    rehearse("QM1")
+    monkeypatch.setattr("tempfile.tempdir", str(short / "nowhere"))
+    rehearse("QM1")
+
+    assert ([], [True, True]) == (list(short.iterdir()), frozen)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(0, 0), (1, 1), (75, 75), (-signal.SIGTERM, 0), (-signal.SIGKILL, 1), (-signal.SIGHUP, 1)]
+)
+def test_a_process_that_had_to_stop_and_was_killed_before_its_first_message_ended_well(code: int, expected: int) -> None:
+    assert expected == _exit_code_after_stop(code)
+
+
+def test_a_folder_that_no_process_owns_can_be_served(short: Path) -> None:
+    assert [None, None, None] == [
+        _owner(locate(url)) for url in ("embedded:./qm?qmgr=QM1", "embedded::memory:", "embedded+unix:qm/served.sock?qmgr=QM1")
+    ]
+
+
+def test_the_delay_processors_of_a_queue_manager_are_its_own_and_that_of_the_setting() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        counts = [
+            len(DelayProcessors(queue_manager, disposition_queue="", delay_queue=queue)._processors)
+            for queue in ("", queue_manager.staging_queue, "LATER")
+        ]
+
+    assert [1, 1, 2] == counts
