@@ -27,7 +27,6 @@ class ChannelTableError(ValueError):
         #: The place in the table: "$.channel[3].clientConnection.connection[0].port".
         self.path = path
         self.problem = problem
-        super().__init__(source, problem, path)
 
     def __str__(self) -> str:
         where = f", at {self.path}" if self.path else ""
