@@ -79,7 +79,8 @@ def test_the_case_of_names_does_not_matter_and_the_last_of_two_values_wins() -> 
 
 
 def test_other_stanzas_and_comments_say_nothing_about_channels() -> None:
-    text = "# DefRecon=YES\nDefRecon=NO\nTCP:\n  DefRecon=YES\n\nCHANNELS:\n; DefRecon=YES\n  CCSID=819\nSSL:\n  DefRecon=YES\n  no attribute\n"
+    outside = "# DefRecon=YES\nDefRecon=NO\nTCP:\n  DefRecon=YES\n"
+    text = f"{outside}\nCHANNELS:\n; DefRecon=YES\n  CCSID=819\nSSL:\n  DefRecon=YES\n  no attribute\n"
 
     said = parse_client_configuration(text)
 
