@@ -26,6 +26,7 @@ from mqflow.events import (
 )
 from mqflow.policy.dead_letters.intents import Redirect
 from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Disposition, Failed, Outcome, Requeue, Return
+from mqflow.policy.poison.outcomes import outcome_of
 from mqflow.runtime.hooks import LOG_FIELDS, Broadcast, LogEvents
 
 WARNING, ERROR = logging.WARNING, logging.ERROR
@@ -40,7 +41,7 @@ def acted(*, reason: int = 2053, repeated: bool = False) -> DeadLetterActed:
 
 def reconnected(*, attempts: int = 1, objects: Sequence[str] = ("IN",), gone: Sequence[str] = ()) -> Reconnected:
     return Reconnected(
-        queue_manager="QM1", generation=2, objects=tuple(objects), gone=tuple(gone), attempts=attempts, downtime_ms=1_500
+        queue_manager="QM1", generation=2, objects=tuple(objects), gone=tuple(gone), attempts=attempts, downtime_ms=150_000
     )
 
 
@@ -103,24 +104,24 @@ LINES = [
         id="an object that cannot be opened again",
     ),
     pytest.param(
-        reconnected(), WARNING, "QM1: connected again after 1 attempt and 1.5 s; open again: IN", id="connected again"
+        reconnected(), WARNING, "QM1: connected again after 1 attempt and 150.0 s; open again: IN", id="connected again"
     ),
     pytest.param(
         reconnected(attempts=2, objects=(), gone=["queue A", "queue B"]),
         WARNING,
-        "QM1: connected again after 2 attempts and 1.5 s; open again: nothing; gone: queue A; queue B",
+        "QM1: connected again after 2 attempts and 150.0 s; open again: nothing; gone: queue A; queue B",
         id="with objects that are gone",
     ),
     pytest.param(
         reconnected(objects=named(20)),
         WARNING,
-        f"QM1: connected again after 1 attempt and 1.5 s; open again: {', '.join(named(20))}",
+        f"QM1: connected again after 1 attempt and 150.0 s; open again: {', '.join(named(20))}",
         id="20 objects are named",
     ),
     pytest.param(
         reconnected(objects=named(21), gone=named(21)),
         WARNING,
-        "QM1: connected again after 1 attempt and 1.5 s; "
+        "QM1: connected again after 1 attempt and 150.0 s; "
         f"open again: {', '.join(named(20))}, ...; gone: {'; '.join(named(20))}",
         id="more are not",
     ),
@@ -202,7 +203,7 @@ def test_an_outage_has_a_line_at_its_begin_and_for_each_new_reason(caplog: pytes
         "QM1: the connection is lost, MQRC_CONNECTION_BROKEN (2009); getting it back",
         "QM1: attempt 2 failed, MQRC_HOST_NOT_AVAILABLE (2538)",
         "QM1: attempt 4 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)",
-        "QM1: connected again after 1 attempt and 1.5 s; open again: IN",
+        "QM1: connected again after 1 attempt and 150.0 s; open again: IN",
         "QM1: the connection is lost, MQRC_CONNECTION_BROKEN (2009); getting it back",
         "QM1: attempt 1 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)",
     ] == caplog.messages
@@ -277,6 +278,24 @@ def test_a_line_has_each_value_of_its_event_as_a_field(caplog: pytest.LogCapture
     ] == written
 
 
+def test_the_end_of_a_message_has_the_traceback_of_its_failure(caplog: pytest.LogCaptureFixture) -> None:
+    error = ValueError("no price")
+    LogEvents()(disposed(Requeue("BAD"), outcome=outcome_of(error)))
+
+    assert [(error, "IN: message 01 failed 3 times, on BAD now: ValueError: no price")] == [
+        (each.exc_info and each.exc_info[1], each.message) for each in caplog.records
+    ]
+
+
+def test_a_traceback_that_is_no_unicode_text_is_escaped(caplog: pytest.LogCaptureFixture) -> None:
+    LogEvents()(disposed(Requeue("BAD"), outcome=outcome_of(ValueError("no file caf\udce9"))))
+
+    escaped = "ValueError: no file caf\\udce9"
+    assert [(None, f"IN: message 01 failed 3 times, on BAD now: {escaped}\n{escaped}\n")] == [
+        (each.exc_info, each.message) for each in caplog.records
+    ]
+
+
 def test_a_pause_of_another_listener_has_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     log = LogEvents()
     for listener in ("book", "ship", "book"):
@@ -319,7 +338,7 @@ class Failing:
 
 def test_a_hook_that_fails_is_reported_once_and_receives_all_events(caplog: pytest.LogCaptureFixture) -> None:
     failing, received = Failing(), list[Event]()
-    broadcast = Broadcast([failing, received.append])
+    broadcast = Broadcast([failing, lambda event: received.append(event)])  # noqa: PLW0108 - a hook has a parameter `event`
     events = [Warned(text="one"), Warned(text="two")]
     for event in events:
         broadcast(event)
