@@ -14,7 +14,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Decided, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
-from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.policy.poison.disposition import Completed, Failed, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
@@ -256,6 +256,11 @@ async def test_the_backout_of_a_refused_commit_is_no_failed_attempt(stage: Stage
 
     assert [b"0", b"0"] == stage.seen
     assert 0 == sum(isinstance(event, ListenerPaused) for event in stage.events)
+    [outcome] = [
+        event.outcome for event in stage.events if isinstance(event, Settled) and event.settlement is Settlement.BACKOUT
+    ]
+    assert isinstance(outcome, Failed)
+    assert ("MQRC_BACKED_OUT", True) == (outcome.error, "MQRC_BACKED_OUT (2003)" in outcome.text)
 
 
 @pytest.mark.parametrize("goes_on", [False, True], ids=["cancelled", "completed"])
