@@ -176,10 +176,10 @@ class LogEvents:
     def _warn(self, text: str, *values: str, extra: Mapping[str, object]) -> None:
         """Write a warning. Write an equal warning again only after 10, 100, ... of them, with their number."""
         times = self._lines.count((text, values))
-        if _is_round(times):
-            self._log.warning(
-                text if times == 1 else f"{text} (%d times)", *values, *((times,) if times > 1 else ()), extra=extra
-            )
+        if times == 1:
+            self._log.warning(text, *values, extra=extra)
+        elif _is_round(times):
+            self._log.warning(f"{text} (%d times)", *values, times, extra=extra)
 
     def _log_pause(self, event: ListenerPaused | ListenerResumed, fields: Mapping[str, object]) -> None:
         """Write why a listener pauses, and that it goes on. Write the same cause again only after 10, 100, ... pauses."""
@@ -213,7 +213,7 @@ class LogEvents:
         """Write that a message failed, or that it will not be handled again and why, and on which queue it is now."""
         of = f"{event.queue}: message {event.message_id.hex()}"
         match event:
-            case Decided(outcome=Failed() | Undecodable() as outcome) if event.plan[0] == Deliver():
+            case Decided(outcome=Failed() | Undecodable() as outcome, plan=(Deliver(), *_)):
                 if event.is_first_failure or _is_round(event.backout_count):
                     count = event.backout_count
                     times = f"{count} of {event.threshold}" if event.threshold else _times(count)
@@ -280,7 +280,7 @@ def _times(number: int) -> str:
 
 def _is_round(number: int) -> bool:
     """Return whether the number is 1, 10, 100, ..."""
-    return number > 0 and set(str(number)[1:]) <= {"0"} and str(number)[0] == "1"
+    return str(number).rstrip("0") == "1"
 
 
 def _fields(event: Event) -> dict[str, object]:

@@ -69,16 +69,18 @@ def find(group: Group, name: str) -> Plugin:
     """Return the plugin of this name. Raises `PluginError` if no distribution offers it, or more than one."""
     offered = installed(group)
     matching = [plugin for plugin in offered if plugin.name == name]
-    if not matching:
-        names = ", ".join(sorted({plugin.name for plugin in offered})) or "none"
-        raise PluginError(
-            f"No installed distribution offers {name!r} in {group.value}; installed there: {names}. "
-            "Install the distribution of the plugin into this environment, or check the spelling."
-        )
-    if len(matching) > 1:
-        offers = " and ".join(map(str, matching))
-        raise PluginError(f"{name!r} in {group.value} is offered twice: {offers}. Uninstall one of them.")
-    return matching[0]
+    match matching:
+        case [plugin]:
+            return plugin
+        case []:
+            names = ", ".join(sorted({plugin.name for plugin in offered})) or "none"
+            raise PluginError(
+                f"No installed distribution offers {name!r} in {group.value}; installed there: {names}. "
+                "Install the distribution of the plugin into this environment, or check the spelling."
+            )
+        case _:
+            offers = " and ".join(map(str, matching))
+            raise PluginError(f"{name!r} in {group.value} is offered twice: {offers}. Uninstall one of them.")
 
 
 def load(plugin: Plugin) -> Any:  # `Any`: the group says which type the object has

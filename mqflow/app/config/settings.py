@@ -274,7 +274,11 @@ def _listener_key(name: str) -> str:
 
 def _merge(given: _Layer, layer: _Layer) -> None:
     """Overwrite `given` with the stronger layer. The name of a listener is spelled as in the weakest source that has it."""
-    names = {_listener_key(key[1]): key[1] for key in given if key[0] == "listeners" and key[1:]}
+    names: dict[str, str] = {}
+    for key in given:
+        match key:
+            case ("listeners", name, *_):
+                names[_listener_key(name)] = name
     for key, value in layer.items():
         match key:
             case ("listeners", name, *rest):
@@ -416,13 +420,9 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 
-def _secret(_: type, value: object) -> Secret:
-    """Return the text as a `Secret`, the one type that msgspec does not know. Raises `TypeError`, which msgspec reports."""
-    if isinstance(value, Secret):
-        return value
-    if isinstance(value, str):
-        return Secret(value)
-    raise TypeError("a secret is a text")
+def _secret(_: type, value: object) -> object:
+    """Return a text as a `Secret`, the one type that msgspec does not know. msgspec refuses any other value."""
+    return Secret(value) if isinstance(value, str) else value
 
 
 def _with_password(settings: Settings) -> Settings:

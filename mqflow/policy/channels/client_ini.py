@@ -36,7 +36,6 @@ class ClientConfigurationError(ValueError):
         self.source = source
         self.line = line
         self.problem = problem
-        super().__init__(source, problem, line)
 
     def __str__(self) -> str:
         return f"{self.source}{f', line {self.line}' if self.line else ''}: {self.problem}"

@@ -27,7 +27,6 @@ class ChannelTableError(ValueError):
         #: The place in the table: "$.channel[3].clientConnection.connection[0].port".
         self.path = path
         self.problem = problem
-        super().__init__(source, problem, path)
 
     def __str__(self) -> str:
         where = f", at {self.path}" if self.path else ""
@@ -139,7 +138,7 @@ def server_channel(text: str, source: str = "MQSERVER") -> Channel:
 def _address(text: str, source: str) -> Address:
     host, bracket, rest = text.partition("(")
     port = rest.removesuffix(")") if bracket else str(DEFAULT_PORT)
-    known = port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65_535  # noqa: PLR2004 - the range of ports
+    known = port.isascii() and port.isdecimal() and len(port) < 6 and 1 <= int(port) <= 65_535  # noqa: PLR2004 - 1 to 65535
     if not host.strip() or (bracket and not rest.endswith(")")) or not known:
         raise ChannelTableError(source, f"{text!r} is not of the form host(port), with a port from 1 to 65535.")
     return Address(host.strip(), int(port))

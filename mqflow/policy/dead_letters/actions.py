@@ -234,10 +234,6 @@ def _intent(rule: Rule, letter: DeadLetter) -> Intent:
         case Action.RETRY:
             return Redirect(header.destination_queue, header.destination_queue_manager, alternate_user=user)
         case Action.FWD:
-            if not (rule.forward_queue.startswith("&") or rule.forward_queue_manager.startswith("&")):
-                return Redirect(
-                    rule.forward_queue, rule.forward_queue_manager, keep_header=rule.keep_header, alternate_user=user
-                )
             queues = {DESTINATION_QUEUE: header.destination_queue, REPLY_QUEUE: descriptor.reply_to_queue}
             managers = {
                 DESTINATION_QUEUE_MANAGER: header.destination_queue_manager,

@@ -45,11 +45,9 @@ def covers(earlier: Rule, later: Rule) -> bool:
 def _implies(one: Condition, other: Condition) -> bool:
     if one.field is not other.field:
         return False
-    if one.value == other.value:
-        return True
-    if isinstance(one.value, int) or isinstance(other.value, int):
-        return False
-    return not any(mark in one.value for mark in _WILD) and like(other.value)(one.value)
+    if isinstance(one.value, str) and isinstance(other.value, str) and not any(mark in one.value for mark in _WILD):
+        return like(other.value)(one.value)
+    return one.value == other.value
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[LintFinding]:

@@ -90,17 +90,17 @@ class Scan:
         self._wait_s = wait_s
         self._worked_at = now
         #: The first message whose attempt failed since the last round, and the time of its next attempt.
-        self._retry_point = b""
-        self._retry_at = now
-        self._rescan_at = now
-        self._look = Look(from_head=True)
+        self._retry_point: bytes
+        self._retry_at: float
+        self._rescan_at: float
+        self._look: Look
         # Whether the last round before the end runs, and whether it is over.
-        self._last_round = False
-        self._worked_in_round = False
+        self._last_round: bool
+        self._worked_in_round: bool
         self._done = False
         #: The number of completed scans of the queue, from its head to its end.
         self.rounds: int = 0
-        self._from_head = False
+        self._from_head: bool
         self._begin_round(now)
 
     @property

@@ -163,10 +163,18 @@ def to_bytes(record: DispositionRecord) -> bytes:
 def many_to_bytes(records: Sequence[DispositionRecord]) -> bytes:
     """Return the message data of the records, `RECORDS_MAX` at most; for a single record it is what `to_bytes` returns."""
     try:
-        return _ENCODER.encode(records[0] if len(records) == 1 else records)
+        return _ENCODER.encode(_alone(records))
     except UnicodeEncodeError:  # half a surrogate pair, for example of a file name, which JSON cannot hold
-        written = [_written(record) for record in records]
-        return _ENCODER.encode(written[0] if len(written) == 1 else written)
+        return _ENCODER.encode(_alone([_written(record) for record in records]))
+
+
+def _alone(records: Sequence[object]) -> object:
+    """Return the record, if it is the only record."""
+    match records:
+        case [record]:
+            return record
+        case _:
+            return records
 
 
 def messages_of(records: Sequence[DispositionRecord]) -> Iterator[bytes]:
@@ -177,8 +185,8 @@ def messages_of(records: Sequence[DispositionRecord]) -> Iterator[bytes]:
 
 def from_bytes(data: bytes) -> DispositionRecord | None:
     """Return the one record in the data, or None if this version does not find exactly one there."""
-    found = many_from_bytes(data)
-    return found[0] if len(found) == 1 else None
+    found = _alone(many_from_bytes(data))
+    return found if isinstance(found, DispositionRecord) else None
 
 
 def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:

@@ -98,9 +98,8 @@ def _of_application(frames: Sequence[_Frame]) -> Sequence[_Frame]:
     own = [frame for frame in frames if not _is_of_mqflow_or_python(frame[0])]
     if outside := [frame for frame in own if not _package(frame[0])]:
         return outside
-    packages = [_package(frame[0]) for frame in own]
-    first = next((package for package in packages if package not in _BETWEEN), None)
-    return [frame for frame, package in zip(own, packages, strict=True) if package == first]
+    first = next((package for frame in own if (package := _package(frame[0])) not in _BETWEEN), None)
+    return [frame for frame in own if _package(frame[0]) == first]
 
 
 @lru_cache(maxsize=1_024)

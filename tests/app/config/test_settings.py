@@ -53,6 +53,27 @@ def test_mqflow_config_names_the_file(tmp_path: Path) -> None:
     assert 5.0 == load(environment={"MQFLOW_CONFIG": str(other)}, folder=tmp_path).drain_s
 
 
+def test_mqflow_config_can_name_a_pyproject_and_then_its_table_of_mqflow_counts(tmp_path: Path) -> None:
+    named = tmp_path / "pyproject.toml"
+
+    def drain_s() -> float:
+        return load(environment={"MQFLOW_CONFIG": str(named)}, folder=tmp_path).drain_s
+
+    named.write_text("[tool.mqflow]\ndrain_s = 6\n")
+    assert 6.0 == drain_s()
+    named.write_text("[tool.other]\ndrain_s = 6\n")
+    assert 25.0 == drain_s()
+    named.write_text('[project]\nname = "orders"\n')
+    assert 25.0 == drain_s()
+
+
+def test_a_file_that_mqflow_config_names_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(environment={"MQFLOW_CONFIG": "no/such.toml"}, folder=tmp_path)
+
+    assert "Setting (all) from MQFLOW_CONFIG: there is no file no/such.toml." == str(refused.value)
+
+
 def test_a_listener_is_found_by_its_queue_and_its_name_says_more(tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text(
         '[listeners."ORDERS.IN"]\nconcurrency = 8\nbackout_threshold = "queue"\n[listeners.book]\nconcurrency = 2\n'
@@ -256,8 +277,14 @@ def test_a_file_that_python_cannot_read_as_toml_is_refused_by_its_name(tmp_path:
         load(environment={}, folder=tmp_path)
 
 
-def test_a_refused_value_is_shown_shortened(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"9999\.\.\. is not accepted") as refused:
-        load(environment={"MQFLOW_LEDGER_ENTRIES_MAX": "9" * 5_000}, folder=tmp_path)
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("x" * 78, f"'{'x' * 78}'"), ("x" * 79, f"'{'x' * 79}..."), ("9" * 5_000, f"'{'9' * 79}...")],
+    ids=["80 characters with the quotes", "81 characters", "a number of 5,000 digits"],
+)
+def test_a_refused_value_of_more_than_80_characters_is_shown_shortened(tmp_path: Path, text: str, shown: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(environment={"MQFLOW_LEDGER_ENTRIES_MAX": text}, folder=tmp_path)
 
-    assert len(str(refused.value)) < 300
+    problem = f"{shown} is not accepted; it takes a whole number from 1."
+    assert f"Setting ledger.entries_max from environment (MQFLOW_LEDGER_ENTRIES_MAX): {problem}" == str(refused.value)

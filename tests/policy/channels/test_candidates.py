@@ -214,6 +214,7 @@ def test_entries_that_failed_are_in_the_order_of_their_last_failure() -> None:
         start = after_failure(start, gone)
 
     assert ["C", "B", "A"] == names(start, "*GRP")
+    assert (second, first) == start.failed
 
 
 def test_a_table_that_changed_forgets_failures_and_one_that_did_not_keeps_them() -> None:
@@ -237,6 +238,11 @@ def test_the_error_2058_for_an_unknown_name_lists_the_names_of_the_table(name: s
 
     assert Reason.Q_MGR_NAME_ERROR == error.reason
     assert said in str(error)
+
+
+@pytest.mark.parametrize("name", ["QM9", "*QM9", "*QM1"])
+def test_the_error_2058_recommends_an_asterisk_only_for_a_name_of_the_table_without_one(name: str) -> None:
+    assert "would take any of that group" not in str(nothing_matches(MIXED.table, name))
 
 
 def test_blank_is_not_all_entries_and_its_error_says_so() -> None:

@@ -46,6 +46,10 @@ def test_mqclntcf_on_another_machine_is_refused(text: str) -> None:
 #: Each attribute, a value, its field, and the value of the field. Source: q016860, q130380.
 ATTRIBUTES: list[tuple[str, str, str, object]] = [
     ("CCSID", "1208", "ccsid", 1208),
+    ("CCSID", "1", "ccsid", 1),
+    ("CCSID", "65535", "ccsid", 65_535),
+    ("MQReconnectTimeout", "0", "reconnect_limit_s", 0),
+    ("MQReconnectTimeout", "999999999", "reconnect_limit_s", 999_999_999),
     ("ChannelDefinitionDirectory", "/etc/mq", "channel_definition_directory", "/etc/mq"),
     ("ChannelDefinitionFile", "ccdt.json", "channel_definition_file", "ccdt.json"),
     ("DefRecon", "NO", "default_reconnect", DefaultReconnect.NO),
@@ -75,9 +79,8 @@ def test_the_case_of_names_does_not_matter_and_the_last_of_two_values_wins() -> 
 
 
 def test_other_stanzas_and_comments_say_nothing_about_channels() -> None:
-    text = (
-        "# DefRecon=YES\nTCP:\n  DefRecon=YES\n\nCHANNELS:\n; DefRecon=YES\n  CCSID=819\nSSL:\n  DefRecon=YES\n  no attribute\n"
-    )
+    outside = "# DefRecon=YES\nDefRecon=NO\nTCP:\n  DefRecon=YES\n"
+    text = f"{outside}\nCHANNELS:\n; DefRecon=YES\n  CCSID=819\nSSL:\n  DefRecon=YES\n  no attribute\n"
 
     said = parse_client_configuration(text)
 
@@ -112,6 +115,8 @@ def test_a_probable_typing_error_is_a_warning() -> None:
         ("ReconDelay=soon", "ReconDelay: 'soon' is not a ReconDelay"),
         ("MQReconnectTimeout=-1", "a whole number from 0 to 999999999"),
         ("MQReconnectTimeout=٣", "a whole number"),
+        ("CCSID=65536", "'65536' is not accepted; it takes a whole number from 1 to 65535."),
+        ("CCSID=000001", "'000001' is not accepted; it takes a whole number from 1 to 65535."),
         ("CCSID=0", "a whole number from 1 to 65535"),
         ("Put1DefaultAlwaysSync=1", "it takes NO, YES."),
         ("DefRecon", "'DefRecon' is not of the form attribute=value."),

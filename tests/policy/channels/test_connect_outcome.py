@@ -41,11 +41,13 @@ def test_the_passes_end_only_if_no_attempt_can_succeed_later() -> None:
 
 
 def test_the_error_lists_up_to_ten_attempts_with_their_reasons() -> None:
-    few, many = (str(after_pass("*GRP ", failed(*[2538] * count))) for count in (2, 12))
+    few, ten, eleven, many = (str(after_pass("*GRP ", failed(*[2538] * count))) for count in (2, 10, 11, 12))
 
     assert few.count("ORDERS at mq1(1414): MQRC_HOST_NOT_AVAILABLE (2538)") == 2
     assert "MQCONNX (*GRP) failed" in few
     assert "and 2 more" in many
+    assert ("more" in ten, "and 1 more" in eleven) == (False, True)
+    assert [2, 10, 10, 10] == [text.count("ORDERS at mq1(1414)") for text in (few, ten, eleven, many)]
 
 
 def test_the_detail_of_an_error_is_in_the_list() -> None:

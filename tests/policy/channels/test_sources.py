@@ -166,6 +166,19 @@ def test_a_password_in_a_url_is_shown_nowhere(text: str) -> None:
     assert [] == [each for each in said if SECRET in each]
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@host/a@b", "https://***@b"),
+        ("https://host/ccdt.json", "https://host/ccdt.json"),
+        ("/home/me@work/ccdt.json", "/home/me@work/ccdt.json"),
+    ],
+    ids=["with a password", "without a password", "a path with the sign"],
+)
+def test_only_a_url_is_shown_without_its_user(url: str, shown: str) -> None:
+    assert shown == without_password(url)
+
+
 def test_a_password_in_a_url_is_available_for_the_fetch() -> None:
     assert "user:p@ss" == locate_table("https://user:p%40ss@host/ccdt.json").credentials
 

@@ -231,6 +231,8 @@ def test_any_bytes_give_a_table_or_the_typed_error(data: bytes) -> None:
         ("APP.SVRCONN/TCP/mq1(1414),mq2(1515)", "APP.SVRCONN", "mq1(1414),mq2(1515)"),
         ("APP.SVRCONN/tcp/mq1, mq2 ", "APP.SVRCONN", "mq1(1414),mq2(1414)"),
         ("A/TCP/::1(1414)", "A", "::1(1414)"),
+        ("A/TCP/h(1)", "A", "h(1)"),
+        ("A/TCP/h(65535)", "A", "h(65535)"),
     ],
 )
 def test_mqserver_defines_a_channel(text: str, name: str, connection_name: str) -> None:
@@ -250,6 +252,8 @@ def test_mqserver_defines_a_channel(text: str, name: str, connection_name: str) 
         "A B/TCP/h(1)",
         "A/TCP/h(0)",
         "A/TCP/h(65536)",
+        "A/TCP/h(001414)",
+        "A/TCP/h(00000199999)",
         "A/TCP/h(1",
         "A/TCP/(1)",
         "A/TCP/h(1),",

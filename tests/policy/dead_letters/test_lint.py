@@ -36,6 +36,16 @@ FINDINGS = [
         [],
         id="patterns are compared only where they are equal",
     ),
+    pytest.param(
+        f"DESTQ(A*) ACTION(IGNORE)\nDESTQ(A*) ACTION(RETRY)\n{CATCH_ALL}",
+        ["line 2: It is never reached: line 1 (IGNORE)"],
+        id="the same pattern",
+    ),
+    pytest.param(
+        f"REASON(1) ACTION(DISCARD)\nREASON(1) DESTQ(A) ACTION(RETRY)\n{CATCH_ALL}",
+        ["line 2: It is never reached: line 1 (DISCARD)"],
+        id="the same number",
+    ),
     pytest.param(f"REASON(1) ACTION(DISCARD)\nREASON(2) ACTION(RETRY)\n{CATCH_ALL}", [], id="another value"),
     pytest.param(f"REASON(1) DESTQ(A) ACTION(DISCARD)\nREASON(1) ACTION(RETRY)\n{CATCH_ALL}", [], id="a narrower rule before"),
     pytest.param(f"REASON(1) ACTION(RETRY)\nREASON(1) ACTION(DISCARD)\n{CATCH_ALL}", [], id="after RETRY, as intended"),
@@ -53,6 +63,8 @@ FINDINGS = [
     ),
     pytest.param(f"REPLYQ(?*) ACTION(FWD) FWDQ(&REPLYQ)\n{CATCH_ALL}", [], id="&REPLYQ, as IBM advises"),
     pytest.param(f"DESTQ({'*' * 70}A) ACTION(RETRY)\n{CATCH_ALL}", ["line 1: It is longer than 72"], id="not portable"),
+    pytest.param(f"DESTQ({'*' * 50}A) ACTION(RETRY)\n{CATCH_ALL}", [], id="72 characters are portable"),
+    pytest.param(f"DESTQ({'*' * 51}A) ACTION(RETRY)\n{CATCH_ALL}", ["line 1: It is longer than 72"], id="73 are not"),
     pytest.param(f"* {'long ' * 20}\n{CATCH_ALL}", [], id="a comment may be long"),
 ]
 

@@ -58,6 +58,15 @@ def test_where_the_first_failure_is_gone_it_starts_at_the_head_at_once() -> None
     assert (True, b"") == (look.from_head, look.identity)
 
 
+def test_a_scan_from_the_head_attempts_all_failures_so_none_is_due_before_the_next() -> None:
+    scan = Scan(60, None, now=0)
+    scan.next(0)
+    scan.found()
+    scan.failed(A, now=1)
+
+    assert Look(from_head=True, wait_s=600) == scan.next(600)
+
+
 def test_every_ten_retry_intervals_it_starts_at_the_head() -> None:
     scan = Scan(5, None, now=0)
     the_end_of_the_queue(scan, 0)
@@ -169,3 +178,40 @@ def test_a_scan_is_in_a_round_until_it_has_seen_the_end_of_the_queue() -> None:
     the_end_of_the_queue(scan, now=0)
 
     assert (True, False) == (began, scan.in_round)
+
+
+def test_a_scan_that_goes_back_to_a_failure_is_in_no_round_and_completes_none() -> None:
+    scan = Scan(60, None, now=0)
+    scan.next(0)
+    scan.found()
+    scan.failed(A, now=0)
+    scan.next(60)
+    scan.found()
+    began = scan.in_round
+    the_end_of_the_queue(scan, now=60)
+
+    assert (False, 0) == (began, scan.rounds)
+
+
+def test_each_scan_from_the_head_to_the_end_is_counted() -> None:
+    scan = Scan(5, None, now=0)
+    counts = []
+    for now in (0, 1, 50, 51, 100):
+        the_end_of_the_queue(scan, now)
+        counts.append(scan.rounds)
+
+    assert [1, 1, 2, 2, 3] == counts
+
+
+def test_a_message_is_counted_once_and_forgotten_wherever_the_last_scan_left_it() -> None:
+    history = History()
+    history.keep(A, 1)
+    history.scanned()
+    history.keep(A, 2)
+    history.keep(B, 1)
+    history.scanned()
+    lengths = [len(history)]
+    history.forget(A)
+    lengths.append(len(history))
+
+    assert ([2, 1], False, 0) == (lengths, A in history, history.attempts(A))

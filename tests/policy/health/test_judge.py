@@ -60,6 +60,11 @@ def test_each_activity_of_a_worker_has_a_limit(doing: Doing, for_s: float | None
     assert (live, ready) == (found.live, found.ready)
 
 
+@pytest.mark.parametrize(("blocked_for_s", "ready"), [(59.9, True), (60.0, True), (60.1, False)])
+def test_the_event_loop_may_stand_as_long_as_a_handler_may_run(blocked_for_s: float, *, ready: bool) -> None:
+    assert ready is health(process(blocked_for_s=blocked_for_s)).ready
+
+
 def test_a_stuck_worker_is_named_with_its_message_and_its_stack() -> None:
     [stuck] = health(process(worker(Doing.IDLE, 1.0), worker(Doing.HANDLING, 61.0))).stuck
 

@@ -35,6 +35,10 @@ def test_a_count_comes_off_as_it_went_on_and_adds_up(descriptor: MessageDescript
     assert (replace(descriptor, backout_count=before + now), body) == counted(got, data)
 
 
+def test_a_count_of_zero_comes_off_too() -> None:
+    assert (ORDER, b"text") == counted(*with_count(ORDER, b"text", 0))
+
+
 @pytest.mark.parametrize("said", [-1, 10**9, 2**31, 2**63 - 1])
 def test_a_count_beyond_the_range_of_a_queue_manager_is_ignored(said: int) -> None:
     put, data = with_count(ORDER, b"text", said)
@@ -61,12 +65,13 @@ def test_a_queue_manager_that_makes_one_header_of_two_does_no_harm() -> None:
     ("descriptor", "body"),
     [
         (ORDER, b"<mqflow_delivery><backouts>3</backouts></mqflow_delivery>"),
+        (ORDER, with_count(ORDER, b"text", 3)[1]),
         (replace(ORDER, format="MQHRF2"), b"RFH <mqflow_delivery> cut off"),
         join(ORDER, (RFH2(folders=(Folder(FOLDER, (FolderProperty("backouts", "many"),)),)),), b"x"),
         join(ORDER, (RFH2(folders=(Folder(FOLDER, (FolderProperty("backouts", -1),)),)),), b"x"),
         join(ORDER, (USR,), b"<mqflow_delivery"),
     ],
-    ids=["no header", "broken", "no number", "negative", "in the body"],
+    ids=["no header", "another format", "broken", "no number", "negative", "in the body"],
 )
 def test_a_message_without_a_count_is_returned_unchanged(descriptor: MessageDescriptor, body: bytes) -> None:
     assert (descriptor, body) == counted(descriptor, body)

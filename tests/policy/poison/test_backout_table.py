@@ -393,6 +393,24 @@ def test_the_reason_of_a_disposal_goes_to_the_dead_letter_queue_with_the_message
     assert DeadLetter(DLQ, 2364) == plan[0]
 
 
+@pytest.mark.parametrize(
+    ("backout_requeue_queue", "dead_letter_queue", "skipped"),
+    [("IN", DLQ, "BOQNAME is IN"), (BOQ, "IN", "DEADQ is IN"), ("IN", "IN", "BOQNAME, like DEADQ, is IN")],
+)
+def test_a_message_that_stays_says_which_attribute_names_its_own_queue(
+    backout_requeue_queue: str, dead_letter_queue: str, skipped: str
+) -> None:
+    attributes = QueueAttributes(name="IN", backout_threshold=3, backout_requeue_queue=backout_requeue_queue)
+
+    *_, last = dispose(MessageDescriptor(), attributes, dead_letter_queue, Behaviour.JMS_LISTENER)
+
+    assert isinstance(last, Return)
+    assert last.why.endswith(
+        f". {skipped}, the queue itself, where the message would begin again with a backout count of 0. "
+        "ALTER QLOCAL('IN') BOQNAME('...') names another queue"
+    )
+
+
 def test_every_behaviour_has_rows() -> None:
     tables = (*THRESHOLD_ROWS, *NO_BACKOUT_QUEUE_ROWS, *REFUSED_ROWS, *PLAIN_ROWS)
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.policy.poison.failure_groups import FailedMessage, FailureGroup, Part, failed_message, failure_groups
+from mqflow.policy.poison.failure_groups import FailedMessage, FailureGroup, Part, failed_message, failure_groups, group_name
 from mqflow.policy.poison.moved_message import Why, folder, to_backout_queue
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -51,6 +51,14 @@ def test_the_text_of_an_exception_makes_no_group_of_its_own(other: dict[str, obj
     [group] = grouped(failed(1), failed(2, why=with_why(**other)))
 
     assert 2 == group.messages
+
+
+def test_a_message_has_the_name_of_its_group() -> None:
+    other = failed(2, why=with_why(queue="OTHER.IN"))
+    names = {group_name(each, now=NOW) for each in (failed(1), other)}
+
+    assert names == {group.name for group in grouped(failed(1), other)}
+    assert 2 == len(names)
 
 
 def test_a_group_has_the_first_and_the_last_time_of_its_messages() -> None:

@@ -21,6 +21,7 @@ from mqflow.policy.poison.outcomes import Reject, UndecodableError, outcome_of
 
 MQFLOW = str(Path(mqflow.__file__).parent / "runtime" / "call.py")
 LIBRARY = "/venv/lib/python3.12/site-packages/stock/client.py"
+MODULE = "/venv/lib/python3.12/site-packages/six.py"
 ANYIO = "/venv/lib/python3.12/site-packages/anyio/to_thread.py"
 PYTHON = str(Path(json.__file__))
 HANDLER = "/home/alice/secret-project/orders/handlers.py"
@@ -50,6 +51,7 @@ def function_of(file: str, source: str, name: str, **names: Any) -> Any:
     [
         ((MQFLOW, HANDLER), "orders/handlers.py:2 in breaks"),
         ((MQFLOW, HANDLER, LIBRARY), "orders/handlers.py:2 in passes_on"),
+        ((MQFLOW, HANDLER, MODULE), "orders/handlers.py:2 in passes_on"),
         ((MQFLOW, HANDLER, PYTHON), "orders/handlers.py:2 in passes_on"),
         ((MQFLOW, HANDLER, MQFLOW), "orders/handlers.py:2 in passes_on"),
         ((MQFLOW, HANDLER, LIBRARY, "/srv/callbacks.py"), "srv/callbacks.py:2 in breaks"),
@@ -65,6 +67,7 @@ def function_of(file: str, source: str, name: str, **names: Any) -> Any:
     ids=[
         "the handler itself",
         "a library that the handler calls",
+        "a library of one file that the handler calls",
         "Python's library that the handler calls",
         "mqflow that the handler calls",
         "application code that a library calls",

@@ -53,6 +53,11 @@ def test_an_exception_means(error: Exception, expected: Outcome) -> None:
     assert expected == outcome_of(error)
 
 
+@pytest.mark.parametrize("after", [0, 0.5, 3_162_240_000])
+def test_a_pause_has_from_no_second_to_a_century(after: float) -> None:
+    assert after == Retry(after=after).after_s
+
+
 def test_an_undecodable_body_without_a_deeper_cause_names_itself() -> None:
     assert Undecodable("mqflow.policy.poison.outcomes.UndecodableError", "no JSON") == outcome_of(UndecodableError("no JSON"))
 
@@ -100,7 +105,7 @@ def test_a_header_that_does_not_hold_together_makes_its_message_undecodable() ->
     assert "MQRC_RFH_ERROR (2334)" in outcome.text
 
 
-@pytest.mark.parametrize("after", [-1, -0.001, float("inf"), float("nan"), timedelta(seconds=-1)])
+@pytest.mark.parametrize("after", [-1, -0.001, 3_162_240_001, float("inf"), float("nan"), timedelta(seconds=-1)])
 def test_an_invalid_pause_is_refused_at_its_construction(after: float | timedelta) -> None:
     with pytest.raises(ValueError, match="Retry") as refused:
         Retry(after=after)

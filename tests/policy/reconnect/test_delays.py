@@ -38,6 +38,17 @@ def test_the_error_for_another_text_names_the_accepted_form(text: str) -> None:
         parse_delays(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "place"), [("", "it is empty"), ("  ", "it is empty"), ("(1000)x(2)", "at 'x(2)'"), ("x" * 30, f"at '{'x' * 20}'")]
+)
+def test_the_error_names_the_place_of_the_mistake(text: str, place: str) -> None:
+    with pytest.raises(DelaysError) as refused:
+        parse_delays(text)
+
+    accepted = "it takes (delay[,random]) in milliseconds, once or more."
+    assert f"{text!r} is not a ReconDelay, {place}: {accepted}" == str(refused.value)
+
+
 @pytest.mark.parametrize("text", ["(0)", "(0,0)", "(1000,200)(0)"])
 def test_a_ladder_that_would_end_in_trying_without_a_pause_is_refused(text: str) -> None:
     with pytest.raises(DelaysError, match="ends in a delay of 0"):

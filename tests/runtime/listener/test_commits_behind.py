@@ -3,8 +3,8 @@
 The store of these tests answers when the test says so.
 """
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import pytest
@@ -14,7 +14,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Decided, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
-from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.policy.poison.disposition import Completed, Failed, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
@@ -50,10 +50,19 @@ class Stage(StagedApplication):
         while self.store.unanswered:
             self.store.answer()
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the application. After the block, the store answers, because the stop waits for its commits."""
+        async with self.app.running(self.queue_manager):
+            try:
+                yield
+            finally:
+                self.answer_all()
+
     async def seen_before_the_first_answer(self, count: int) -> list[bytes]:
         """Run until the handler has had `count` deliveries. Return those that it had when the store answered the first call."""
         self.store.holds = True
-        async with self.app.running(self.queue_manager):
+        async with self.running():
             await self.until_seen(1)
             await turns()
             seen = list(self.seen)
@@ -92,7 +101,7 @@ async def test_a_handler_gets_the_next_messages_before_the_first_commit_is_answe
     stage.listen()
     stage.store.holds = True
 
-    async with stage.app.running(stage.queue_manager):
+    async with stage.running():
         await stage.until_seen(UNANSWERED_MAX + 1)
         await turns()
         seen, settled = list(stage.seen), stage.settled()
@@ -118,7 +127,7 @@ async def test_each_answer_is_reported_while_a_later_handler_runs(stage: Stage) 
             await goes_on.wait()
 
     stage.store.holds = True
-    async with stage.app.running(stage.queue_manager):
+    async with stage.running():
         with anyio.fail_after(LATEST_S):
             await waits.wait()
         stage.store.answer()
@@ -137,7 +146,7 @@ async def test_every_unit_is_one_call_of_the_store(stage: Stage, unit_of_work: i
     stage.listen(unit_of_work=unit_of_work)
     stage.store.calls.clear()
 
-    async with stage.app.running(stage.queue_manager):
+    async with stage.running():
         await stage.until_seen(6)
 
     assert [["MessageRemoved"] * unit_of_work] * (6 // unit_of_work) == stage.store.calls
@@ -172,7 +181,7 @@ async def test_a_redelivered_message_is_committed_before_the_next_message_is_got
             stage.store.holds = True
             raise ValueError("once")
 
-    async with stage.app.running(stage.queue_manager):
+    async with stage.running():
         await stage.until_seen(2)
         await turns()
         seen = list(stage.seen)
@@ -200,7 +209,7 @@ async def test_a_failure_backs_out_its_own_message_alone_while_earlier_commits_a
             raise Reject("always")
 
     stage.store.holds = True
-    async with stage.app.running(stage.queue_manager):
+    async with stage.running():
         await stage.until_seen(3)
         await turns()
         stage.answer_all()
@@ -219,7 +228,7 @@ async def test_a_commit_that_the_store_refuses_is_reported_as_a_backout_and_its_
     stage.listen(backout=Backout(threshold=2, queue="OUT"))
     stage.store.holds = True
 
-    async with stage.app.running(stage.queue_manager):
+    async with stage.running():
         await stage.until_seen(3)
         await turns()
         stage.store.answer(FULL)
@@ -239,7 +248,7 @@ async def test_the_backout_of_a_refused_commit_is_no_failed_attempt(stage: Stage
     stage.listen(backout=Backout(threshold=1, queue="OUT"))
     stage.store.holds = True
 
-    async with stage.app.running(stage.queue_manager):
+    async with stage.running():
         await stage.until_seen(1)
         stage.store.holds = False
         stage.store.answer(FULL)
@@ -247,6 +256,11 @@ async def test_the_backout_of_a_refused_commit_is_no_failed_attempt(stage: Stage
 
     assert [b"0", b"0"] == stage.seen
     assert 0 == sum(isinstance(event, ListenerPaused) for event in stage.events)
+    [outcome] = [
+        event.outcome for event in stage.events if isinstance(event, Settled) and event.settlement is Settlement.BACKOUT
+    ]
+    assert isinstance(outcome, Failed)
+    assert ("MQRC_BACKED_OUT", True) == (outcome.error, "MQRC_BACKED_OUT (2003)" in outcome.text)
 
 
 @pytest.mark.parametrize("goes_on", [False, True], ids=["cancelled", "completed"])
@@ -262,7 +276,7 @@ async def test_after_an_unknown_outcome_no_message_counts_as_committed(stage: St
             await (knows.wait() if goes_on else anyio.sleep_forever())
 
     async def run() -> None:
-        async with stage.app.running(stage.queue_manager):
+        async with stage.running():
             with anyio.fail_after(LATEST_S):
                 await waits.wait()
             stage.store.answer(UNKNOWN)

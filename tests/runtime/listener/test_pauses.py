@@ -1,9 +1,12 @@
 """A pause holds back the message that failed and no other message, and a listener without a destination does not spin."""
 
+from typing import Any
+
+import anyio
 import pytest
 
-from mqflow import App, Backout, Pace
-from mqflow.events import Event, ListenerPaused
+from mqflow import App, Backout, Pace, RateLimit
+from mqflow.events import Event, ListenerPaused, ListenerResumed, ReadinessChanged
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -57,3 +60,69 @@ async def test_a_listener_whose_poison_messages_no_queue_takes_does_not_spin(mq:
         await mq.drain("BOQ", within_s=3_600)
 
     assert 5 == len(set(paused_at))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"unit_of_work": 5}, {"concurrency": 2}, {"rate_limit": RateLimit(100)}, {"strict_order": True}],
+    ids=["plain", "in units", "two workers", "through a gate", "in strict order"],
+)
+async def test_a_listener_is_ready_again_when_its_queue_allows_gets_even_if_there_is_no_message(
+    mq: QueueManagerKit, options: dict[str, Any]
+) -> None:
+    app, bodies = App(), list[str]()
+
+    @app.listener("IN", **options)
+    async def handle(body: str) -> None:
+        bodies.append(body)
+
+    async with mq.run(app):
+        mq.mqsc("ALTER QLOCAL(IN) GET(DISABLED)")
+        await anyio.sleep(300)
+        refused = states(mq)
+        mq.mqsc("ALTER QLOCAL(IN) GET(ENABLED)")
+        await anyio.sleep(61)  # the longest pause is a minute
+        allowed = states(mq)[len(refused) :]
+        await mq.put("IN", "order")
+        await anyio.sleep(1)
+        handled = states(mq)[len(refused) + len(allowed) :]
+
+    assert ["ready", "not ready"] == [state for state in refused if state != "paused"]
+    assert (["ready"], ["resumed"]) == (allowed, handled)
+    assert ["order"] == bodies
+
+
+def states(mq: QueueManagerKit) -> list[str]:
+    said = {"ListenerPaused": "paused", "ListenerResumed": "resumed"}
+    return [
+        ("ready" if event.ready else "not ready") if isinstance(event, ReadinessChanged) else said[type(event).__name__]
+        for event in mq.events
+        if isinstance(event, ReadinessChanged | ListenerPaused | ListenerResumed)
+    ]
+
+
+async def test_each_refusal_before_a_success_makes_the_pause_longer_up_to_a_minute(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN", name="book")
+    async def handle(body: str) -> None: ...
+
+    pauses: list[list[ListenerPaused]] = []
+    async with mq.run(app):
+        for _ in range(2):
+            mq.mqsc("ALTER QLOCAL(IN) GET(DISABLED)")
+            await anyio.sleep(200)
+            mq.mqsc("ALTER QLOCAL(IN) GET(ENABLED)")
+            await mq.put("IN", "order")
+            await anyio.sleep(61)
+            pauses.append([event for event in mq.told(ListenerPaused) if all(event not in before for before in pauses)])
+
+    for paused in pauses:
+        assert {("IN", "book", 2016)} == {(event.queue, event.listener, event.reason) for event in paused}
+        assert all(event.why.startswith("MQGET on IN (QM1) failed: MQRC_GET_INHIBITED (2016).") for event in paused)
+        assert [1, 2, 4, 8, 16, 32, 60] == [longest_s(event.delay_s) for event in paused][:7]
+
+
+def longest_s(delay_s: float) -> int:
+    """Return the pause without its random part, which makes a pause up to a quarter shorter."""
+    return next(each for each in (1, 2, 4, 8, 16, 32, 60) if 0.75 * each <= delay_s <= each)

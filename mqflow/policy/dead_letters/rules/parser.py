@@ -71,8 +71,8 @@ def parse(text: str) -> RulesTable | tuple[Problem, ...]:
             _control(parameters)
     if not rules:
         problem = "There is no rule: a table needs at least one, such as ACTION(RETRY)."
-        last = max(len(reading.lines), 1)
-        reading.refuse(Token(TokenKind.WORD, "", last, 1), problem, 0 if count else _NO_INPUT)
+        end = Token(kind=TokenKind.WORD, text="", line=len(reading.lines), column=1)
+        reading.refuse(end, problem, 0 if count else _NO_INPUT)
     if reading.problems:
         return tuple(sorted(reading.problems, key=lambda problem: (problem.line, problem.column)))
     return RulesTable(tuple(rules), control or Control())
@@ -194,8 +194,9 @@ class _Parameters:
                 self._at += 1
                 return self._only(keyword, opening, values)
             case TokenKind.QUOTE | TokenKind.MARK:
-                self._at += 1
-                self._refuse_end(self._tokens[-1])
+                *_, last = self._tokens
+                self._at = len(self._tokens)
+                self._refuse_end(last)
             case _:
                 self.reading.refuse(opening, f"The bracket of {shown(keyword.text.upper())} is never closed.")
                 self._skip()
@@ -211,15 +212,16 @@ class _Parameters:
                 return False
 
     def _only(self, keyword: Token, opening: Token, values: Sequence[Token]) -> Token | None:
-        if not values or (len(values) == 1 and not values[0].text):
-            problem = f"{shown(keyword.text.upper())} needs a value of at least one character; write a blank as ' '."
-            self.reading.refuse(values[0] if values else opening, problem)
-            return None
-        if len(values) > 1:
-            problem = f"{shown(keyword.text.upper())} takes one value; write a value with blanks or commas in quotes."
-            self.reading.refuse(values[1], problem)
-            return None
-        return values[0]
+        match values:
+            case [value] if value.text:
+                return value
+            case [_, second, *_]:
+                problem = f"{shown(keyword.text.upper())} takes one value; write a value with blanks or commas in quotes."
+                self.reading.refuse(second, problem)
+            case _:
+                problem = f"{shown(keyword.text.upper())} needs a value of at least one character; write a blank as ' '."
+                self.reading.refuse(next(iter(values), opening), problem)
+        return None
 
     def _keep(self, keyword: Token, value: Token | None) -> None:
         word = keyword.text.upper()

@@ -58,13 +58,13 @@ def _parameters(rule: Rule) -> Iterator[str]:
 
 
 def _continued(parameters: list[str]) -> str:
-    lines = [""]
-    for parameter in parameters:
-        room = LINE_CHARS_PORTABLE - len(" +")
-        if lines[-1] and len(lines[-1]) + 1 + len(parameter) > room:
+    lines = parameters[:1]
+    for parameter in parameters[1:]:
+        longer = f"{lines[-1]} {parameter}"
+        if len(f"{longer} +") > LINE_CHARS_PORTABLE:
             lines.append(f"  {parameter}")
         else:
-            lines[-1] = f"{lines[-1]} {parameter}" if lines[-1] else parameter
+            lines[-1] = longer
     return " +\n".join(lines)
 
 

@@ -131,7 +131,6 @@ class RulesError(ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
-        super().__init__(self.problems)
 
     def __str__(self) -> str:
         count = len(self.problems)

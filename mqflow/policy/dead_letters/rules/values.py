@@ -52,7 +52,6 @@ class RefusedValueError(Exception):
         self.number = number
         #: Accepted words, for a hint with a similar word.
         self.hints = hints
-        super().__init__(text, number, hints)
 
 
 def shown(text: str) -> str:

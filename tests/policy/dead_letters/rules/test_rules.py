@@ -175,6 +175,7 @@ CONDITIONS = [
     pytest.param("APPLTYPE(MQAT_DEFAULT)", Condition(Field.APPLTYPE, 6), id="patterns: APPLTYPE, the platform's own"),
     pytest.param("MSGTYPE(mqmt_request)", Condition(Field.MSGTYPE, 1), id="conventions: case of a symbol"),
     pytest.param("PERSIST(MQPER_PERSISTENT)", Condition(Field.PERSIST, 1), id="patterns: PERSIST"),
+    pytest.param(f"REASON('{'0' * 16}2053')", Condition(Field.REASON, 2053), id="ours: a number has at most 20 digits"),
     pytest.param(
         f"MSGTYPE({INTEGER_MAX})", Condition(Field.MSGTYPE, INTEGER_MAX), id="from memory: up to 999 999 999, meant or not"
     ),
@@ -204,6 +205,7 @@ ERRORS = [
     pytest.param("REASON(2*) ACTION(RETRY)", ["1:8 AMQ8747 MQRC_*"], id="from memory: an asterisk is a whole number or none"),
     pytest.param("REASON(?) ACTION(RETRY)", ["1:8 AMQ8747 0 to 999999999"], id="from memory: no question marks in numbers"),
     pytest.param("REASON(1000000000) ACTION(RETRY)", ["1:8 AMQ8757 999999999"], id="from memory: the range of numbers"),
+    pytest.param(f"REASON('{'0' * 17}2053') ACTION(RETRY)", ["1:8 AMQ8757 999999999"], id="ours: 21 digits are too many"),
     pytest.param("REASON(-1) ACTION(RETRY)", ["1:8 must be in quotes"], id="from memory: no negative numbers"),
     pytest.param("REASON('-1') ACTION(RETRY)", ["1:8 AMQ8747 0 to 999999999"], id="from memory: not in quotes either"),
     pytest.param("REASON(\u0661) ACTION(RETRY)", ["1:8 must be in quotes"], id="ours: digits are 0 to 9"),
@@ -224,12 +226,28 @@ ERRORS = [
     pytest.param("ACTION(FWD) FWDQ(&X)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="actions: references are these two"),
     pytest.param("ACTION(FWD) FWDQ(A) FWDQM(&DESTQ)", ["1:27 AMQ8747 &DESTQM, &REPLYQM"], id="actions: FWDQM has its own"),
     pytest.param(f"ACTION(FWD) FWDQ({'A' * 49})", ["1:18 AMQ8752 48 characters"], id="names are 48 characters at most"),
+    pytest.param(
+        f"ACTION(FWD) FWDQ({'A' * 47}*)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="from memory: a name of 48, with an asterisk"
+    ),
     pytest.param("ACTION(RETRY) RETRY(0)", ["1:21 AMQ8757 1 to 999999999"], id="from memory: RETRY from 1"),
     pytest.param("ACTION(RETRY) RETRY(MANY)", ["1:21 AMQ8747 1 to 999999999"], id="actions: RETRY is a number"),
     pytest.param("ACTION(RETRY) PUTAUT(ME)", ["1:22 AMQ8747 DEF, CTX"], id="actions: PUTAUT DEF or CTX"),
     pytest.param("WAIT(SOME)\nACTION(RETRY)", ["1:6 AMQ8747 YES, NO, a whole number from 0 to"], id="control: WAIT"),
     pytest.param("RETRYINT(0)\nACTION(RETRY)", ["1:10 AMQ8757 1 to 999999999"], id="ours: no time between retries would spin"),
     pytest.param("ACTION(RETRY)\nWAIT(NO)", ["2:1 first entry"], id="control: it must be the first entry"),
+    pytest.param(
+        "ACTION(RETRY)\nWAIT(SOME)", ["2:1 first entry", "2:6 AMQ8747 YES, NO"], id="ours: and its values are checked"
+    ),
+    pytest.param(
+        "WAIT ACTION(RETRY)", ["1:1 same entry", "1:1 WAIT(...)"], id="ours: a keyword without a bracket makes no control data"
+    ),
+    pytest.param("FORMAT", ["1:1 FORMAT(...)"], id="ours: the value could be an ACTION, so none is missed"),
+    pytest.param(
+        "FORMAT ACTION(RETRY) FORMAT(A)", ["1:1 FORMAT(...)", "1:22 AMQ8753 once"], id="ours: it counts without its value too"
+    ),
+    pytest.param(
+        "ACTION(RETRY)\n * no comment", ["2:2 A keyword with a value"], id="conventions: a comment begins in column 1"
+    ),
     pytest.param("WAIT(NO) ACTION(RETRY)", ["1:10 same entry", "1:1 at least one"], id="ours: control data is its own entry"),
     pytest.param("ACTION(RETRY) WAIT(NO)", ["1:15 same entry"], id="ours: and so is a rule"),
     pytest.param("ACTON(RETRY)", ["1:1 Did you mean ACTION?"], id="ours: an unknown keyword, with the nearest known"),
@@ -237,6 +255,16 @@ ERRORS = [
     pytest.param("ACTION(RETRY) )", ["1:15 A keyword with a value"], id="ours: a bracket too many"),
     pytest.param("DESTQ((A)) ACTION(RETRY)", ["1:6 never closed"], id="ours: brackets in brackets"),
     pytest.param("DESTQ(A ACTION(RETRY)", ["1:6 never closed"], id="ours: an open bracket, and then the next keyword"),
+    pytest.param("DESTQ(A ACTION(X)", ["1:6 never closed", "1:16 AMQ8747"], id="ours: whose value is read"),
+    pytest.param("ACTION(RETRY)(X)", ["1:14 A keyword with a value"], id="ours: a bracket without a keyword"),
+    pytest.param(
+        "ACTION(X) ) RETRY(A)", ["1:8 AMQ8747", "1:11 A keyword", "1:19 AMQ8747"], id="ours: after a mistake, the next keyword"
+    ),
+    pytest.param(
+        "ACTION(X) ) RETRY RETRY(A)", ["1:8 AMQ8747", "1:11 A keyword", "1:25 AMQ8747"], id="ours: which has a bracket"
+    ),
+    pytest.param("ACTION(RETRY) ) 'A", ["1:15 A keyword", "1:17 never closed"], id="ours: after a mistake, an open quote"),
+    pytest.param("ACTION(RETRY) DESTQ('A +", ["1:21 never closed"], id="ours: an open quote before a continuation"),
     pytest.param("ACTION(RETRY", ["1:7 never closed"], id="ours: an open bracket at the end"),
     pytest.param("DESTQ('A ACTION(RETRY)", ["1:7 never closed"], id="ours: an open quote"),
     pytest.param("ACTION(RETRY) +\n* end", ["1:15 after '+', which continues"], id="ours: nothing follows a continuation"),
@@ -246,7 +274,7 @@ ERRORS = [
         ["1:8 AMQ8747", "2:1 The rule has no ACTION", "2:8 AMQ8747", "3:1 AMQ8759 FWDQ", "3:11 one value"],
         id="seed: every error is reported, in order",
     ),
-]  # fmt: skip
+]
 
 
 def place(wanted: str) -> tuple[int, ...]:
@@ -269,6 +297,95 @@ def test_a_problem_shows_its_line() -> None:
 
     assert "  ACTION(X)" == problem.source
     assert "line 2, column 10: AMQ8747: ACTION does not take 'X'. It takes DISCARD, IGNORE, RETRY, FWD." == str(problem)
+
+
+RULE_KEYWORDS = ", ".join([*(field.value for field in PATTERNS), "ACTION", "FWDQ", "FWDQM", "HEADER", "PUTAUT", "RETRY"])
+WHOLE = [
+    pytest.param(
+        "ACTION(RETRY) WAIT(NO)",
+        f"line 1, column 15: WAIT cannot be in the same entry as a rule. A rule has {RULE_KEYWORDS}.",
+        id="control data in a rule",
+    ),
+    pytest.param(
+        "WAIT(NO) RETRY(1)\nACTION(RETRY)",
+        "line 1, column 10: RETRY cannot be in the same entry as control data. "
+        "Control data has INPUTQ, INPUTQM, RETRYINT, WAIT.",
+        id="a keyword of rules in control data",
+    ),
+    pytest.param(
+        "ACTION(RETRY) FORMATT(A)",
+        f"line 1, column 15: There is no keyword 'FORMATT'. Did you mean FORMAT? The keywords are {RULE_KEYWORDS}.",
+        id="no such keyword",
+    ),
+    pytest.param(
+        "ACTION(RETRY) FORMATT",
+        "line 1, column 15: A keyword with a value in brackets is expected here, not 'FORMATT'. Did you mean FORMAT?",
+        id="a misspelt keyword without a bracket",
+    ),
+    pytest.param(
+        "ACTION(RETRY) 'FORMATT'",
+        "line 1, column 15: A keyword with a value in brackets is expected here, not 'FORMATT'.",
+        id="a quoted text is no misspelt keyword",
+    ),
+    pytest.param(
+        f"ACTION({'X' * 60})",
+        f"line 1, column 8: AMQ8747: ACTION does not take '{'X' * 60}'. It takes DISCARD, IGNORE, RETRY, FWD.",
+        id="a value of 60 characters is shown whole",
+    ),
+    pytest.param(
+        f"ACTION({'X' * 61})",
+        f"line 1, column 8: AMQ8747: ACTION does not take '{'X' * 60}...'. It takes DISCARD, IGNORE, RETRY, FWD.",
+        id="a longer value is cut",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), WHOLE)
+def test_a_problem_is_a_whole_sentence(text: str, expected: str) -> None:
+    assert [expected] == [str(problem) for problem in problems(text)]
+
+
+def test_the_first_20_mistakes_have_a_hint() -> None:
+    found = problems("ACTON(RETRY)\n" * 21)
+
+    assert [True] * 20 + [False] == [
+        "Did you mean ACTION?" in problem.text for problem in found if "no keyword" in problem.text
+    ]
+
+
+# -- printed
+
+PRINTED = [
+    pytest.param("ACTION(RETRY) RETRY(1)", "ACTION(RETRY)\n", id="a default is not written"),
+    pytest.param("RETRY(2) ACTION(RETRY)", "ACTION(RETRY) RETRY(2)\n", id="in the order of the documentation"),
+    pytest.param("DESTQ('it''s') ACTION(RETRY)", "DESTQ('it''s') ACTION(RETRY)\n", id="a quote is doubled"),
+    pytest.param("DESTQ('AB') ACTION(RETRY)", "DESTQ(AB) ACTION(RETRY)\n", id="quotes only if the value needs them"),
+    pytest.param(
+        f"APPLNAME({'*' * 46}) DESTQ({'*' * 9}A) ACTION(RETRY)",
+        f"DESTQ({'*' * 9}A) ACTION(RETRY)\n",
+        id="asterisks alone are no condition",
+    ),
+    pytest.param(
+        f"DESTQ({'*' * 48}A) ACTION(RETRY) RETRY(5)",
+        f"DESTQ({'*' * 48}A) ACTION(RETRY) +\n  RETRY(5)\n",
+        id="a line of 72 characters with its mark is full",
+    ),
+    pytest.param(
+        f"DESTQ({'*' * 49}A) ACTION(RETRY) RETRY(5)",
+        f"DESTQ({'*' * 49}A) +\n  ACTION(RETRY) RETRY(5)\n",
+        id="one more character begins a line",
+    ),
+    pytest.param(
+        f"DESTQ({'*' * 60}A) DESTQM({'*' * 60}A) REASON(2053) ACTION(FWD) FWDQ(A)",
+        f"DESTQ({'*' * 60}A) +\n  DESTQM({'*' * 60}A) +\n  REASON(MQRC_Q_FULL) ACTION(FWD) FWDQ(A)\n",
+        id="three lines",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PRINTED)
+def test_a_rule_is_printed(text: str, expected: str) -> None:
+    assert expected == printed(read(text))
 
 
 # -- for all
