@@ -193,6 +193,13 @@ def test_other_spellings_of_a_number_are_read(clauses: str, body: str, value: in
     assert {"f": value} == one(clauses).from_bytes(bytes.fromhex(body))
 
 
+@pytest.mark.parametrize(("clause", "body"), [("COMP-3", "012d"), ("SIGN LEADING SEPARATE", "60f1f2"), ("BINARY", "fff4")])
+def test_the_clause_of_a_group_holds_for_its_items(clause: str, body: str) -> None:
+    book = Copybook(f"01 R. 05 G {clause}. 10 F PIC S99. 10 T PIC X USAGE DISPLAY.")
+
+    assert f"{body}e9" == book.to_bytes({"g": {"f": -12, "t": "Z"}}).hex()
+
+
 def test_a_sign_that_was_converted_to_ascii_as_text_is_read() -> None:
     assert [{"f": -10}, {"f": -12}, {"f": 12}] == [one("PIC S99", ccsid=819).from_bytes(body) for body in (b"1}", b"1K", b"1B")]
 
@@ -202,6 +209,7 @@ def test_a_sign_that_was_converted_to_ascii_as_text_is_read() -> None:
     [
         ("PIC 9(3)", "404040", "the byte with the sign has no digit. Bytes: 40 40 40."),
         ("PIC 9(3)", "40f1f2", "some are no digits"),
+        ("PIC 9(3)", "faf1f2", "some are no digits"),
         ("PIC 9(2)", "f1d2", "the number is negative, and the picture has no S"),
         ("PIC S9(2) LEADING SEPARATE", "f0f1f2", "the sign is neither + nor -"),
         ("PIC S9(3) COMP-3", "1230", "these bytes are no packed number"),
@@ -252,10 +260,10 @@ def test_a_value_that_does_not_fit_is_refused(change: Mapping[str, object], erro
         Copybook(CLAIM).to_bytes({**VALUES, **change})
 
 
-@pytest.mark.parametrize("encoding", [785, 273])
-def test_a_float_that_does_not_fit_is_refused(encoding: int) -> None:
+@pytest.mark.parametrize(("encoding", "number"), [(785, 8e75), (273, 4e38), (546, 4e38)])
+def test_a_float_that_does_not_fit_is_refused(encoding: int, number: float) -> None:
     with pytest.raises(FieldError, match="does not fit into 4 bytes"):
-        one("COMP-1", encoding=encoding).to_bytes({"f": 1e80})
+        one("COMP-1", encoding=encoding).to_bytes({"f": number})
 
 
 def test_a_count_beyond_its_table_is_refused() -> None:
