@@ -44,7 +44,9 @@ class _Walk:
     def _count(self, item: Item, offset: int) -> int:
         """Return the number of occurrences that the values before the table give."""
         least, most = item.occurs or (1, 1)
-        count = self._values.get(item.depending, most) if item.depending else most
+        if item.depending and item.depending not in self._values:
+            raise self._error(item, offset, f"this message has no {item.depending}, which has the number of entries")
+        count = self._values[item.depending] if item.depending else most
         if not least <= count <= most:
             raise self._error(item, offset, f"{item.depending} is {count}, and the table has {least} to {most} entries")
         return int(count)

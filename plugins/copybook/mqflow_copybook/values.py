@@ -9,7 +9,7 @@ import math
 import struct
 from collections.abc import Callable
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, Literal, assert_never
 
 from msgspec import Struct
@@ -54,7 +54,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     floats: int
 
 
-@cache
+@lru_cache(maxsize=64)  # senders choose the numbers
 def machine(ccsid: int, encoding: int) -> Machine:
     """Return how text and numbers are written for these fields of the MQMD.
 
@@ -74,6 +74,7 @@ def machine(ccsid: int, encoding: int) -> Machine:
     )
 
 
+@cache
 def _text_functions(ccsid: int) -> tuple[Callable[[bytes], str], Callable[[str], bytes]]:
     """Return the functions that decode and encode; a code page comes from mqflow as a table of 256 characters."""
     if name := _UTF8.get(ccsid):

@@ -334,6 +334,15 @@ def test_another_description_is_refused(record: Mapping[str, Any], error: str) -
         Copybook(PAYMENT, redefines={"account": by_kind}).to_bytes({**record, "after_it": "Z"})
 
 
+def test_a_count_in_a_description_that_the_message_does_not_have_is_refused() -> None:
+    text = "01 R. 05 A. 10 N PIC 9. 05 B REDEFINES A PIC X. 05 T PIC X OCCURS 0 TO 3 DEPENDING ON N."
+    with_count, without = (Copybook(text, redefines={"a": key}, ccsid=819) for key in ("a", "b"))
+
+    assert {"a": {"n": 1}, "t": ["X"]} == with_count.from_bytes(b"1X")
+    with pytest.raises(FieldError, match="this message has no n, which has the number of entries"):
+        without.from_bytes(b"1X")
+
+
 def test_one_description_can_be_for_all_messages() -> None:
     book = Copybook(PAYMENT, redefines={"account": "card"}, ccsid=819)
 
