@@ -16,7 +16,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format
 from mqflow.policy.poison.outcomes import UndecodableError
 
-__all__ = ("CCSID_UTF8", "Codec", "Decode", "decoder_for", "encode")
+__all__ = ("CCSID_UTF8", "Codec", "Decode", "Encoded", "decoder_for", "encode")
 
 CCSID_UTF8: Final = 1208
 _UTF8: Final = frozenset({0, CCSID_UTF8, 367})
@@ -24,6 +24,8 @@ _PLAIN: Final = frozenset({Format.NONE, Format.STRING})
 """Character sets in which JSON is UTF-8 without conversion; 0 is the queue manager's character set, here 1208."""
 
 Decode = Callable[[Message], Any]
+Encoded = tuple[bytes, str, int] | tuple[bytes, str, int, int]
+"""Body, format and character set, and perhaps the encoding."""
 
 
 class Codec(Protocol):
@@ -33,8 +35,11 @@ class Codec(Protocol):
         """Return the payload. A `ValueError`, a `TypeError` or an `UndecodableError` makes the message undecodable."""
         ...
 
-    def encode(self, payload: Any) -> tuple[bytes, str, int]:
-        """Return body, format (MQFMT_*) and character set."""
+    def encode(self, payload: Any) -> Encoded:
+        """Return body, format (MQFMT_*) and character set, and for a body with binary numbers also the encoding (MQENC_*).
+
+        Without the encoding, the descriptor has MQENC_NATIVE, or the fields of the `descriptor` of the put.
+        """
         ...
 
 
@@ -66,7 +71,7 @@ def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
     return decode_json
 
 
-def encode(payload: Any, codec: Codec | str | None = None) -> tuple[bytes, str, int]:
+def encode(payload: Any, codec: Codec | str | None = None) -> Encoded:
     """Return body, format and character set for a payload: bytes unchanged, text and JSON as UTF-8 in MQSTR.
 
     Raises `ConfigurationError` if the codec of a put is a name: only declarations look up names, once.

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.app.errors import PayloadError
-from mqflow.app.handlers.codecs import CCSID_UTF8, Codec, encode
+from mqflow.app.handlers.codecs import CCSID_UTF8, Codec, Encoded, encode
 from mqflow.app.handlers.message import PropertyValue
 from mqflow.app.handlers.mistakes import check_keywords
 from mqflow.many_verbs import put_many
@@ -54,6 +54,7 @@ _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 EXPIRY_TENTHS_MAX: Final = 999_999_999
 _OF_EVERY_MESSAGE: Final = frozenset({"codec", "persistent"})
 """The keywords that leave the message with a descriptor of `_plain`."""
+_ENCODED_TYPES: Final = ((bytes, str, int), (bytes, str, int, int))
 _PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
@@ -125,16 +126,17 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     """
     if not isinstance(queue, str):
         raise TypeError(f"put({queue!r:.40}, ...): the queue comes first, and is a text. The payload comes second.")
-    body, message_format, ccsid = _encoded(queue, payload, keywords.get("codec"))
+    body, message_format, ccsid, *encoding = _encoded(queue, payload, keywords.get("codec"))
     if keywords.keys() <= _OF_EVERY_MESSAGE:
-        return Outgoing(queue=queue, descriptor=_plain(message_format, ccsid, keywords.get("persistent", True)), body=body)
+        plain = _plain(message_format, ccsid, keywords.get("persistent", True), *encoding)
+        return Outgoing(queue=queue, descriptor=plain, body=body)
     _check(queue, keywords)
     reply_to = keywords.get("reply_to", "")
     start = keywords.get("descriptor") or MessageDescriptor(
         message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM
     )
-    fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
-    if not message_format and keywords.get("descriptor") is not None:
+    fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": (*encoding, Encoding.NATIVE)[0]}
+    if not message_format and not encoding and keywords.get("descriptor") is not None:
         fields = {}  # only the given descriptor can name the format of bytes
     expiry, chosen = keywords.get("expiry"), start.persistence != Persistence.AS_Q_DEF
     persistent = keywords.get("persistent", None if chosen else True)
@@ -152,10 +154,11 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
 
 
-def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> tuple[bytes, str, int]:
-    """Return body, format and character set. Raises `PayloadError`, with the line of the put, if the encoding fails.
+def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> Encoded:
+    """Return body, format and character set, and perhaps the encoding of the body.
 
-    An error that the user's own codec raises is raised unchanged.
+    Raises `PayloadError`, with the line of the put, if the encoding fails. An error that the user's own codec raises is raised
+    unchanged.
     """
     try:
         encoded = encode(payload, codec)
@@ -163,7 +166,7 @@ def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> tuple[bytes
         if codec is not None:
             raise  # an error of the user's own code
         raise PayloadError(queue, str(error).rstrip("."), calling_frame()) from error
-    if codec is not None and not (isinstance(encoded, tuple) and [*map(type, encoded)] == [bytes, str, int]):
+    if codec is not None and not (isinstance(encoded, tuple) and (*map(type, encoded),) in _ENCODED_TYPES):
         problem = f"{type(codec).__qualname__}.encode returned {encoded!r:.60}, and not a body, a format and a character set"
         raise PayloadError(queue, problem, calling_frame())
     return encoded
@@ -204,12 +207,17 @@ def all_outgoing(queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeyw
 
 
 @lru_cache(maxsize=64)
-def _plain(message_format: str, ccsid: int, persistent: bool | None) -> MessageDescriptor:  # noqa: FBT001 - private
+def _plain(
+    message_format: str,
+    ccsid: int,
+    persistent: bool | None,  # noqa: FBT001 - private
+    encoding: int = Encoding.NATIVE,
+) -> MessageDescriptor:
     """Return the descriptor of messages without further fields; equal arguments give the same record.
 
     A queue manager then computes the fields of such messages only once.
     """
-    start = MessageDescriptor(format=message_format, ccsid=ccsid, encoding=Encoding.NATIVE)
+    start = MessageDescriptor(format=message_format, ccsid=ccsid, encoding=encoding)
     if persistent is None:
         return start
     return replace(start, persistence=Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT)

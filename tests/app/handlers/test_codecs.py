@@ -134,6 +134,21 @@ def test_the_given_descriptor_names_the_format_of_bytes() -> None:
     assert ("MQSTR", 1208) == (of_text.format, of_text.ccsid)
 
 
+class Mainframe:
+    def decode(self, message: Message, payload_type: Any) -> Any:
+        raise NotImplementedError
+
+    def encode(self, payload: Any) -> tuple[bytes, str, int, int]:
+        return payload, "", 37, 785
+
+
+@pytest.mark.parametrize("others", [{}, {"priority": 3}, {"descriptor": MessageDescriptor(format="MQSTR", ccsid=819)}])
+def test_a_codec_can_say_how_the_numbers_of_its_body_are_written(others: dict[str, Any]) -> None:
+    made = outgoing("Q", b"\xc1\x00\x01", codec=Mainframe(), **others).descriptor
+
+    assert ("", 37, 785) == (made.format, made.ccsid, made.encoding)
+
+
 def test_the_queue_decides_unset_options_except_for_persistence() -> None:
     made = outgoing("Q", b"x").descriptor
 
