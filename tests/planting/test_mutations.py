@@ -38,6 +38,7 @@ def planted(body: str) -> list[str]:
         pytest.param("a = b", [], id="a name that is never set is no defect that a program can have for long"),
         pytest.param("return f'{a + 1}'", [], id="sentences for people stay"),
         pytest.param("assert a < 1", [], id="assertions stay"),
+        pytest.param("assert_never(a)", [], id="so do the assertions for the type checker"),
     ],
 )
 def test_a_function_can_have_these_defects(body: str, defects: list[str]) -> None:
