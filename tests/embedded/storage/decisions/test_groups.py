@@ -1,0 +1,256 @@
+"""What a durable store makes in one transaction, what it syncs, and what it does on a full disk."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mqflow.embedded.storage.ballast import BALLAST_BYTES
+from mqflow.embedded.storage.medium import DamagedError
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageRemoved, ObjectDefined, QueueCleared
+from tests.embedded.storage.decisions.scripted_medium import (
+    FULL,
+    Kit,
+    add,
+    after_a_release,
+    full,
+    recorded,
+    said,
+)
+from tests.embedded.storage.stored_messages import OTHER_QUEUE, QUEUE, message
+
+
+def test_all_waiting_calls_are_one_transaction_with_one_sync(kit: Kit) -> None:
+    kit.write("first", add(1), MessageRemoved(2))
+    kit.write("second", waits=False)
+    kit.write("third", add(3))
+
+    assert [("make", [1, -2, 3], True), ("tidy",)] == kit.run()
+    assert [("first", None), ("third", None)] == kit.answers
+    assert f"mqflow-writer-{kit.folder.name}" == kit.runner.name
+
+
+@pytest.mark.parametrize(
+    ("change", "waits", "synced"),
+    [(add(1), False, False), (MessageRemoved(1), True, True), (BackoutCounted(1, 1), False, True)],
+)
+def test_a_sync_is_for_a_waiting_caller_and_for_a_backout_count(
+    kit: Kit,
+    change: Change,
+    waits: bool,  # noqa: FBT001 - a column
+    synced: bool,  # noqa: FBT001 - a column
+) -> None:
+    kit.write("call", change, waits=waits)
+
+    assert [("make", [said(change)], synced), ("tidy",)] == kit.run()
+
+
+def test_a_group_without_room_is_made_call_by_call_and_the_rest_is_refused(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL, None, FULL, None]
+    for number in (1, 2, 3):
+        kit.write(str(number), add(number, queue=f"Q{number}"))
+
+    expected: list[object] = [
+        ("make", [1, 2, 3], True, "NoRoomError"), ("make room",), ("make", [1], True), ("make", [2], True, "NoRoomError"),
+        ("make", [3], True), ("tidy",),
+    ]  # fmt: skip
+    assert expected == kit.run()
+    assert [("1", None), ("2", full(kit.folder)), ("3", None)] == kit.answers
+
+
+def test_a_full_disk_gives_the_ballast_back_before_the_calls_are_made_alone(kit: Kit) -> None:
+    kit.write("add", add(1))
+    kit.run()
+    assert BALLAST_BYTES == (kit.folder / "ballast").stat().st_size
+    kit.medium.errors["make"] = [FULL]
+    kit.write("remove", MessageRemoved(1))
+
+    kit.run()
+
+    assert not (kit.folder / "ballast").exists()
+    assert ("remove", None) == kit.answers[-1]
+
+
+def test_calls_that_nobody_waits_for_are_owed_and_made_in_growing_groups(kit: Kit) -> None:
+    """One call in the first transaction, then two, then four: a disk that stays full costs one attempt."""
+    kit.medium.errors["make"] = [FULL] * 9
+    for number in range(1, 9):
+        kit.write(str(number), MessageRemoved(number), waits=False)
+    kit.run()
+
+    kit.write("later", MessageRemoved(99))
+    makes: list[object] = [("make", [-1], False), ("make", [-2, -3], False), ("make", [-4, -5, -6, -7], False),
+             ("make", [-8], False), ("make", [-99], True), ("tidy",)]  # fmt: skip
+    assert makes == kit.run()
+    assert [("tidy",)] == after_a_release(kit)
+
+
+def test_a_disk_that_stays_full_is_asked_once_for_the_owed_calls(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL] * 3
+    for number in (1, 2):
+        kit.write(str(number), MessageRemoved(number), waits=False)
+    kit.run()
+
+    kit.medium.errors["make"] = [None, FULL]
+    assert [("make", [-1], False), ("make", [-2], False, "NoRoomError"), ("tidy",)] == after_a_release(kit)
+    assert [("make", [-2], False), ("tidy",)] == after_a_release(kit)
+
+
+def test_changes_to_one_object_stay_in_order_behind_an_owed_call(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL, FULL]
+    kit.write("owed", QueueCleared(QUEUE), waits=False)
+    kit.run()
+    kit.medium.errors["make"] = [FULL]
+    kit.write("same queue", add(1))
+    kit.write("same queue, nobody waits", QueueCleared(QUEUE), waits=False)
+    kit.write("other queue", add(2, queue=OTHER_QUEUE))
+    kit.write("drained", MessageRemoved(3))
+
+    assert [("make", [QUEUE], False, "NoRoomError"), ("make", [2, -3], True), ("tidy",)] == kit.run()
+    assert [("same queue", full(kit.folder)), ("other queue", None), ("drained", None)] == kit.answers
+    kit.write("again", add(4))
+    assert [("make", [QUEUE], False), ("make", [QUEUE], False), ("make", [4], True), ("tidy",)] == kit.run()
+
+
+def test_a_call_behind_a_call_that_is_owed_since_this_group_is_refused(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL, FULL]
+    kit.write("owed", QueueCleared(QUEUE), waits=False)
+    kit.write("behind", add(1))
+
+    makes = [("make", [QUEUE, 1], True, "NoRoomError"), ("make room",), ("make", [QUEUE], False, "NoRoomError"), ("tidy",)]
+    assert makes == kit.run()
+    assert [("behind", full(kit.folder))] == kit.answers
+
+
+def free(folder: Path, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the disk have the ballast and so many more bytes free."""
+
+    def statvfs(_: Path) -> SimpleNamespace:
+        ballast = folder / "ballast"
+        used = ballast.stat().st_size if ballast.exists() else 0
+        return SimpleNamespace(f_bavail=BALLAST_BYTES + spare - used, f_frsize=1)
+
+    monkeypatch.setattr("os.statvfs", statvfs)
+
+
+ADDED = len(b"an order") + 1_024
+
+
+@pytest.mark.parametrize(
+    ("spare", "made"), [(3 * ADDED, [1, 2, -9, 3]), (3 * ADDED - 1, [1, 2, -9]), (ADDED, [1, -9]), (0, [-9])]
+)
+def test_puts_are_refused_from_the_one_on_that_would_take_the_reserve(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, spare: int, made: list[int]
+) -> None:
+    """A call that only removes has always room: its answer is the way out of a full disk."""
+    free(kit.folder, spare, monkeypatch)
+    for number in (1, 2):
+        kit.write(str(number), add(number))
+    kit.write("9", MessageRemoved(9))
+    kit.write("3", add(3))
+
+    assert [("make", made, True), ("tidy",)] == kit.run()
+    refused = {name for name, error in kit.answers if error is not None}
+    assert {str(abs(number)) for number in made} == {"1", "2", "3", "9"} - refused
+
+
+def test_an_object_takes_room_by_its_length_and_a_removal_none(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(kit.folder, 1_024 + 4, monkeypatch)
+    kit.write("fits", ObjectDefined("topic", "A", b"1234"))
+    kit.run()
+    kit.write("too long", ObjectDefined("topic", "A", b"12345"))
+    kit.run()
+
+    assert [("fits", None), ("too long", full(kit.folder))] == kit.answers
+
+
+@pytest.mark.parametrize(("reusable", "shrinks"), [(ADDED + 1_000, True), (ADDED + 999, False)])
+def test_a_store_that_was_drained_gives_the_log_back_for_its_ballast(
+    kit: Kit,
+    monkeypatch: pytest.MonkeyPatch,
+    reusable: int,
+    shrinks: bool,  # noqa: FBT001 - a column
+) -> None:
+    """Without the ballast, free pages of the database as many as the call needs show that the queues were drained."""
+    free(kit.folder, -1, monkeypatch)
+    kit.medium.reusable, kit.medium.log = reusable, 1_000
+    kit.write("add", add(1))
+
+    assert shrinks == (("shrink",) in kit.run())
+    assert [("add", full(kit.folder))] == kit.answers
+
+
+def test_a_drained_store_takes_a_message_once_its_log_gave_the_room_back(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(kit.folder, -1, monkeypatch)
+    kit.medium.reusable = 2 * ADDED
+    shrink = kit.medium.shrink
+
+    def shrunk() -> None:
+        shrink()
+        free(kit.folder, ADDED, monkeypatch)
+
+    monkeypatch.setattr(kit.medium, "shrink", shrunk)
+    kit.write("add", add(1))
+
+    assert [("shrink",), ("make", [1], True), ("tidy",)] == kit.run()
+    assert BALLAST_BYTES == (kit.folder / "ballast").stat().st_size
+
+
+def test_marks_are_forgotten_when_nothing_is_owed_any_more(kit: Kit) -> None:
+    """A mark stands for a backout count that can be among the owed calls."""
+    mark = kit.store.mark_in_flight(5, 0, harden=False)
+    kit.medium.errors["make"] = [FULL] * 3
+    kit.write("owed", BackoutCounted(5, 1), waits=False)
+    kit.store.release_in_flight([mark])
+    kit.run()
+    assert {5: 0} == recorded(kit.folder)
+
+    after_a_release(kit)
+    assert {5: 0} == recorded(kit.folder)
+    after_a_release(kit)
+    assert {} == recorded(kit.folder)
+
+
+def test_damage_that_a_read_found_is_set_aside_in_the_next_group(kit: Kit) -> None:
+    kit.medium.messages = {1: message(1), 2: DamagedError("its body is damaged"), 3: message(3)}
+
+    assert {1: message(1), 2: None, 3: message(3)} == kit.store.read_messages([1, 2, 3], 10**6)
+    assert [1, 3] == [each.serial for each in kit.store.read_identifiers([1, 2, 3])]
+
+    why = (2, "its body is damaged")
+    assert [("set aside", [why, why], kit.clock.wall()), ("tidy",)] == kit.run()
+
+
+def test_a_full_disk_delays_the_note_of_a_damaged_message_and_the_tidying(kit: Kit) -> None:
+    kit.write("add", add(1))
+    kit.run()
+    kit.medium.messages = {2: DamagedError("gone")}
+    kit.store.read_messages([2], 0)
+    kit.medium.errors |= {"set aside": [FULL], "tidy": [FULL]}
+
+    expected = [("set aside", [(2, "gone")], kit.clock.wall(), "NoRoomError"), ("tidy", "NoRoomError")]
+    assert expected == kit.run()
+    assert not (kit.folder / "ballast").exists()
+    kit.write("still there", add(3))
+    kit.run()
+    assert ("still there", None) == kit.answers[-1]
+
+
+@pytest.mark.parametrize(("bytes_max", "read"), [(0, [1]), (8, [1]), (9, [1, 2, 3]), (16, [1, 2, 3]), (17, [1, 2, 3, 4])])
+def test_a_read_ends_with_the_message_that_reaches_its_bound(kit: Kit, bytes_max: int, read: list[int]) -> None:
+    """A damaged message has no length. The medium reads no message behind the last one."""
+    kit.medium.messages = {1: message(1), 2: DamagedError("gone"), 3: message(3), 4: message(4)}
+
+    assert read == list(kit.store.read_messages([1, 2, 3, 4], bytes_max))
+    assert [("read", serial) for serial in read] == kit.medium.calls[1:]
+
+
+def test_identifiers_are_read_a_thousand_at_a_time(kit: Kit) -> None:
+    """Others use the medium between two parts."""
+    kit.medium.messages = {serial: message(serial) for serial in range(1, 2_051)}
+    found = kit.store.read_identifiers(range(1, 2_051))
+
+    assert list(range(1, 1_025)) == [next(found).serial for _ in range(1_024)]
+    for serial in (2_048, 2_050):
+        kit.medium.messages[serial] = DamagedError("gone")
+    assert [*range(1_025, 2_048), 2_049] == [each.serial for each in found]
