@@ -200,7 +200,7 @@ def test_ibmmq_inquires_one_by_one_after_a_warning() -> None:
     answer = of_ibmmq(extension).inquire(5, 7, (20, 2016, 9))
 
     assert ({20: -1, 2016: b"ORDERS".ljust(48), 9: 1}, *NOT_FOR_TYPE) == answer
-    assert [[20, 2016, 9], [20], [2016], [9]] == [call[3] for call in extension.calls]
+    assert [(5, 7, [20, 2016, 9]), (5, 7, [20]), (5, 7, [2016]), (5, 7, [9])] == [call[1:4] for call in extension.calls]
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,7 @@ def test_ibmmq_sets_all_at_once() -> None:
 
 def test_pymqi_inquires_one_after_the_other() -> None:
     one = {
+        2001: (b"*" * 256, *NOT_FOR_TYPE),
         9: (1, *OK),
         2016: (b"ORDERS".ljust(60), *OK),
         20: (0, *NOT_FOR_TYPE),
@@ -239,6 +240,7 @@ def test_pymqi_inquires_one_after_the_other() -> None:
     assert ({9: 1, 2016: b"ORDERS".ljust(48)}, 0, 0) == dialect.inquire(5, 7, (9, 2016))
     assert ({20: -1, 2013: b"*" * 64, 10: 0}, *NOT_FOR_TYPE) == dialect.inquire(5, 7, (20, 2013, 10))
     assert ("MQINQ", 5, 7, 10) == extension.calls[-1]
+    assert ({2001: b"*" * 256}, *NOT_FOR_TYPE) == dialect.inquire(5, 7, (2001,))
 
 
 def test_pymqi_ends_an_inquire_at_the_first_refusal() -> None:

@@ -400,7 +400,8 @@ def test_the_other_verbs_send_their_arguments(kit: Kit) -> None:
     assert Inquired({3: 7}) == connection.inquire(kit.handle, [3, 9])
     connection.set(kit.handle, {9: 1})
     removes: list[bool] = []
-    for verb in (lambda: connection.give_back(2), connection.commit, connection.backout):
+    verbs: list[Callable[[], object]] = [lambda: connection.give_back(2), connection.commit, connection.backout]
+    for verb in verbs:
         connection.only_removes = False
         verb()
         removes.append(connection.only_removes)
