@@ -230,3 +230,16 @@ def test_an_object_is_defined_and_deleted_by_kind_and_name() -> None:
     statements = list(catalogue().statements([ObjectDefined("topic", "PRICES", b"x"), ObjectDeleted("topic", "PRICES")]))
 
     assert [("topic", "PRICES", b"x"), ("topic", "PRICES")] == [parameters[0][:3] for _, parameters in statements]
+
+
+PINNED = (374297151, 4118528295, 3685223346, 3569848638, 2060963114, 2515699240)
+
+
+def test_rows_have_the_checksums_that_earlier_releases_wrote() -> None:
+    """A folder outlives the release that wrote it: another checksum would set each of its messages aside."""
+    put = msgspec.structs.replace(message(5, b"body"), order_priority=-2, expires_at=12.5, put_at=7.25)
+    [(_, [row])] = catalogue().statements([MessageAdded(put)])
+    [(_, [made])] = catalogue().statements([ObjectDefined("topic", "PRICES", b"x")])
+    head = rows._head_crc(5, 4, -2, 12.5, 7.25, 4, 9, b"encoded"), rows._head_crc(5, 4, -2, None, 7.25, 4, 9, b"encoded")
+
+    assert PINNED == (*head, row[6], rows.count_row(5, 2)[2], rows.state_row("epoch", 2)[2], made[3])
