@@ -209,7 +209,7 @@ def got(number: int) -> Got:
     return Got(descriptor=MessageDescriptor(), body=bytes([number]), data_bytes=1)
 
 
-def test_gets_ask_for_what_they_are_given_within_the_bounds_of_an_answer(kit: Kit) -> None:
+def test_a_get_asks_for_its_options_within_the_bounds_of_an_answer(kit: Kit) -> None:
     connection = kit.replying(got(1), None, (got(1), got(2)), None)
 
     assert got(1) == connection.get(kit.handle, UNDER_SYNCPOINT)

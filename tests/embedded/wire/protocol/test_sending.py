@@ -263,14 +263,14 @@ def test_a_long_frame_must_not_trickle_either() -> None:
         ([ONE[:3], ONE[3:]], [None, b"one"]),
     ],
 )
-def test_what_has_arrived_is_heard_without_a_wait(gives: list[bytes | None], expected: list[bytes | None]) -> None:
+def test_a_frame_that_has_arrived_comes_without_a_wait(gives: list[bytes | None], expected: list[bytes | None]) -> None:
     hearer = frames(Stream(gives=gives))
 
     assert expected == [hearer.heard() for _ in expected]
     assert not hearer.has_more
 
 
-def test_a_peer_that_went_away_is_heard() -> None:
+def test_a_peer_that_went_away_is_an_error_without_a_wait() -> None:
     assert "FrameError: the peer went away" == raised(frames(Stream()).heard)
 
 
