@@ -135,7 +135,7 @@ def test_sixteen_requests_are_kept_and_the_next_one_begins_again() -> None:
     frames = [encoded(requests.Get(number, GetOptions())) for number in range(17)]
     first = [decoded(frame) for frame in frames[:16]]
 
-    assert all(decoded(frame) is known for frame, known in zip(frames, first, strict=False))
+    assert all(decoded(frame) is known for frame, known in zip(frames[:16], first, strict=True))
     decoded(frames[16])
     assert decoded(frames[0]) is not first[0]
 
