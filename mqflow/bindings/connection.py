@@ -6,7 +6,7 @@ the package. This file knows no event loop, and decides nothing about messages.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NoReturn, TypeVar
 
@@ -24,7 +24,16 @@ from mqflow.bindings.handles import (
     wants_handle,
     with_wait,
 )
-from mqflow.bindings.limits import MESSAGE_BYTES_MAX, Unfit, numbers_fit, unfit_get, unfit_put, unfit_subscription, unfit_user
+from mqflow.bindings.limits import (
+    MESSAGE_BYTES_MAX,
+    USER_CHARS,
+    Unfit,
+    numbers_fit,
+    unfit_get,
+    unfit_put,
+    unfit_subscription,
+    unfit_user,
+)
 from mqflow.bindings.structures import CHARS, FIRST_CHARACTER_SELECTOR, MQGMO, MQOD, MQPMO, MQSRO, Strings, fresh
 from mqflow.bindings.subscriptions import BoundSubscription, answered, asked, signed
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -171,10 +180,7 @@ class BoundConnection:
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         """Return the attributes of the object that the handle names (MQINQ): of an alias itself, not of its target queue."""
-        unknown = [selector for selector in selectors if selector >= FIRST_CHARACTER_SELECTOR and selector not in CHARS]
-        if unknown:
-            detail = f"mqflow does not know how long the attribute {unknown[0]} is"
-            raise error_for(Reason.SELECTOR_ERROR, "MQINQ", handle.name, self.queue_manager_name, detail)
+        self._check_lengths(selectors, "MQINQ", handle)
         bound = self._begin_on("MQINQ", handle, BoundHandle)
         try:
             found, completion, reason = self._mqi.inquire(self._hconn, bound.number, selectors)
@@ -186,8 +192,9 @@ class BoundConnection:
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control. pymqi sets one attribute after the other."""
+        self._check_lengths(values, "MQSET", handle)
         said = {
-            selector: int(value) if selector < FIRST_CHARACTER_SELECTOR else padded(str(value), CHARS.get(selector, 0))
+            selector: int(value) if selector < FIRST_CHARACTER_SELECTOR else padded(str(value), CHARS[selector])
             for selector, value in values.items()
         }
         bound = self._begin_on("MQSET", handle, BoundHandle)
@@ -308,13 +315,19 @@ class BoundConnection:
             ObjectName=padded(described.name, OBJECT_NAME_CHARS_MAX),
             ObjectQMgrName=padded(described.queue_manager, OBJECT_NAME_CHARS_MAX),
             DynamicQName=padded(described.dynamic_name, OBJECT_NAME_CHARS_MAX),
-            AlternateUserId=padded(described.alternate_user, 12),
+            AlternateUserId=padded(described.alternate_user, USER_CHARS),
             **strings,
         )
 
     def _check(self, unfit: Unfit | None, verb: str, name: str = "") -> None:
         if unfit is not None:
             raise error_for(unfit[0], verb, name, self.queue_manager_name, unfit[1])
+
+    def _check_lengths(self, selectors: Iterable[int], verb: str, handle: ObjectHandle) -> None:
+        for selector in selectors:
+            if selector >= FIRST_CHARACTER_SELECTOR and selector not in CHARS:
+                detail = f"mqflow does not know how long the attribute {selector} is"
+                raise error_for(Reason.SELECTOR_ERROR, verb, handle.name, self.queue_manager_name, detail)
 
     def _refuse(self, completion: int, reason: int, verb: str, name: str) -> NoReturn:
         self._lost = self._lost or connection_gone(reason)
@@ -408,7 +421,7 @@ class BoundConnection:
 def _value(selector: int, value: int | bytes) -> int | str:
     if isinstance(value, int):
         return value
-    return value.split(b"\0", 1)[0].decode("latin-1").ljust(CHARS[selector])
+    return value.partition(b"\0")[0].decode("latin-1").ljust(CHARS[selector])
 
 
 def _name_of(handle: object) -> str:

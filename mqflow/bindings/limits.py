@@ -17,7 +17,17 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions
 
-__all__ = ("MESSAGE_BYTES_MAX", "Unfit", "numbers_fit", "unfit_get", "unfit_put", "unfit_subscription", "unfit_user")
+__all__ = (
+    "IDENTITY_CHARS",
+    "MESSAGE_BYTES_MAX",
+    "USER_CHARS",
+    "Unfit",
+    "numbers_fit",
+    "unfit_get",
+    "unfit_put",
+    "unfit_subscription",
+    "unfit_user",
+)
 
 MESSAGE_BYTES_MAX: Final = 104_857_600
 """The length of the longest message, in bytes; MAXMSGL cannot be larger."""
@@ -27,10 +37,12 @@ Unfit = tuple[Reason, str]
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _LATIN_MOST: Final = "\xff"
-_USER_CHARS: Final = 12
+USER_CHARS: Final = 12
+"""The length of a user name; a longer name has no room."""
 _TOKEN_BYTES: Final = 16
 _ACCOUNTING_BYTES: Final = 32
-_IDENTITY_CHARS: Final = 32
+IDENTITY_CHARS: Final = 32
+"""The length of ApplIdentityData."""
 _SETS_CONTEXT: Final = PutOption.SET_IDENTITY_CONTEXT | PutOption.SET_ALL_CONTEXT
 _ALWAYS: Final[Mapping[str, int]] = {
     "format": 8,
@@ -39,8 +51,8 @@ _ALWAYS: Final[Mapping[str, int]] = {
 }
 #: The fields of the context. They are checked only if the application sets the context.
 _CONTEXT: Final[Mapping[str, int]] = {
-    "user_identifier": _USER_CHARS,
-    "application_identity_data": _IDENTITY_CHARS,
+    "user_identifier": USER_CHARS,
+    "application_identity_data": IDENTITY_CHARS,
     "put_application_name": 28,
     "put_date": 8,
     "put_time": 8,
@@ -86,13 +98,13 @@ def unfit_subscription(descriptor: SubscriptionDescriptor) -> Unfit | None:
         return Reason.SD_ERROR, "An accounting token must be 32 bytes long"
     if not _LEAST <= descriptor.expiry_tenths <= _MOST:
         return Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}"
-    texts = {"alternate_user": _USER_CHARS, "application_identity_data": _IDENTITY_CHARS}
+    texts = {"alternate_user": USER_CHARS, "application_identity_data": IDENTITY_CHARS}
     return _text_unfit(descriptor, texts, Reason.SD_ERROR)
 
 
 def unfit_user(alternate_user: str) -> Unfit | None:
     """Return why the name of an alternate user has no room in the MQOD, or None."""
-    return _too_long("alternate_user", alternate_user, _USER_CHARS, Reason.OD_ERROR)
+    return _too_long("alternate_user", alternate_user, USER_CHARS, Reason.OD_ERROR)
 
 
 @contextmanager

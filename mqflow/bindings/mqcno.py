@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions, ReadSecret
 from mqflow.bindings.structures import MQCD, MQSCO
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
 
 __all__ = ("Prepared", "prepare")
 
@@ -31,7 +32,7 @@ class Prepared:
 
     def __init__(self, options: ConnectOptions, application_name: str, user: str) -> None:
         self._kept: list[ctypes.Array[ctypes.c_char]] = []
-        self.name: Final = _field("queue manager", options.queue_manager, 48).ljust(48)
+        self.name: Final = _field("queue manager", options.queue_manager, OBJECT_NAME_CHARS_MAX).ljust(OBJECT_NAME_CHARS_MAX)
         self.options: Final = options.cno_options
         self.application_name: Final = application_name.encode(_LATIN, "replace")[:28]
         self.ccdt_url: Final = _table_url(options.ccdt_url).encode()

@@ -5,9 +5,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from mqflow.bindings.handles import Bound
+from mqflow.bindings.limits import IDENTITY_CHARS, USER_CHARS
 from mqflow.bindings.structures import MQSD, Strings
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.names import padded
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionDescriptor
@@ -33,13 +34,13 @@ def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:
         raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSUB", descriptor.name, detail=detail)
     return MQSD.pack(
         Options=int(descriptor.options),
-        ObjectName=padded(descriptor.object_name, 48),
-        AlternateUserId=padded(descriptor.alternate_user, 12),
+        ObjectName=padded(descriptor.object_name, OBJECT_NAME_CHARS_MAX),
+        AlternateUserId=padded(descriptor.alternate_user, USER_CHARS),
         SubExpiry=descriptor.expiry_tenths,
         SubCorrelId=descriptor.correlation_id,
         PubPriority=descriptor.priority,
         PubAccountingToken=descriptor.accounting_token,
-        PubApplIdentityData=padded(descriptor.application_identity_data, 32),
+        PubApplIdentityData=padded(descriptor.application_identity_data, IDENTITY_CHARS),
         SubLevel=descriptor.level,
         **strings.given("ObjectString", descriptor.object_string),
         **strings.given("SubName", descriptor.name),

@@ -407,7 +407,7 @@ class DurableStore:
         medium would write, so this thread keeps the medium and the folder until the process ends.
         """
         with self._gate:
-            self._ended = self._interrupted(f"{type(error).__name__}: {error}")
+            self._ended = self._interrupted(f"{type(error).__name__}: {str(error).rstrip('.')}")
         while not self._mailbox.empty():
             item = self._mailbox.get()
             if isinstance(item, Call):

@@ -77,7 +77,7 @@ def write(store: DurableStore, changes: Sequence[Change]) -> Exception | None:
         answered.set()
 
     store.write(changes, done)
-    assert answered.wait(30), "the store never answered"
+    assert answered.wait(10), "the store never answered"
     [answer] = answers
     return answer
 

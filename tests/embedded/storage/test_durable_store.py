@@ -1,456 +1,472 @@
-"""The promises of every durable store, whatever happens to the process. Tests of disk faults are in a folder of their own."""
+"""The decisions of a durable store: groups, syncs, a full disk, the load, the close, and an error that stops it for good.
 
-import os
-import subprocess
-import sys
-import threading
-from functools import partial
+The medium records its calls, and no thread runs. `test_promises` has a store on the disk.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.folder import ForeignFolderError, UnsafeFolderError
-from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.storage.store import (
-    BackoutCounted,
-    MessageAdded,
-    MessageRemoved,
-    ObjectDefined,
-    ObjectDeleted,
-    QueueCleared,
-    QueueDefined,
-    QueueDeleted,
-    QueueManagerDefined,
-    StoredMessage,
-    StoredObject,
-)
-from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.embedded.storage.ballast import BALLAST_BYTES
+from mqflow.embedded.storage.durable_store import DurableStore
+from mqflow.embedded.storage.folder import DamagedFolderError, DataFolder, FolderInUseError, UnusableFileError
+from mqflow.embedded.storage.medium import DamagedError
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageRemoved, ObjectDefined, QueueCleared
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.storage.stored_messages import (
-    DEFINITIONS,
-    OTHER_QUEUE,
-    QUEUE,
-    added,
-    defined,
-    message,
-    opened,
-    reopened,
-    serials,
-    write,
-)
+from tests.embedded.storage.scripted_medium import EMPTY, FULL, Kit, ScriptedMedium, add, after_a_release, full, recorded, said
+from tests.embedded.storage.stored_messages import OTHER_QUEUE, QUEUE, message
 
 
-def test_a_store_that_was_never_used_holds_nothing(tmp_path: Path) -> None:
-    snapshot = reopened(tmp_path / "data")
-
-    assert snapshot.queue_manager is None
-    assert snapshot.queues == ()
-    assert serials(snapshot) == []
-    assert snapshot.next_serial == 1
-
-
-def test_a_folder_that_is_another_queue_managers_is_let_go_of(tmp_path: Path) -> None:
-    EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")).close()
-    with pytest.raises(MQIError):
-        EmbeddedQueueManager("QM2", store=SqliteStore(tmp_path / "data"))
-
-    EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")).close()
+@pytest.fixture
+def kit(tmp_path: Path) -> Iterator[Kit]:
+    made = Kit(tmp_path / "data")
+    made.store.load()
+    yield made
+    made.store.close()
 
 
-def test_a_folder_with_objects_that_this_mqflow_does_not_know_is_let_go_of(tmp_path: Path) -> None:
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)):
-        pass
-    with opened(tmp_path) as (store, _):
-        write(store, [ObjectDefined("one of tomorrow", "X", b"\x80")])
+def test_all_waiting_calls_are_one_transaction_with_one_sync(kit: Kit) -> None:
+    kit.write("first", add(1), MessageRemoved(2))
+    kit.write("second", waits=False)
+    kit.write("third", add(3))
 
-    with pytest.raises(MQIError) as refused:
-        EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path))
-
-    assert Reason.OBJECT_TYPE_ERROR == refused.value.reason
-    reopened(tmp_path)
-
-
-def test_a_folder_that_could_not_be_opened_whole_is_let_go_of(tmp_path: Path) -> None:
-    with defined(tmp_path / "data"):
-        pass
-    (tmp_path / "data" / "in_flight").rename(tmp_path / "in_flight")
-    (tmp_path / "data" / "in_flight").mkdir()
-    with pytest.raises(IsADirectoryError) as refused:
-        SqliteStore(tmp_path / "data")
-    (tmp_path / "data" / "in_flight").rmdir()
-
-    assert len(reopened(tmp_path / "data").queues) == 2
-    del refused  # the error refers to the failed store
-
-
-def test_definitions_come_back_as_they_were_last_made(tmp_path: Path) -> None:
-    renamed = QueueManagerAttributes(name="QM1", dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE")
-    altered = QueueAttributes(name=QUEUE, backout_threshold=3, backout_requeue_queue=OTHER_QUEUE)
-
-    with defined(tmp_path) as store:
-        write(store, [QueueManagerDefined(renamed), QueueDefined(altered)])
-    snapshot = reopened(tmp_path)
-
-    assert renamed == snapshot.queue_manager
-    assert altered in snapshot.queues
-    assert {QUEUE, OTHER_QUEUE} == {found.name for found in snapshot.queues}
-
-
-def test_objects_come_back_as_they_were_last_made_in_the_order_of_their_first_definition(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, [ObjectDefined("topic", "PRICES", b"first"), ObjectDefined("channel", "PRICES", b"another kind")])
-        write(store, [ObjectDefined("topic", "NEWS", b"news"), ObjectDefined("topic", "PRICES", b"altered")])
-        write(store, [ObjectDeleted("topic", "NEWS"), ObjectDeleted("topic", "NEVER.WAS")])
-    snapshot = reopened(tmp_path)
-
-    assert (StoredObject("topic", "PRICES", b"altered"), StoredObject("channel", "PRICES", b"another kind")) == snapshot.objects
-
-
-def test_a_message_comes_back_whole(tmp_path: Path) -> None:
-    put = StoredMessage(
-        serial=7,
-        queue=QUEUE,
-        order_priority=4,
-        descriptor=MessageDescriptor(message_id=b"M" * 24, format="MQSTR", reply_to_queue="REPLIES", put_date="20261121"),
-        expires_at=1_763_700_000.5,
-        put_at=1_763_600_000.25,
-        body=bytes(range(256)),
-        body_bytes=256,
-    )
-
-    with defined(tmp_path) as store:
-        write(store, [MessageAdded(put)])
-
-    assert [put] == list(reopened(tmp_path).messages)
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    messages=st.lists(
-        st.builds(
-            dict,
-            queue=st.sampled_from([QUEUE, OTHER_QUEUE]),
-            order_priority=st.integers(-(2**63), 2**63 - 1),  # the priority of a forged descriptor is not checked
-            expires_at=st.none() | st.floats(0, 2**40),
-            put_at=st.floats(0, 2**40),
-            body=st.binary(max_size=200),
-            descriptor=st.builds(
-                MessageDescriptor,
-                message_id=st.binary(min_size=24, max_size=24),
-                format=st.text(st.characters(codec="latin-1"), max_size=8),
-                report=st.integers(-(2**31), 2**31 - 1),
-                put_application_name=st.text(max_size=28),
-                backout_count=st.integers(0, 100),
-            ),
-        ),
-        max_size=8,
-    )
-)
-def test_every_message_comes_back_as_it_was_put(
-    tmp_path_factory: pytest.TempPathFactory, messages: list[dict[str, object]]
-) -> None:
-    folder = tmp_path_factory.mktemp("data")
-    put = [
-        msgspec.convert(parts | {"serial": serial, "body_bytes": len(parts["body"])}, StoredMessage)  # type: ignore[arg-type]  # bytes
-        for serial, parts in enumerate(messages, start=1)
-    ]
-
-    with defined(folder) as store:
-        assert write(store, [MessageAdded(each) for each in put]) is None
-
-    assert put == list(reopened(folder).messages)
-
-
-def test_messages_come_back_in_order_of_arrival_however_they_were_committed(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        for serial in (5, 2, 9, 1):
-            write(store, added(serial))
-
-    assert [1, 2, 5, 9] == serials(reopened(tmp_path))
-
-
-def test_a_removed_message_does_not_come_back(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1, 2))
-        write(store, [MessageRemoved(1)])
-
-    assert [2] == serials(reopened(tmp_path))
-
-
-def test_a_message_added_and_removed_in_one_group_does_not_come_back(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        store.write(added(1, 2), None)
-        store.write([MessageRemoved(1)], None)
-
-    assert [2] == serials(reopened(tmp_path))
+    assert [("make", [1, -2, 3], True), ("tidy",)] == kit.run()
+    assert [("first", None), ("third", None)] == kit.answers
+    assert f"mqflow-writer-{kit.folder.name}" == kit.runner.name
 
 
 @pytest.mark.parametrize(
-    "change",
-    [QueueCleared(QUEUE), QueueDeleted(QUEUE), QueueCleared(QUEUE, (1, 2)), QueueDeleted(QUEUE, (1, 2))],
-    ids=["CLEAR", "DELETE", "CLEAR known", "DELETE known"],
+    ("change", "waits", "synced"),
+    [(add(1), False, False), (MessageRemoved(1), True, True), (BackoutCounted(1, 1), False, True)],
 )
-def test_clearing_or_deleting_a_queue_takes_its_messages_only(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
-    with defined(tmp_path) as store:
-        write(store, [*added(1, 2), *added(3, queue=OTHER_QUEUE), change])
-
-    assert [3] == serials(reopened(tmp_path))
-
-
-@pytest.mark.parametrize("change", [QueueCleared("TEMPORARY"), QueueDeleted("TEMPORARY")], ids=["CLEAR", "DELETE"])
-def test_a_queue_that_was_never_written_has_nothing_to_take(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
-    with defined(tmp_path) as store:
-        answer = write(store, [*added(1), change])
-
-    assert answer is None
-    assert [1] == serials(reopened(tmp_path))
-
-
-def test_a_message_put_after_a_clear_in_one_call_stays(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, [*added(1), QueueCleared(QUEUE), *added(2)])
-
-    assert [2] == serials(reopened(tmp_path))
-
-
-def test_a_queue_defined_again_starts_empty(tmp_path: Path) -> None:
-    again = QueueDefined(QueueAttributes(name=QUEUE, max_depth=3))
-
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        write(store, [QueueDeleted(QUEUE), again, *added(2)])
-    snapshot = reopened(tmp_path)
-
-    assert [2] == serials(snapshot)
-    assert again.attributes in snapshot.queues
-
-
-def test_writes_without_a_waiting_caller_are_on_the_disk_after_a_close(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        for serial in range(1, 50):
-            store.write(added(serial), None)
-
-    assert list(range(1, 50)) == serials(reopened(tmp_path))
-
-
-def test_answers_come_in_the_order_of_the_calls(tmp_path: Path) -> None:
-    answered: list[int] = []
-
-    with defined(tmp_path) as store:
-        for serial in range(1, 200):
-            store.write(added(serial), partial(_note, answered, serial))
-        write(store, [])
-
-    assert list(range(1, 200)) == answered
-
-
-def _note(answered: list[int], serial: int, error: Exception | None) -> None:
-    assert error is None
-    answered.append(serial)
-
-
-def test_a_backout_count_comes_back(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.write([BackoutCounted(1, 2)], None)
-    [stored] = reopened(tmp_path).messages
-
-    assert stored.descriptor.backout_count == 2
-
-
-def test_a_message_held_when_the_owner_ended_counts_as_backed_out(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1, 2))
-        store.mark_in_flight(2, 0, harden=False)
-    first, second = reopened(tmp_path).messages
-
-    assert first.descriptor.backout_count == 0
-    assert second.descriptor.backout_count == 1
-
-
-def test_a_crash_is_counted_once_however_often_the_store_is_opened(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.mark_in_flight(1, 4, harden=True)
-    reopened(tmp_path)
-    [stored] = reopened(tmp_path).messages
-
-    assert stored.descriptor.backout_count == 5
-
-
-def test_a_released_message_is_not_counted(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.release_in_flight([store.mark_in_flight(1, 0, harden=False)])
-    [stored] = reopened(tmp_path).messages
-
-    assert stored.descriptor.backout_count == 0
-
-
-def test_a_backout_that_is_both_written_and_marked_counts_once(tmp_path: Path) -> None:
-    """The owner ended between the write of the backout and the release of the mark."""
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.mark_in_flight(1, 0, harden=False)
-        write(store, [BackoutCounted(1, 1)])
-    [stored] = reopened(tmp_path).messages
-
-    assert stored.descriptor.backout_count == 1
-
-
-def test_a_serial_is_never_given_again_after_its_message_is_gone(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(41))
-        write(store, [MessageRemoved(41)])
-
-    assert reopened(tmp_path).next_serial > 41
-
-
-def test_a_serial_far_ahead_is_noted_as_given(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(10**9))
-        write(store, [MessageRemoved(10**9)])
-
-    assert reopened(tmp_path).next_serial > 10**9
-
-
-def test_messages_stay_on_the_disk_until_they_are_asked_for(tmp_path: Path) -> None:
-    put = [message(1, bytes(100_000)), message(2, b"short", queue=OTHER_QUEUE), message(3)]
-
-    with defined(tmp_path) as store:
-        write(store, [MessageAdded(each) for each in put])
-    with opened(tmp_path) as (store, snapshot):
-        found = {entry.queue: (entry.order_priority, list(entry.serials)) for entry in snapshot.serials}
-        messages = store.read_messages([3, 1, 2], 1_000_000)
-
-    assert {QUEUE: (0, [1, 3]), OTHER_QUEUE: (0, [2])} == found
-    assert [put[2], put[0], put[1]] == list(messages.values())
-
-
-@pytest.mark.parametrize(("bytes_max", "read"), [(0, [1]), (8, [1]), (9, [1, 2]), (100, [1, 2, 3])])
-def test_one_read_ends_with_the_message_that_reaches_its_bound(tmp_path: Path, bytes_max: int, read: list[int]) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1, 2, 3))
-
-        assert read == list(store.read_messages([1, 2, 3], bytes_max))
-
-
-def test_messages_can_be_read_from_any_thread_while_others_write(tmp_path: Path) -> None:
-    read: list[StoredMessage | None] = []
-
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        reader = threading.Thread(target=lambda: read.extend(store.read_messages([1], 0)[1] for _ in range(200)))
-        reader.start()
-        for serial in range(2, 100):
-            write(store, added(serial))
-        reader.join()
-
-    assert [message(1)] * 200 == read
-
-
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("not a folder")
-
-    with pytest.raises(ForeignFolderError, match="it is a file"):
-        SqliteStore(tmp_path / "data")
-
-
-def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data").chmod(0o777)
-
-    with pytest.raises(UnsafeFolderError, match="chmod go-w"):
-        SqliteStore(tmp_path / "data")
-
-
-def test_after_close_nothing_is_taken_any_more(tmp_path: Path) -> None:
-    with opened(tmp_path) as (store, _):
-        pass
-    answer = write(store, DEFINITIONS)
-
-    assert isinstance(answer, MQIError)
-    assert answer.reason == Reason.CALL_INTERRUPTED
-    with pytest.raises(MQIError, match="it was closed"):
-        store.read_messages([1], 0)
-
-
-def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
-    with opened(tmp_path) as (store, _):
-        store.close()
-
-    assert serials(reopened(tmp_path)) == []
-
-
-_FORKING = """
-import os, sys, warnings
-from pathlib import Path
-from tests.embedded.storage.stored_messages import added, defined, reopened, serials, write
-warnings.simplefilter("ignore")
-with defined(Path(sys.argv[1])) as store:
-    write(store, added(1))
-    if os.fork() == 0:
-        sys.exit(0)  # an ordinary end: every object of the child is finalised
-    os.wait()
-    write(store, added(2))
-    os.kill(os.getpid(), 9)
-"""
-
-
-def test_the_ordinary_end_of_a_forked_child_leaves_the_owners_log_alone(tmp_path: Path) -> None:
-    """SQLite would copy the log into the database and delete the log, as if no other process used it."""
-    root = Path(__file__).parents[3]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    subprocess.run([sys.executable, "-c", _FORKING, str(tmp_path)], cwd=root, check=False, env=environment)
-
-    assert [1, 2] == serials(reopened(tmp_path))
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and later; this test forks on purpose
-def test_a_forked_child_can_neither_write_nor_hurt_the_owner(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        child = os.fork()
-        if child == 0:  # the exit status is the child's answer: no handler of the test run changes it
-            answers: list[Exception | None] = []
-            store.write(added(2), answers.append)
-            store.close()
-            os._exit(0 if isinstance(answers[0], MQIError) and "forked" in str(answers[0]) else 1)
-        _, status = os.waitpid(child, 0)
-        write(store, added(3))
-
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert [1, 3] == serials(reopened(tmp_path))
-
-
-def test_only_their_owner_can_read_the_files_of_a_store_and_of_its_backup(tmp_path: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        with defined(tmp_path / "data") as store:
-            store.backup(tmp_path / "copy")
-    finally:
-        os.umask(before)
-
-    found = [*(tmp_path / "data").rglob("*"), *(tmp_path / "copy").rglob("*")]
-    assert {0o600} == {path.stat().st_mode & 0o777 for path in found if path.is_file()}
-    folders = [tmp_path / "data", tmp_path / "copy", *(path for path in found if path.is_dir())]
-    assert {0o700} == {path.stat().st_mode & 0o777 for path in folders}
-
-
-@settings(max_examples=25, deadline=None)
-@given(wanted=st.lists(st.integers(1, 12), max_size=12, unique=True), gone=st.sets(st.integers(1, 12)))
-def test_messages_are_read_in_the_asked_order_with_none_for_a_missing_message(
-    tmp_path_factory: pytest.TempPathFactory, wanted: list[int], gone: set[int]
+def test_a_sync_is_for_a_waiting_caller_and_for_a_backout_count(
+    kit: Kit,
+    change: Change,
+    waits: bool,  # noqa: FBT001 - a column
+    synced: bool,  # noqa: FBT001 - a column
 ) -> None:
-    with defined(tmp_path_factory.mktemp("data")) as store:
-        write(store, [*added(*range(1, 13)), *(MessageRemoved(serial) for serial in gone)])
-        found = store.read_messages(wanted, 10**6)
+    kit.write("call", change, waits=waits)
 
-    assert [(serial, None if serial in gone else message(serial)) for serial in wanted] == list(found.items())
+    assert [("make", [said(change)], synced), ("tidy",)] == kit.run()
+
+
+def test_a_group_without_room_is_made_call_by_call_and_the_rest_is_refused(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL, None, FULL, None]
+    for number in (1, 2, 3):
+        kit.write(str(number), add(number, queue=f"Q{number}"))
+
+    expected: list[object] = [
+        ("make", [1, 2, 3], True, "NoRoomError"), ("make room",), ("make", [1], True), ("make", [2], True, "NoRoomError"),
+        ("make", [3], True), ("tidy",),
+    ]  # fmt: skip
+    assert expected == kit.run()
+    assert [("1", None), ("2", full(kit.folder)), ("3", None)] == kit.answers
+
+
+def test_a_full_disk_gives_the_ballast_back_before_the_calls_are_made_alone(kit: Kit) -> None:
+    kit.write("add", add(1))
+    kit.run()
+    assert BALLAST_BYTES == (kit.folder / "ballast").stat().st_size
+    kit.medium.errors["make"] = [FULL]
+    kit.write("remove", MessageRemoved(1))
+
+    kit.run()
+
+    assert not (kit.folder / "ballast").exists()
+    assert ("remove", None) == kit.answers[-1]
+
+
+def test_calls_that_nobody_waits_for_are_owed_and_made_in_growing_groups(kit: Kit) -> None:
+    """One call in the first transaction, then two, then four: a disk that stays full costs one attempt."""
+    kit.medium.errors["make"] = [FULL] * 9
+    for number in range(1, 9):
+        kit.write(str(number), MessageRemoved(number), waits=False)
+    kit.run()
+
+    kit.write("later", MessageRemoved(99))
+    makes: list[object] = [("make", [-1], False), ("make", [-2, -3], False), ("make", [-4, -5, -6, -7], False),
+             ("make", [-8], False), ("make", [-99], True), ("tidy",)]  # fmt: skip
+    assert makes == kit.run()
+    assert [("tidy",)] == after_a_release(kit)
+
+
+def test_a_disk_that_stays_full_is_asked_once_for_the_owed_calls(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL] * 3
+    for number in (1, 2):
+        kit.write(str(number), MessageRemoved(number), waits=False)
+    kit.run()
+
+    kit.medium.errors["make"] = [None, FULL]
+    assert [("make", [-1], False), ("make", [-2], False, "NoRoomError"), ("tidy",)] == after_a_release(kit)
+    assert [("make", [-2], False), ("tidy",)] == after_a_release(kit)
+
+
+def test_changes_to_one_object_stay_in_order_behind_an_owed_call(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL, FULL]
+    kit.write("owed", QueueCleared(QUEUE), waits=False)
+    kit.run()
+    kit.medium.errors["make"] = [FULL]
+    kit.write("same queue", add(1))
+    kit.write("same queue, nobody waits", QueueCleared(QUEUE), waits=False)
+    kit.write("other queue", add(2, queue=OTHER_QUEUE))
+    kit.write("drained", MessageRemoved(3))
+
+    assert [("make", [QUEUE], False, "NoRoomError"), ("make", [2, -3], True), ("tidy",)] == kit.run()
+    assert [("same queue", full(kit.folder)), ("other queue", None), ("drained", None)] == kit.answers
+    kit.write("again", add(4))
+    assert [("make", [QUEUE], False), ("make", [QUEUE], False), ("make", [4], True), ("tidy",)] == kit.run()
+
+
+def test_a_call_behind_a_call_that_is_owed_since_this_group_is_refused(kit: Kit) -> None:
+    kit.medium.errors["make"] = [FULL, FULL]
+    kit.write("owed", QueueCleared(QUEUE), waits=False)
+    kit.write("behind", add(1))
+
+    makes = [("make", [QUEUE, 1], True, "NoRoomError"), ("make room",), ("make", [QUEUE], False, "NoRoomError"), ("tidy",)]
+    assert makes == kit.run()
+    assert [("behind", full(kit.folder))] == kit.answers
+
+
+def free(folder: Path, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the disk have the ballast and so many more bytes free."""
+
+    def statvfs(_: Path) -> SimpleNamespace:
+        ballast = folder / "ballast"
+        used = ballast.stat().st_size if ballast.exists() else 0
+        return SimpleNamespace(f_bavail=BALLAST_BYTES + spare - used, f_frsize=1)
+
+    monkeypatch.setattr("os.statvfs", statvfs)
+
+
+ADDED = len(b"an order") + 1_024
+
+
+@pytest.mark.parametrize(
+    ("spare", "made"), [(3 * ADDED, [1, 2, -9, 3]), (3 * ADDED - 1, [1, 2, -9]), (ADDED, [1, -9]), (0, [-9])]
+)
+def test_puts_are_refused_from_the_one_on_that_would_take_the_reserve(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, spare: int, made: list[int]
+) -> None:
+    """A call that only removes has always room: its answer is the way out of a full disk."""
+    free(kit.folder, spare, monkeypatch)
+    for number in (1, 2):
+        kit.write(str(number), add(number))
+    kit.write("9", MessageRemoved(9))
+    kit.write("3", add(3))
+
+    assert [("make", made, True), ("tidy",)] == kit.run()
+    refused = {name for name, error in kit.answers if error is not None}
+    assert {str(abs(number)) for number in made} == {"1", "2", "3", "9"} - refused
+
+
+def test_an_object_takes_room_by_its_length_and_a_removal_none(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(kit.folder, 1_024 + 4, monkeypatch)
+    kit.write("fits", ObjectDefined("topic", "A", b"1234"))
+    kit.run()
+    kit.write("too long", ObjectDefined("topic", "A", b"12345"))
+    kit.run()
+
+    assert [("fits", None), ("too long", full(kit.folder))] == kit.answers
+
+
+@pytest.mark.parametrize(("reusable", "shrinks"), [(ADDED + 1_000, True), (ADDED + 999, False)])
+def test_a_store_that_was_drained_gives_the_log_back_for_its_ballast(
+    kit: Kit,
+    monkeypatch: pytest.MonkeyPatch,
+    reusable: int,
+    shrinks: bool,  # noqa: FBT001 - a column
+) -> None:
+    """Without the ballast, free pages of the database as many as the call needs show that the queues were drained."""
+    free(kit.folder, -1, monkeypatch)
+    kit.medium.reusable, kit.medium.log = reusable, 1_000
+    kit.write("add", add(1))
+
+    assert shrinks == (("shrink",) in kit.run())
+    assert [("add", full(kit.folder))] == kit.answers
+
+
+def test_a_drained_store_takes_a_message_once_its_log_gave_the_room_back(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(kit.folder, -1, monkeypatch)
+    kit.medium.reusable = 2 * ADDED
+    shrink = kit.medium.shrink
+
+    def shrunk() -> None:
+        shrink()
+        free(kit.folder, ADDED, monkeypatch)
+
+    monkeypatch.setattr(kit.medium, "shrink", shrunk)
+    kit.write("add", add(1))
+
+    assert [("shrink",), ("make", [1], True), ("tidy",)] == kit.run()
+    assert BALLAST_BYTES == (kit.folder / "ballast").stat().st_size
+
+
+def test_marks_are_forgotten_when_nothing_is_owed_any_more(kit: Kit) -> None:
+    """A mark stands for a backout count that can be among the owed calls."""
+    mark = kit.store.mark_in_flight(5, 0, harden=False)
+    kit.medium.errors["make"] = [FULL] * 3
+    kit.write("owed", BackoutCounted(5, 1), waits=False)
+    kit.store.release_in_flight([mark])
+    kit.run()
+    assert {5: 0} == recorded(kit.folder)
+
+    after_a_release(kit)
+    assert {5: 0} == recorded(kit.folder)
+    after_a_release(kit)
+    assert {} == recorded(kit.folder)
+
+
+def test_damage_that_a_read_found_is_set_aside_in_the_next_group(kit: Kit) -> None:
+    kit.medium.messages = {1: message(1), 2: DamagedError("its body is damaged"), 3: message(3)}
+
+    assert {1: message(1), 2: None, 3: message(3)} == kit.store.read_messages([1, 2, 3], 10**6)
+    assert [1, 3] == [each.serial for each in kit.store.read_identifiers([1, 2, 3])]
+
+    why = (2, "its body is damaged")
+    assert [("set aside", [why, why], kit.clock.wall()), ("tidy",)] == kit.run()
+
+
+def test_a_full_disk_delays_the_note_of_a_damaged_message_and_the_tidying(kit: Kit) -> None:
+    kit.write("add", add(1))
+    kit.run()
+    kit.medium.messages = {2: DamagedError("gone")}
+    kit.store.read_messages([2], 0)
+    kit.medium.errors |= {"set aside": [FULL], "tidy": [FULL]}
+
+    expected = [("set aside", [(2, "gone")], kit.clock.wall(), "NoRoomError"), ("tidy", "NoRoomError")]
+    assert expected == kit.run()
+    assert not (kit.folder / "ballast").exists()
+    kit.write("still there", add(3))
+    kit.run()
+    assert ("still there", None) == kit.answers[-1]
+
+
+@pytest.mark.parametrize(("bytes_max", "read"), [(0, [1]), (8, [1]), (9, [1, 2, 3]), (16, [1, 2, 3]), (17, [1, 2, 3, 4])])
+def test_a_read_ends_with_the_message_that_reaches_its_bound(kit: Kit, bytes_max: int, read: list[int]) -> None:
+    """A damaged message has no length. The medium reads no message behind the last one."""
+    kit.medium.messages = {1: message(1), 2: DamagedError("gone"), 3: message(3), 4: message(4)}
+
+    assert read == list(kit.store.read_messages([1, 2, 3, 4], bytes_max))
+    assert [("read", serial) for serial in read] == kit.medium.calls[1:]
+
+
+def test_identifiers_are_read_a_thousand_at_a_time(kit: Kit) -> None:
+    """Others use the medium between two parts."""
+    kit.medium.messages = {serial: message(serial) for serial in range(1, 2_051)}
+    found = kit.store.read_identifiers(range(1, 2_051))
+
+    assert list(range(1, 1_025)) == [next(found).serial for _ in range(1_024)]
+    for serial in (2_048, 2_050):
+        kit.medium.messages[serial] = DamagedError("gone")
+    assert [*range(1_025, 2_048), 2_049] == [each.serial for each in found]
+
+
+def stopped(folder: Path, why: str) -> str:
+    return (
+        f"MQCMIT failed: MQRC_CALL_INTERRUPTED (2549). The store in {folder} takes no more calls: {why}. "
+        "The outcome is unknown: check the queue before you repeat the call."
+    )
+
+
+def test_any_other_error_stops_the_store_for_good_and_every_call_is_unknown(tmp_path: Path) -> None:
+    """A second sync would report success for pages that the first one lost. Even a close would write."""
+    kit = Kit(tmp_path / "data")
+    kit.store.load()
+    kit.medium.errors["make"] = [OSError(5, "Input/output error")]
+    kit.write("first", add(1))
+    kit.write("nobody waits", add(2), waits=False)
+    kit.write("second", add(3))
+
+    assert [("make", [1, 2, 3], True, "OSError")] == kit.run()
+    kit.write("later", add(4))
+
+    why = stopped(kit.folder, "OSError: [Errno 5] Input/output error")
+    assert [("first", why), ("second", why), ("later", why)] == kit.answers
+    for call in (lambda: kit.store.read_messages([1], 0), lambda: list(kit.store.read_identifiers([1]))):
+        with pytest.raises(MQIError) as raised:
+            call()
+        assert why == str(raised.value)
+    kit.store.close()
+    assert (1, False) == (len(kit.medium.calls), kit.runner.ended)
+    with pytest.raises(FolderInUseError):
+        Kit(tmp_path / "data")
+
+
+def test_calls_that_arrive_during_the_last_group_are_answered_too(tmp_path: Path) -> None:
+    kit = Kit(tmp_path / "data")
+    kit.store.load()
+    make = kit.medium._do
+
+    def late(method: str, *said: object) -> None:
+        kit.write("late", add(2))
+        kit.store.release_in_flight(())
+        make(method, *said)
+
+    kit.medium._do = late  # type: ignore[method-assign]  # another thread writes during the transaction
+    kit.medium.errors["make"] = [ValueError("a defect")]
+    kit.write("first", add(1))
+
+    kit.run()
+
+    why = stopped(kit.folder, "ValueError: a defect")
+    assert [("first", why), ("late", why)] == kit.answers
+
+
+def test_a_close_that_fails_raises_why_and_keeps_the_folder(tmp_path: Path) -> None:
+    kit = Kit(tmp_path / "data")
+    kit.medium.errors["close"] = [OSError(5, "Input/output error")]
+
+    with pytest.raises(MQIError) as raised:
+        kit.store.close()
+
+    assert stopped(kit.folder, "OSError: [Errno 5] Input/output error") == str(raised.value)
+    with pytest.raises(FolderInUseError):
+        Kit(tmp_path / "data")
+
+
+def test_a_close_makes_what_is_outstanding_and_gives_the_folder_back(tmp_path: Path) -> None:
+    kit = Kit(tmp_path / "data")
+    kit.store.load()
+    kit.write("add", add(1))
+    kit.medium.calls.clear()
+
+    kit.store.close()
+    kit.store.close()
+
+    assert [("make", [1], True), ("tidy",), ("close", True)] == kit.medium.calls
+    assert kit.runner.ended
+    kit.write("late", add(2))
+    assert [("add", None), ("late", stopped(kit.folder, "it was closed"))] == kit.answers
+    kit.store.write([add(3)], None)
+    again = Kit(tmp_path / "data")
+    again.store.close()
+    assert [("tidy",), ("close", True)] == again.medium.calls
+
+
+def test_another_owner_of_the_files_stops_the_store_before_it_writes(tmp_path: Path) -> None:
+    kit = Kit(tmp_path / "data")
+    kit.store.load()
+    kit.medium.evidence = "its database was replaced"
+    assert [("tidy",)] == after_a_release(kit)
+    kit.write("add", add(1))
+
+    assert [] == kit.run()
+    why = (
+        f"UnsafeFolderError: The data folder {kit.folder} is not safe to use: its database was replaced while it was in use. "
+        "Find the process that did it"
+    )
+    assert [("add", stopped(kit.folder, why))] == kit.answers
+
+
+@pytest.mark.parametrize("find", ["damage", "close"])
+def test_the_files_are_checked_before_damage_is_noted_and_before_the_last_write(tmp_path: Path, find: str) -> None:
+    kit = Kit(tmp_path / "data")
+    kit.store.load()
+    kit.medium.evidence = "its database was replaced"
+    kit.medium.messages = {1: DamagedError("gone")}
+    kit.medium.calls.clear()
+
+    if find == "damage":
+        kit.store.read_messages([1], 0)
+        kit.runner.run()
+        assert [("read", 1)] == kit.medium.calls
+    else:
+        with pytest.raises(MQIError, match="UnsafeFolderError: "):
+            kit.store.close()
+        assert [] == kit.medium.calls
+
+
+def test_a_load_counts_what_was_in_flight_and_claims_the_folder(tmp_path: Path) -> None:
+    first = Kit(tmp_path / "data")
+    first.store.load()
+    first.store.mark_in_flight(5, 2, harden=False)
+    first.store.close()
+    kit = Kit(tmp_path / "data")
+
+    assert EMPTY is kit.store.load()
+
+    assert [("load", {5: 2}, kit.clock.wall())] == kit.medium.calls
+    assert ["7"] == (kit.folder / "owner.lock").read_text().split()[1:]
+    assert {} == recorded(kit.folder)
+    kit.store.close()
+
+
+def test_a_load_on_a_full_disk_gives_the_ballast_back_and_tries_again(tmp_path: Path) -> None:
+    kit = Kit(tmp_path / "data")
+    (kit.folder / "ballast").write_bytes(b"a part")
+    kit.medium.errors["load"] = [FULL]
+
+    kit.store.load()
+
+    assert ["load", "make room", "load"] == [call[0] for call in kit.medium.calls]  # type: ignore[index]
+    assert not (kit.folder / "ballast").exists()
+    kit.store.close()
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected", "sentence"),
+    [
+        ([FULL, FULL], MQIError, "MQCONN failed: MQRC_STORAGE_MEDIUM_FULL (2192). There is no room left in "),
+        ([DamagedError("a page")], DamagedFolderError, "queue_manager.db is damaged: a page. Keep a copy of the folder"),
+    ],
+)
+def test_a_load_that_fails_gives_the_folder_back_without_a_write(
+    tmp_path: Path, errors: list[Exception | None], expected: type[Exception], sentence: str
+) -> None:
+    kit = Kit(tmp_path / "data")
+    kit.medium.errors["load"] = errors
+
+    with pytest.raises(expected) as raised:
+        kit.store.load()
+
+    assert sentence in str(raised.value)
+    assert ("close", False) == kit.medium.calls[-1]
+    kit.write("late", add(1))
+    assert [("late", stopped(kit.folder, "it was closed"))] == kit.answers
+    Kit(tmp_path / "data").store.close()
+
+
+def test_a_store_whose_files_do_not_open_gives_the_folder_back(tmp_path: Path) -> None:
+    def fails(_: DataFolder) -> Any:
+        raise UnusableFileError(tmp_path, "a link")
+
+    for _ in range(2):
+        with pytest.raises(UnusableFileError):
+            DurableStore(tmp_path / "data", fails)
+    (tmp_path / "data" / "in_flight").mkdir()
+    media: list[ScriptedMedium] = []
+    for _ in range(2):
+        with pytest.raises(IsADirectoryError):
+            DurableStore(tmp_path / "data", lambda folder: media.append(ScriptedMedium(folder)) or media[-1])  # type: ignore[func-returns-value]
+
+    assert [[("close", False)]] * 2 == [medium.calls for medium in media]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "name"),
+    [
+        (FULL, Reason.STORAGE_MEDIUM_FULL, "STORAGE_MEDIUM_FULL"),
+        (OSError("I/O"), Reason.FILE_SYSTEM_ERROR, "FILE_SYSTEM_ERROR"),
+    ],
+)
+def test_a_backup_that_fails_names_its_folder(kit: Kit, tmp_path: Path, error: Exception, reason: Reason, name: str) -> None:
+    kit.medium.errors["backup"] = [error]
+
+    with pytest.raises(MQIError) as raised:
+        kit.store.backup(tmp_path / "copy")
+
+    expected = f"Copying on {tmp_path / 'copy'} failed: MQRC_{name} ({int(reason)}). {error}."
+    assert (reason, expected) == (raised.value.reason, str(raised.value)[: len(expected)])
+    kit.store.backup(tmp_path / "copy")
+    assert ("backup", tmp_path / "copy") == kit.medium.calls[-1]
+
+
+def test_a_backup_into_the_folder_of_a_queue_manager_is_refused(kit: Kit) -> None:
+    with pytest.raises(FileExistsError) as raised:
+        kit.store.backup(kit.folder)
+
+    assert f"[Errno 17] There is already a queue manager: '{kit.folder}'" == str(raised.value)

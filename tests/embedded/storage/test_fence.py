@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.storage.durable_store import DurableStore
-from mqflow.embedded.storage.fence import Fence
+from mqflow.embedded.storage.fence import Fence, FileWatch
+from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.storage.owner_lock import take_ownership
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MessageAdded
 from mqflow.mqi.errors import MQIError
@@ -118,3 +120,34 @@ def test_each_owner_has_a_later_epoch_and_says_it_beside_its_process(folder: Pat
         store.close()
 
     assert [[str(os.getpid()), str(epoch)] for epoch in (1, 2, 3)] == said
+
+
+def test_a_watched_file_is_the_same_until_another_program_changes_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    watch = FileWatch(path)
+    assert (True, True) == (watch.unchanged(), watch.same_file())
+
+    path.write_bytes(b"a")  # a file that did not exist before counts as known from now on
+    assert (False, True, True) == (watch.unchanged(), watch.same_file(), watch.unchanged())
+    path.write_bytes(b"ab")
+    assert (False, True) == (watch.unchanged(), watch.same_file())
+    watch.renew()
+    assert (True, True) == (watch.unchanged(), watch.same_file())
+    os.utime(path, ns=(1, 1))
+    assert (False, True) == (watch.unchanged(), watch.same_file())
+    watch.renew()
+    (tmp_path / "other").write_bytes(b"ab")
+    (tmp_path / "other").rename(path)
+    os.utime(path, ns=(1, 1))
+    assert (False, False) == (watch.unchanged(), watch.same_file())
+    path.unlink()
+    assert (False, False) == (watch.unchanged(), watch.same_file())
+
+
+def test_the_evidence_names_the_lock_before_the_files(tmp_path: Path) -> None:
+    lock = take_ownership(prepare_folder(tmp_path, create=True), lambda: None)
+    fence = Fence(lock, lambda: "its files changed")
+
+    assert "its files changed" == fence.broken()
+    lock.release()
+    assert "its lock was deleted, replaced, or taken by a later owner" == fence.broken()

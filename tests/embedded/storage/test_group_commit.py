@@ -5,7 +5,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.embedded.storage.group_commit import GroupCommit
+from mqflow.embedded.storage.group_commit import ITEMS_MAX, GroupCommit
 from mqflow.embedded.storage.requests import Call, Item, Release
 
 SYNC_S = 0.0004
@@ -148,3 +148,75 @@ def test_each_item_is_given_once_and_in_order(arrivals: list[int], groups: list[
         given_out += callers.group_commit.next()
 
     assert marks == [item for item in given_out if isinstance(item, Release)]
+
+
+def test_a_wait_that_found_a_caller_restores_the_trust() -> None:
+    """After a useful wait, the next useless wait costs one transaction without a wait again."""
+    callers = Callers()
+    waited: list[bool] = []
+    for number in range(9):
+        seen_together(callers, made=3, waiting=1)
+        if number == 5:
+            callers._arrivals.append(1)
+        before = callers.ways
+        callers.group_commit.next()
+        waited.append(callers.ways > before)
+
+    assert [True, False, True, False, False, True, True, False, True] == waited
+
+
+def test_the_distrust_has_a_limit() -> None:
+    callers = Callers()
+    waits: list[int] = []
+    for number in range(1_035):
+        seen_together(callers, made=3, waiting=1)
+        before = callers.ways
+        callers.group_commit.next()
+        waits += [number] if callers.ways > before else []
+
+    assert [0, 2, 5, 10, 19, 36, 69, 134, 263, 520, 777, 1_034] == waits  # from 520 on, every 257th
+
+
+def test_a_transaction_has_a_thousand_items_and_those_behind_wait_for_the_next() -> None:
+    callers = Callers()
+    callers.come(2_000)
+
+    assert [1_025, 975] == [len(callers.group_commit.next()) for _ in range(2)]
+    assert 1_024 == ITEMS_MAX
+
+
+def test_a_full_transaction_waits_for_no_caller() -> None:
+    callers = Callers()
+    callers.group_commit.synced(5_000, SYNC_S)
+    callers.come(ITEMS_MAX - 1)
+    callers.group_commit.next()
+    assert callers.ways > 0
+
+    full = Callers()
+    full.group_commit.synced(5_000, SYNC_S)
+    full.come(ITEMS_MAX)
+    full.group_commit.next()
+    assert 0 == full.ways
+
+
+def test_the_estimate_of_the_callers_falls_by_one_with_each_sync() -> None:
+    callers = Callers()
+    callers.group_commit.synced(3, SYNC_S)
+    callers.group_commit.synced(1, SYNC_S)
+    callers.come(2)
+    callers.group_commit.next()
+
+    assert 0 == callers.ways
+    callers.group_commit.synced(3, SYNC_S)
+    callers.come(2)
+    callers.group_commit.next()
+    assert callers.ways > 0
+
+
+def test_a_long_sync_is_waited_for_half_a_millisecond_at_most() -> None:
+    callers = Callers(way_s=0.0001)
+    callers.group_commit.synced(2, 1.0)
+    callers.come(1)
+    callers.group_commit.next()
+
+    assert 5 <= callers.ways <= 6

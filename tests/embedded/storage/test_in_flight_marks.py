@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import zlib
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,29 @@ def test_only_a_hardened_mark_is_forced_to_the_disk(tmp_path: Path, monkeypatch:
     marks.mark(7, 0, harden=harden)
 
     assert harden == (forced == [marks._descriptor])
+
+
+def test_a_mark_is_sixteen_bytes_of_serial_count_and_checksum(tmp_path: Path) -> None:
+    """A later release reads the file of an earlier one."""
+    marks = _marks(tmp_path)
+
+    taken = [marks.mark(serial, 2, harden=False) for serial in (7, 8)]
+    marks.release([0])
+
+    slots = (tmp_path / "in_flight").read_bytes()
+    assert ([0, 1], bytes(16), 262_144) == (taken, slots[:16], len(slots))
+    assert (8).to_bytes(8, "little") + (2).to_bytes(4, "little") == slots[16:28]
+    assert zlib.crc32(slots[16:28]).to_bytes(4, "little") + bytes(16) == slots[28:48]
+
+
+def test_marks_in_any_page_are_found_and_cleared(tmp_path: Path) -> None:
+    marks = _marks(tmp_path)
+    taken = [marks.mark(serial, 0, harden=False) for serial in range(1, 2 * _SLOTS_PER_CHUNK + 1)]
+    marks.release(mark for mark in taken if mark not in {0, 255, 256, _SLOTS_PER_CHUNK - 1, _SLOTS_PER_CHUNK})
+
+    found = {mark + 1: 0 for mark in (0, 255, 256, _SLOTS_PER_CHUNK - 1, _SLOTS_PER_CHUNK)}
+    assert found == _found(tmp_path)
+    marks.clear()
+    assert {} == _found(tmp_path)
+    assert 0 == marks.mark(9, 0, harden=False)
+    assert 2 * _CHUNK_BYTES == (tmp_path / "in_flight").stat().st_size

@@ -166,3 +166,66 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(UnsafeFolderError, match="it belongs to another user"):
         prepare_folder(tmp_path, create=True)
+
+
+def test_the_file_names_the_owner_and_its_epoch_in_lines_of_twenty_bytes(tmp_path: Path) -> None:
+    lock, path = _take(tmp_path), tmp_path / "owner.lock"
+    pid = f"{os.getpid():<19}\n"
+    assert pid == path.read_text()
+
+    lock.claim(3)
+
+    assert (f"{pid}{3:<19}\n", True) == (path.read_text(), lock.held)
+    lock.release()
+    lock.release()
+    again = _take(tmp_path)
+    assert (f"{pid}{3:<19}\n", True) == (path.read_text(), again.held)
+    path.write_text(f"{pid}{4:<19}\n")
+    assert not again.held
+    again.release()
+
+
+def test_an_owner_that_has_not_written_its_process_yet_is_another_process(tmp_path: Path) -> None:
+    with (tmp_path / "owner.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        pauses: list[int] = []
+        with pytest.raises(FolderInUseError) as refused:
+            take_ownership(prepare_folder(tmp_path, create=True), _Forks().forked, pause=lambda: pauses.append(1))
+
+    assert (None, 19) == (refused.value.pid, len(pauses))
+    assert "is in use by another process. A queue manager has one owner" in str(refused.value)
+
+
+def test_a_lock_file_that_others_delete_again_and_again_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flock, deleted = fcntl.flock, list[int]()
+
+    def delete(descriptor: int, operation: int) -> None:
+        deleted.append(descriptor)
+        (tmp_path / "owner.lock").unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr("fcntl.flock", delete)
+    with pytest.raises(UnsafeFolderError) as refused:
+        _take(tmp_path)
+
+    expected = f"The data folder {tmp_path} is not safe to use: owner.lock is being deleted by others. Find the process that"
+    assert (expected, 8) == (str(refused.value)[: len(expected)], len(deleted))
+    for descriptor in deleted:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+
+def test_a_lock_file_that_was_deleted_once_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flock, calls = fcntl.flock, list[int]()
+
+    def delete_once(descriptor: int, operation: int) -> None:
+        calls.append(operation)
+        if len(calls) == 1:
+            (tmp_path / "owner.lock").unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr("fcntl.flock", delete_once)
+    lock = _take(tmp_path)
+
+    assert (True, {fcntl.LOCK_EX | fcntl.LOCK_NB}, 3) == (lock.held, set(calls), len(calls))
+    lock.release()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.storage.durable_store import DurableStore
-from mqflow.embedded.storage.folder import DamagedFolderError, FolderVersionError, ForeignFolderError
+from mqflow.embedded.storage.folder import DamagedFolderError, FolderVersionError, ForeignFolderError, prepare_folder
 from mqflow.embedded.storage.requests import Done, Quarantine
 from mqflow.embedded.storage.sqlite import rows, snapshot_loader
-from mqflow.embedded.storage.sqlite.database import APPLICATION_ID, FORMAT_VERSION
+from mqflow.embedded.storage.sqlite.database import APPLICATION_ID, FORMAT_VERSION, check_identity, check_version
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     BackoutCounted,
@@ -22,10 +22,12 @@ from mqflow.embedded.storage.store import (
     MessageRemoved,
     ObjectDefined,
     QueueCleared,
+    QueueDefined,
     QueueDeleted,
     StoredIdentifiers,
     StoredObject,
 )
+from mqflow.mqi.attributes.queue import QueueAttributes
 from tests.embedded.storage.stored_messages import (
     OTHER_QUEUE,
     QUEUE,
@@ -450,3 +452,55 @@ def test_the_file_says_whose_it_is(tmp_path: Path) -> None:
         pass
 
     assert (tmp_path / "queue_manager.db").read_bytes()[68:72] == APPLICATION_ID.to_bytes(4)
+
+
+def test_a_message_of_a_queue_that_was_defined_after_a_read_is_read(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1))
+        assert {1: message(1)} == store.read_messages([1], 0)
+        write(store, [QueueDefined(QueueAttributes(name="NEW")), *added(2, queue="NEW")])
+
+        assert {2: message(2, queue="NEW")} == store.read_messages([2], 0)
+
+
+def test_neighbours_of_a_gap_are_read_each_once(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(3, 5, 6, 9))
+
+        found = store.read_messages([1, 2, 3, 4, 5, 6, 7, 9, 10, 3], 10**6)
+
+    assert [1, 2, 3, 4, 5, 6, 7, 9, 10] == list(found)
+    assert [3, 5, 6, 9] == [serial for serial, each in found.items() if each == message(serial)]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (b"", None),
+        (b"SQLite format 3\0".ljust(68, b"\0") + bytes(4), None),
+        (b"SQLite format 3\0".ljust(68, b"\0") + APPLICATION_ID.to_bytes(4), None),
+        (b"SQLite format 3\0".ljust(68, b"\0") + (1).to_bytes(4), "another application's database (application id 0x1)"),
+        (b"Dear diary, " * 6, "it is not an SQLite database"),
+    ],
+)
+def test_the_header_of_a_file_says_whose_it_is(tmp_path: Path, header: bytes, said: str | None) -> None:
+    folder = prepare_folder(tmp_path, create=True)
+    folder.database.write_bytes(header)
+
+    if said is None:
+        check_identity(folder)
+    else:
+        with pytest.raises(ForeignFolderError) as raised:
+            check_identity(folder)
+        assert said in str(raised.value)
+
+
+def test_the_header_of_a_file_has_its_version(tmp_path: Path) -> None:
+    folder = prepare_folder(tmp_path, create=True)
+    for version, known in ((0, True), (FORMAT_VERSION, True), (FORMAT_VERSION + 1, False), (2**31, False)):
+        folder.database.write_bytes(bytes(60) + version.to_bytes(4) + b"\xff" * 8)
+        if known:
+            check_version(folder)
+        else:
+            with pytest.raises(FolderVersionError, match=f"has format version {version}; "):
+                check_version(folder)
