@@ -208,6 +208,43 @@ def test_a_report_of_the_tables_is_announced(run: Run, monkeypatch: pytest.Monke
     assert [((SPARK, str(Path.cwd() / "tables"), Path("report"), "ACTION(RETRY)", None), {})] == asked
 
 
+def test_a_report_of_queues_lands_them_and_copies_the_journal_first(
+    run: Run, queues: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)").exit_code
+    assert 0 == run("put", "ORDERS.IN", "x").exit_code
+    monkeypatch.setenv("MQFLOW_URL", "embedded:./elsewhere")
+    copied = job(monkeypatch, "bronze", [SimpleNamespace(rows=1, batches=1, table="t")])
+    job(monkeypatch, "report", "report/report.html")
+    url = "embedded:./data?qmgr=QM1"
+
+    result = run("spark", "report", "ORDERS.IN", "--journal", "j", "--tables", "new", "--url", url)
+
+    assert 0 == result.exit_code, result.output
+    assert "report/report.html" == result.stdout.splitlines()[-1]
+    assert "ORDERS.IN: 1 message in 1 segment landed.\n" in result.stdout
+    [(arguments, _)] = copied
+    assert (SPARK, *(str(Path.cwd() / name) for name in ("j", "new")), [Kind.PAYLOAD]) == arguments
+    assert 3 == run("get", "ORDERS.IN", "--url", url).exit_code
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--payload", "tail:9"), "tail:9"),
+        (("--alert-command", "no-such-program --now"), "There is no program for 'no-such-program --now'."),
+        (("--alert-command", "'open"), "is not a command: No closing quotation."),
+    ],
+)
+def test_a_stream_with_wrong_options_does_not_start(run: Run, session: list[object], words: tuple[str, ...], why: str) -> None:
+    Journal.create(Path("journal"))
+
+    refused = run("spark", "stream", "--journal", "journal", "--tables", "made", "--once", *words)
+
+    assert ([], False) == (session, Path("made").exists())
+    assert why in refused.stderr
+
+
 # -- redrive
 
 
