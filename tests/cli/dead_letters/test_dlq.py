@@ -333,6 +333,8 @@ def test_against_shows_the_action_of_each_rule(run: Run) -> None:
     assert ["line", "1", "2", "put to ORDERS.IN of QM1 (2)"] in rows
     assert ["line", "2", "0", "never matched"] in rows
     assert ["line", "3", "1", "put to NOBODY with its MQDLH (1)"] in rows
+    each = ["line 1: put to ORDERS.IN of QM1"] * 2 + ["line 3: put to NOBODY with its MQDLH"]
+    assert each == [line[50:] for line in printed.splitlines() if line[48:50] == "  " and line[0] in "0123456789abcdef"]
     assert "1 message does not begin with an MQDLH" in printed
     assert "put to NOBODY with its MQDLH: the move would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in printed
     assert 4 == len(on(run, DLQ))

@@ -96,6 +96,47 @@ def test_a_line_of_a_file_has_the_whole_identifier_and_the_process(log: Callable
     assert f"mqflow.poison: ORDERS.IN: message {MESSAGE_ID.hex()} failed 3 times, on ORDERS.BOQ now: " in written()
 
 
+def logged_at_seven(name: str, text: str, level: int = logging.INFO) -> logging.LogRecord:
+    record = logging.LogRecord(name, level, "shop.py", 1, text, (), None)
+    record.created, record.process = 1_795_000_000.0625, 7
+    return record
+
+
+def test_each_format_has_its_whole_line() -> None:
+    streams = [io.StringIO() for _ in range(3)]
+    handlers = (
+        log_handler("json", streams[0], columns=None),
+        log_handler("console", streams[1], columns=None),
+        log_handler("console", streams[2], columns=lambda: 17),
+    )
+    for handler in handlers:
+        handler.handle(logged_at_seven("mqflow.shop", "booked it\nat once", logging.ERROR))
+
+    as_json, plain, shown = (stream.getvalue() for stream in streams)
+    head = {"time": "2026-11-18T11:06:40.062Z", "level": "error", "logger": "mqflow.shop", "process": 7}
+    assert head | {"text": "booked it\nat once"} == json.loads(as_json)
+    assert " ERROR   7 mqflow.shop: booked it\nat once\n" == plain[23:]
+    assert " !! book…\nat once\n" == shown[8:]
+
+
+def test_a_line_as_wide_as_the_terminal_is_not_cut() -> None:
+    stream = io.StringIO()
+    log_handler("console", stream, columns=lambda: 20).handle(logged_at_seven("shop", "12345678"))
+
+    assert "    12345678\n" == stream.getvalue()[8:]
+
+
+def test_the_fields_of_a_record_come_first_and_stay_as_they_are() -> None:
+    stream = io.StringIO()
+    record = logged_at_seven("mqflow.shop", "booked")
+    record.order, record.listener = 7, "own"
+    log_handler("json", stream, columns=None).handle(record)
+
+    fields = list(json.loads(stream.getvalue()).items())
+    assert ["time", "level", "logger", "process", "text", "listener", "order"] == [name for name, _ in fields]
+    assert [("listener", "own"), ("order", 7)] == fields[-2:]
+
+
 def test_a_json_line_has_the_fields_of_the_event_and_the_traceback(log: Callable[..., Written]) -> None:
     written = log("json")
 
@@ -137,7 +178,7 @@ async def test_the_lines_of_a_handler_name_its_message_and_no_other_line_does(
 
     @app.listener("IN")
     def handle(message: Message) -> None:
-        own.warning("booking")
+        own.warning("booking", extra={"listener": "its own"})
         raise Reject("a secret body")
 
     async with mq.run(app):
@@ -147,7 +188,7 @@ async def test_the_lines_of_a_handler_name_its_message_and_no_other_line_does(
 
     booking, ended, closed = [json.loads(line) for line in written().splitlines()]
     message_id = put.descriptor.message_id.hex()
-    assert ("IN", message_id, "handle") == (booking["queue"], booking["message_id"], booking["listener"])
+    assert ("IN", message_id, "its own") == (booking["queue"], booking["message_id"], booking["listener"])
     assert ("ab" * 16, "ab" * 16, "Disposed") == (booking["trace_id"], ended["trace_id"], ended["event"])
     assert not {"queue", "message_id", "trace_id"} & closed.keys()
     assert "the body" not in written()

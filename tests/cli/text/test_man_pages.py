@@ -32,6 +32,39 @@ def test_a_page_has_the_help_and_roff_reads_no_text_as_a_command() -> None:
     assert [".B \\-\\-to\\-port TEXT", "C:\\eports"] == lines[lines.index(".SH OPTIONS") + 2 :][:2]
 
 
+GROUP_PAGE = r"""
+.TH PORT-BOAT 1
+.SH NAME
+port\-boat \- Move boats.
+.SH SYNOPSIS
+.B port boat
+[OPTIONS] COMMAND [ARGS]...
+.SH DESCRIPTION
+.PP
+Move boats.
+.SH OPTIONS
+.TP
+.B \-\-help
+Show this message and exit.
+.SH COMMANDS
+.TP
+.B sail
+Sail.
+.SH EXIT STATUS
+.nf
+Codes:
+  1  sunk
+.fi
+"""
+
+
+def test_a_page_of_a_group_has_its_commands_and_its_exit_codes() -> None:
+    group = click.Group("boat", {"sail": sail}, help="Move boats.", epilog="\b\nCodes:\n  1  sunk")
+
+    assert GROUP_PAGE.lstrip() == man_page(group, "port boat")
+    assert ["port-boat.1", "port-boat-sail.1"] == [name for name, _ in man_pages(group, "port boat")]
+
+
 def test_each_command_has_a_page_with_its_options() -> None:
     pages = dict(man_pages(main))
 
