@@ -75,19 +75,9 @@ def plant_in_children(folder: Path, tasks: Sequence[Task]) -> Iterator[Said]:
         wanted.write_text("\n".join(dict.fromkeys(test for task in tasks for test in task.tests)), "utf-8")
         given.write_bytes(msgspec.json.encode(tasks))
         os.mkfifo(said)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            __name__,
-            "-o",
-            "timeout=0",
-            f"@{wanted}",
-        ]
+        # Each child empties this folder. Otherwise the files of all children would stay: no child ends as pytest does.
+        options = ["-q", "-p", "no:cacheprovider", "-p", __name__, "-o", "timeout=0", f"--basetemp={temporary}/t"]
+        command = [sys.executable, "-m", "pytest", *options, f"@{wanted}"]
         variables = environment(folder) | {"PLANT_TASKS": str(given), "PLANT_SAID": str(said)}
         with Path(temporary, "output").open("wb") as output:
             process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT)

@@ -51,7 +51,8 @@ def run(copy: Path, tests: Sequence[str], bound_s: float, *, idle_s: float = IDL
         wanted.write_text("\n".join(tests), "utf-8")
         with said.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pytest", "-xv", "-p", "no:cacheprovider", "--tb=no", "-o", "timeout=0", f"@{wanted}"],
+                [sys.executable, "-m", "pytest", "-xv", "-p", "no:cacheprovider", "--tb=no", "-o", "timeout=0",
+                 f"--basetemp={folder}/t", f"@{wanted}"],
                 cwd=copy, env=environment(copy), stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             killed, used_s = _watch(process, bound_s, idle_s)
