@@ -7,13 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import Attempt
+from mqflow.events import Attempt, Warned
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import DeadLetter, Discard, Disposition, Requeue, Return, Undecodable
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.consumer_records import ConsumerRecords
 from mqflow.runtime.listener.poison_mover import Disposal
+from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import Got
 from tests.runtime.recorded import NOW_US, ORDER, Recorded
 
@@ -201,3 +203,15 @@ async def test_a_refused_record_is_a_warning_of_the_event_loop(consumer: Consume
         await consumer.records.record_backout(consumer.session)
 
     assert ["Warned"] == [type(event).__name__ for event in consumer.recorded.events]
+
+
+async def test_a_refused_commit_of_records_after_a_backout_is_a_warning(consumer: Consumer) -> None:
+    faults = Faults(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT))
+    connection: Any = faults.wrap(consumer.recorded.queue_manager).connect()  # an embedded connection, which has all verbs
+    consumer.records.got(GOT)
+    await consumer.records.record_backout(InlineSession(connection))
+
+    [warned] = consumer.recorded.events
+    assert isinstance(warned, Warned)
+    assert ("RECORDS", True) == (warned.queue, warned.text.startswith("orders/mover: decisions are not recorded. MQCMIT"))
+    assert not consumer.records.open

@@ -7,9 +7,10 @@ import pytest
 from mqflow import App, Batch, Context, Message, Reject, Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.listener_declaration import ListenerKeywords
-from mqflow.events import Decided, Delivered, Disposed, ListenerPaused, Settled
+from mqflow.events import Decided, Delivered, Disposed, ListenerPaused, Reconnected, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import MessageFlag, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import DeadLetter, Requeue, Settlement
 from mqflow.policy.poison.disposition_record import RecordOutcome, many_from_bytes
 from mqflow.runtime.connection.inline_session import InlineSession
@@ -307,20 +308,53 @@ async def test_a_group_of_which_a_message_expires_between_the_gets_goes_back_and
     assert [3] == calls
 
 
-async def test_a_connection_that_is_lost_within_a_group_backs_the_group_out(mq: QueueManagerKit) -> None:
+async def test_a_connection_that_is_lost_within_a_group_backs_the_group_out_without_a_pause(mq: QueueManagerKit) -> None:
     app, calls = App(), list[list[int]]()
 
     @app.listener("IN", groups=True)
     async def handle(lines: list[Line], messages: list[Message]) -> None:
         calls.append([message.descriptor.backout_count for message in messages])
 
-    mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=3))
+    # the refusal ends the get of the group after two messages, and the get of the next message breaks the connection
+    mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=3, reason=Reason.GET_INHIBITED))
+    mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=4))
     await put_group(mq)
     async with mq.run(app):
         await anyio.sleep(300)
 
     assert [[1, 1, 0]] == calls
+    assert [(Settlement.BACKOUT, 2), (Settlement.COMMIT, 3)] == ends(mq)
+    assert [] == mq.told(ListenerPaused)
+    assert 1 == len(mq.told(Reconnected))
     assert 0 == mq.depth("IN")
+
+
+async def test_a_refused_get_within_a_group_backs_the_group_out_and_pauses_the_listener(mq: QueueManagerKit) -> None:
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")  # the backout is no failure of the handler
+    app, calls = App(), list[list[int]]()
+
+    @app.listener("IN", groups=True)
+    async def handle(lines: list[Line], messages: list[Message]) -> None:
+        calls.append([message.descriptor.backout_count for message in messages])
+
+    # the first refusal ends the get of the group after two messages, the second is that of the next message
+    mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=3, times=2, reason=Reason.GET_INHIBITED))
+    await put_group(mq)
+    async with mq.run(app):
+        await anyio.sleep(300)
+
+    assert [[1, 1, 0]] == calls
+    assert [(Settlement.BACKOUT, 2), (Settlement.COMMIT, 3)] == ends(mq)
+    [paused] = mq.told(ListenerPaused)
+    assert Reason.GET_INHIBITED == paused.reason
+    assert paused.why.startswith("the next message of a group could not be got: MQGET")
+    assert [] == mq.told(Reconnected)
+    assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+
+
+def ends(mq: QueueManagerKit) -> list[tuple[Settlement, int]]:
+    """Return how each unit of work ended, and the number of its messages."""
+    return [(event.settlement, len(event.message_ids)) for event in mq.told(Settled)]
 
 
 async def test_each_message_of_a_group_has_a_record_of_each_decision(mq: QueueManagerKit) -> None:

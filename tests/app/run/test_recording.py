@@ -5,9 +5,10 @@ import pytest
 
 from mqflow import App, Backout, Batch, Pace, Reject, Retry
 from mqflow.app.config.settings import Settings
-from mqflow.events import Warned
+from mqflow.events import Settled, Warned
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.poison.disposition_record import (
     DISPOSITION_QUEUE,
     FORMAT,
@@ -337,3 +338,39 @@ async def test_a_deferred_delivery_has_one_record(mq: QueueManagerKit, unit_of_w
 
     assert [RecordOutcome.DEFERRED] == [each.outcome for each in found]
     assert all(each.done_ts is not None for each in found)
+
+
+async def test_a_heartbeat_during_a_handled_unit_is_part_of_that_unit_and_any_other_is_committed_at_once(
+    mq: QueueManagerKit,
+) -> None:
+    app, seen = App(name="orders", settings=ON), list[str]()
+
+    @app.listener("IN")
+    async def on_order(payload: str) -> None:
+        seen.append(payload)
+        await anyio.sleep(HEARTBEAT_S + 1)
+
+    mq.faults.add(Fault(verb="MQCMIT", nth=2, reason=Reason.BACKED_OUT))
+    async with mq.run(app):
+        await anyio.sleep(1)
+        assert [RecordOutcome.HEARTBEAT] == [
+            made.outcome for found in mq.browse(DISPOSITION_QUEUE) for made in many_from_bytes(found.data)
+        ]
+        await mq.put("IN", "good")
+        await anyio.sleep(HEARTBEAT_S * 2.5)
+
+    assert ["good", "good"] == seen
+    assert [Settlement.BACKOUT, Settlement.COMMIT] == [event.settlement for event in mq.told(Settled)]
+    assert [] == mq.told(Warned)
+
+
+async def test_a_refused_commit_of_a_heartbeat_is_a_warning_and_holds_no_message_up(mq: QueueManagerKit) -> None:
+    mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT))
+    await mq.put("IN", "good")
+
+    found = await recorded(mq, failing())
+
+    [warned] = mq.told(Warned)
+    assert (DISPOSITION_QUEUE, True) == (warned.queue, warned.text.startswith("on_order: a record may be missing. MQCMIT"))
+    assert [(COMMITTED, 0)] == decisions(found)
+    assert 0 == mq.depth("IN")

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from mqflow import App, Message, Reject
-from mqflow.events import Disposed, ListenerPaused, ListenerResumed
+from mqflow.events import Disposed, ListenerPaused, ListenerResumed, Reconnected, Reconnecting
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -116,3 +116,20 @@ async def test_a_listener_gets_past_a_message_that_stays_if_its_user_may_browse_
 
     assert {b"bad": 1} | dict.fromkeys(GOOD[:handled], 1) == seen
     assert 21 - handled == mq.depth("IN")
+
+
+async def test_a_connection_that_is_lost_during_the_browse_for_other_messages_is_made_again(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    seen = Counter[bytes]()
+    await put(mq, b"bad")
+
+    async with mq.run(handling(seen)):
+        await anyio.sleep(1)
+        with mq.faults.outage():
+            await anyio.sleep(1)
+        await put(mq, *GOOD)
+        await anyio.sleep(5)
+        assert dict.fromkeys((b"bad", *GOOD), 1) == seen
+
+    assert mq.told(Reconnecting)
+    assert 1 == len(mq.told(Reconnected))
