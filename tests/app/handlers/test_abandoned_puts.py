@@ -21,7 +21,7 @@ from mqflow.events import Event, InDoubt, Settled
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, PutOption
-from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.policy.poison.disposition import Completed, Failed, Settlement
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, GetOptions, Got, Put
 
@@ -142,6 +142,27 @@ def test_a_put_that_asyncio_gave_up_is_not_made_and_leaves_the_unit_of_work_of_i
     assert ([b"second"], [], []) == (manager.on("OUT"), manager.on("SLOW"), manager.on("BOQ"))
     outcomes = [(event.settlement, type(event.outcome)) for event in told if isinstance(event, Settled)]
     assert [(Settlement.COMMIT, Completed), (Settlement.COMMIT, Completed)] == outcomes
+
+
+def test_a_handler_that_is_cancelled_during_its_put_has_failed_and_its_put_is_not_committed_with_its_message() -> None:
+    app, manager = App(), SlowQueueManager("put")
+    given_up: list[asyncio.Task[None]] = []
+
+    @app.listener("IN")
+    async def handle(body: str, ctx: Context) -> None:
+        if body == "first":
+            task = asyncio.current_task()
+            assert task is not None
+            given_up.append(asyncio.create_task(manager.give_up(task.cancel)))
+        await ctx.put("OUT", b"slow" if body == "first" else b"second")
+
+    told = asyncio.run(_run(app, manager, "first", "second", units=3))
+
+    assert [b"second"] == manager.on("OUT")
+    [moved] = manager.on("BOQ")
+    assert moved.endswith(b"first")
+    ends = [(event.settlement, type(event.outcome)) for event in told if isinstance(event, Settled)]
+    assert [(Settlement.BACKOUT, Failed), (Settlement.COMMIT, Completed)] == ends[:1] + ends[-1:]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

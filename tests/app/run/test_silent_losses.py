@@ -12,7 +12,7 @@ from mqflow import App, Batch, ConfigurationError, Context, Message, Reject
 from mqflow.app.errors import DeliveryOverError
 from mqflow.events import Delivered, HookFailed, Settled, Warned
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.disposition import Failed, Settlement
+from mqflow.policy.poison.disposition import Deliver, Failed, Settlement
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 
@@ -282,8 +282,14 @@ def failing(*_: object) -> Any:
 
 @pytest.mark.parametrize(
     ("decide", "said"),
-    [(failing, "LookupError: no such customer"), (lambda *_: None, "it returned None"), (lambda *_: (), "it returned ()")],
-    ids=["raises", "returns nothing", "returns an empty plan"],
+    [
+        (failing, "LookupError: no such customer"),
+        (lambda *_: None, "it returned None"),
+        (lambda *_: (), "it returned ()"),
+        (lambda *_: [Deliver()], "it returned [Deliver("),
+        (lambda *_: (Deliver(), "BOQ"), "it returned (Deliver("),
+    ],
+    ids=["raises", "returns nothing", "returns an empty plan", "returns a list", "returns a name"],
 )
 async def test_a_decision_that_fails_leaves_the_message_to_its_next_delivery(
     mq: QueueManagerKit, decide: Callable[..., Any], said: str

@@ -57,6 +57,17 @@ def test_equal_requests_get_one_handle_and_other_options_get_another(world: Worl
     assert openings.output("A", OpenOption.OUTPUT) is openings.output("A", OpenOption.OUTPUT)
 
 
+def test_equal_subscriptions_are_made_once_and_one_to_another_queue_is_another(world: World) -> None:
+    _, openings = world.connect()
+    prices = SubscriptionDescriptor(object_string="Prices/IBM", options=SubscribeOption.CREATE)
+
+    made = [openings.subscribe(prices, openings.hold(queue, INPUT)) for queue in "AAB"]
+
+    assert made[0] is made[1]
+    assert made[0] is not made[2]
+    assert 2 == [call.verb for call in world.faults.calls].count("MQSUB")
+
+
 def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_options(world: World) -> None:
     _, before = world.connect()
     before.hold("B", OpenOption.BROWSE)

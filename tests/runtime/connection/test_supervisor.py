@@ -7,7 +7,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import Event, Reconnecting
+from mqflow.events import ConnectionTried, Event, Reconnecting
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.mode import ReconnectMode
@@ -85,6 +85,26 @@ async def test_the_event_of_an_outage_says_whether_there_was_a_connection() -> N
 
     begun = [event for event in happened if isinstance(event, Reconnecting) and not event.attempt]
     assert [False, True] == [event.was_connected for event in begun]
+
+
+async def test_each_attempt_to_connect_is_an_event_with_its_number_and_its_result() -> None:
+    happened: list[Event] = []
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        supervisor = Supervisor(
+            _not_there(2).wrap(queue_manager),
+            broadcast=Broadcast((lambda event: happened.append(event),)),  # noqa: PLW0108 - `append` has another parameter's name
+            world=SYSTEM_WORLD,
+            reconnection=Reconnection(delays=DELAYS, start_limit_s=math.inf),
+        )
+        await (await supervisor.connect()).close()
+
+    refused = int(Reason.Q_MGR_NOT_AVAILABLE)
+    tried = [event for event in happened if isinstance(event, ConnectionTried)]
+    assert [(0, 0.0, refused), (1, 0.001, refused), (2, 0.001, 0)] == [
+        (event.attempt, event.delay_s, event.reason) for event in tried
+    ]
+    assert [True, True, False] == [event.detail.startswith("MQCONNX") for event in tried]
+    assert "" == tried[-1].detail
 
 
 @pytest.mark.parametrize(

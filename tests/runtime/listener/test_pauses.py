@@ -86,10 +86,14 @@ async def test_a_listener_is_ready_again_when_its_queue_allows_gets_even_if_ther
         await mq.put("IN", "order")
         await anyio.sleep(1)
         handled = states(mq)[len(refused) + len(allowed) :]
+        calls = len(mq.faults.calls)
+        await anyio.sleep(100)
+        idle_calls = len(mq.faults.calls) - calls
 
     assert ["ready", "not ready"] == [state for state in refused if state != "paused"]
     assert (["ready"], ["resumed"]) == (allowed, handled)
     assert ["order"] == bodies
+    assert idle_calls <= 4  # each worker waits in its get
 
 
 def states(mq: QueueManagerKit) -> list[str]:
