@@ -149,7 +149,7 @@ class Redriver(Struct, kw_only=True):
                 raise
             if error.reason != Reason.BACKED_OUT:
                 self.connection.backout()
-            if error.verb != "MQGET" and classify(int(error.reason)) is not Class.MESSAGE:
+            if error.verb not in {"MQGET", "MQCMIT"} and classify(int(error.reason)) is not Class.MESSAGE:
                 self._refused[target] = error
             return error
         return None

@@ -79,6 +79,22 @@ async def test_the_record_of_the_dlq_handler_comes_before_that_of_the_delivery(m
     assert (redriven.msg_id, redriven.put_ts, redriven.queue) == (committed.msg_id, committed.put_ts, committed.queue)
 
 
+async def test_the_dlq_handler_records_a_message_that_stays_as_soon_as_it_stays(mq: QueueManagerKit, tmp_path: Path) -> None:
+    mq.define("DEAD.LETTERS")
+    table = tmp_path / "rules.tbl"
+    table.write_text("INPUTQ(DEAD.LETTERS) WAIT(YES)\nACTION(IGNORE)\n")
+    app = App(name="orders", settings=ON)
+    app.dead_letter_handler(table)
+    async with mq.run(app):
+        connection = mq.queue_manager.connect()
+        put_dead_letter(connection, "DEAD.LETTERS", b"one", queue="IN")
+        connection.disconnect()
+        await anyio.sleep(1)
+        [left] = await recorded(mq)
+
+    assert (RecordOutcome.LEFT, "DEAD.LETTERS", "orders/DLQ handler") == (left.outcome, left.queue, left.consumer)
+
+
 # -- the delay processor
 
 

@@ -7,12 +7,12 @@ import pytest
 from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import Format, GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.properties.rfh2_properties import with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, from_bytes, put_time_us
-from mqflow.runtime.dead_letters.redriver import RedrivenMessage, Redriver, Target
+from mqflow.runtime.dead_letters.redriver import RedrivenMessage, Redriver, Target, identity_of
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.faults import CONNECT, Fault, Moment
@@ -190,3 +190,65 @@ def test_a_queue_that_refuses_records_delays_no_message_and_is_reported_once() -
     assert (2, []) == (len(taken(kit, "ORDERS.IN")), recorded(kit))
     [warned] = kit.told(Warned)
     assert "MQRC_PUT_INHIBITED (2051)" in warned.text
+
+
+@pytest.mark.parametrize(
+    ("to", "moved_before", "why_not"),
+    [
+        (Target(DLQ, "QM1"), 0, "The message is on that queue already."),
+        (Target(DLQ, "QM2"), 0, "MQ"),
+        (None, 1, ""),
+        (None, 2, "The message was put back before, and has come back."),
+    ],
+)
+def test_a_message_is_moved_a_limited_number_of_times_and_not_to_the_queue_it_is_on(
+    to: Target | None, moved_before: int, why_not: str
+) -> None:
+    kit = kit_with("ORDERS.IN")
+    made = redriver(kit, kit.queue_manager.connect(), to)
+    made.times_max = 2
+    made.moved_before.update({identity_of(kit_message(kit)): moved_before})
+
+    [done] = made.run()
+
+    assert (to or Target("ORDERS.IN", "QM1"), WHOLE.message_id) == (done.target, done.message_id)
+    assert done.why_not == why_not if why_not != "MQ" else done.why_not.startswith("MQ")
+    assert moved_before + (not done.why_not) == made.moved_before[done.identity]
+
+
+def kit_message(kit: QueueManagerKit) -> Got:
+    connection = kit.queue_manager.connect()
+    got = connection.get(connection.open(DLQ, OpenOption.BROWSE), GetOptions(options=GetOption.BROWSE_FIRST))
+    assert got is not None
+    connection.disconnect()
+    return got
+
+
+@pytest.mark.parametrize(
+    ("fault", "reasons", "backouts"),
+    [
+        (Fault(verb="MQGET", nth=2, reason=Reason.NO_MSG_UNDER_CURSOR), [Reason.NO_MSG_UNDER_CURSOR, 0], 1),
+        (Fault(verb="MQPUT", reason=Reason.MSG_TOO_BIG_FOR_Q), [Reason.MSG_TOO_BIG_FOR_Q, 0], 1),
+        (Fault(verb="MQCMIT", reason=Reason.RESOURCE_PROBLEM), [Reason.RESOURCE_PROBLEM, 0], 1),
+    ],
+    ids=["gone", "too big", "commit refused"],
+)
+def test_a_refusal_that_concerns_one_message_stops_no_other(fault: Fault, reasons: list[int], backouts: int) -> None:
+    kit = kit_with("ORDERS.IN", "ORDERS.IN")
+    kit.faults.add(fault)
+
+    done = redrive(kit, kit.faults.wrap(kit.queue_manager).connect())
+
+    assert (reasons, backouts) == ([each.reason for each in done], sum(call.verb == "MQBACK" for call in kit.faults.calls))
+    assert [True, False] == [bool(each.why_not) for each in done]
+    assert (1, 1) == (len(taken(kit, DLQ)), len(taken(kit, "ORDERS.IN")))
+
+
+@pytest.mark.parametrize(("rate", "took_s"), [(0.0, 0.0), (2.0, 1.0), (0.5, 4.0)])
+def test_a_rate_spaces_the_messages_evenly(rate: float, took_s: float) -> None:
+    kit = kit_with("ORDERS.IN", "ORDERS.IN", "ORDERS.IN")
+    made = redriver(kit, kit.queue_manager.connect())
+    made.rate = rate
+
+    assert 3 == len(list(made.run()))
+    assert took_s == kit.clock.monotonic()

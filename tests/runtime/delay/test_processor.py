@@ -1,0 +1,119 @@
+"""A delay processor says when it stops and starts, attempts a start once a second, and leaves a message that it cannot move."""
+
+import anyio
+import pytest
+
+from mqflow import App
+from mqflow.app.config.settings import Settings
+from mqflow.events import (
+    DelayedDelivered,
+    DelayProcessorStarted,
+    DelayProcessorStopped,
+    InDoubt,
+    ReadinessChanged,
+    Warned,
+)
+from mqflow.mqi.reason_codes import Reason
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
+from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio")
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.define("LATER", defpsist="YES")
+    mq.define("STAGED")
+
+
+def opened(mq: QueueManagerKit, queue: str) -> int:
+    return sum((call.verb, call.object_name) == ("MQOPEN", queue) for call in mq.faults.calls)
+
+
+async def test_each_cause_of_a_stop_is_one_event_and_the_application_is_not_ready_until_the_start(mq: QueueManagerKit) -> None:
+    async with mq.run(App(settings=Settings(delay_queue="STAGED"))):
+        await anyio.sleep(5)
+        mq.events.clear()
+        for attributes in ("PUT(DISABLED)", "PUT(ENABLED) GET(DISABLED)", "GET(ENABLED)", "PUT(DISABLED)", "PUT(ENABLED)"):
+            mq.mqsc(f"ALTER QLOCAL(STAGED) {attributes}")
+            await anyio.sleep(10)
+        told: list[object] = []
+        for event in mq.events:
+            if isinstance(event, ReadinessChanged):
+                told.append(event.missing)
+            elif isinstance(event, DelayProcessorStopped):
+                told.append(event.reason)
+            elif isinstance(event, DelayProcessorStarted):
+                told.append("started")
+
+    stopped = Reason.PUT_INHIBITED
+    assert [("STAGED",), stopped, Reason.GET_INHIBITED, (), "started", ("STAGED",), stopped, (), "started"] == told
+    assert mq.told(DelayProcessorStopped)[0].why.startswith(
+        "The delay processor on STAGED failed: MQRC_PUT_INHIBITED (2051). "
+        "PUT(DISABLED) on the staging queue stops the delay processor; PUT(ENABLED) starts it"
+    )
+
+
+async def test_a_first_start_that_fails_is_attempted_once_a_second_and_delays_no_readiness(mq: QueueManagerKit) -> None:
+    async with mq.run(App(settings=Settings(delay_queue="MISSING"))):
+        await anyio.sleep(60.5)
+        attempts = opened(mq, "MISSING")
+        ready = [(event.ready, event.missing) for event in mq.told(ReadinessChanged)]
+
+    assert 61 == attempts
+    assert [(True, ())] == ready
+    assert [Reason.UNKNOWN_OBJECT_NAME] == [event.reason for event in mq.told(DelayProcessorStopped)]
+
+
+@pytest.mark.parametrize("queue", ["STAGED", STAGING])
+async def test_a_processor_that_waits_inquires_the_put_attribute_once_a_second(mq: QueueManagerKit, queue: str) -> None:
+    app = App(settings=Settings(delay_queue=queue))
+    async with mq.run(app):
+        await app.put("LATER", b"x", delay=600)
+        await anyio.sleep(1)
+        before = opened(mq, queue)
+        await anyio.sleep(60)
+        inquiries = opened(mq, queue) - before
+
+    assert 60 == inquiries
+
+
+@pytest.mark.parametrize("queue", ["STAGED", STAGING])
+async def test_a_message_whose_unit_of_work_is_refused_stays_until_the_next_start_and_blocks_no_other(
+    mq: QueueManagerKit, queue: str
+) -> None:
+    """The commit of the common unit is refused, and then the commit of the first message's own unit."""
+    app = App(settings=Settings(delay_queue=queue))
+    async with mq.run(app):
+        for body in (b"1", b"2", b"3"):
+            await app.put("LATER", body, delay=5)
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.RESOURCE_PROBLEM, times=2))
+        await anyio.sleep(60)
+        moved = [found.body for found in mq.browse("LATER")]
+        [warned] = mq.told(Warned)
+        told = len(mq.told(DelayedDelivered))
+        mq.mqsc(f"ALTER QLOCAL({queue}) PUT(DISABLED)")
+        await anyio.sleep(5)
+        mq.mqsc(f"ALTER QLOCAL({queue}) PUT(ENABLED)")
+        await anyio.sleep(5)
+
+    assert ([b"2", b"3"], 2) == (moved, told)
+    assert queue == warned.queue
+    assert warned.text.startswith(f"A delayed message stays on {queue} until the processor starts again. MQCMIT")
+    assert ([b"2", b"3", b"1"], 0) == ([found.body for found in mq.browse("LATER")], mq.depth(queue))
+
+
+async def test_a_commit_in_doubt_of_a_message_in_its_own_unit_names_only_that_message(mq: QueueManagerKit) -> None:
+    app = App()
+    async with mq.run(app):
+        for body in (b"1", b"2"):
+            await app.put("LATER", body, delay=5)
+        first = mq.browse(STAGING)[0].message_id
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT), Fault(verb="MQCMIT", nth=2, moment=Moment.AFTER))
+        await anyio.sleep(60)
+
+    broken = int(Reason.CONNECTION_BROKEN)
+    doubt = InDoubt(queue=STAGING, listener="delay processor", reason=broken, message_ids=(first,))
+    assert [b"1", b"2"] == [found.body for found in mq.browse("LATER")]
+    assert [doubt] == mq.told(InDoubt)
