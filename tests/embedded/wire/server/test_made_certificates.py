@@ -1,5 +1,8 @@
 """The certificates that are made: their names, their times and their uses, and the files that hold them."""
 
+import ssl
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,9 +14,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from mqflow.embedded.wire.server.certificates import (
     CertificateError,
     CertificateFiles,
+    client_context,
     days_left,
     make_certificates,
     make_client_certificate,
+    server_context,
 )
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -152,3 +157,47 @@ def test_whole_days_are_left_until_a_certificate_expires(files: CertificateFiles
     assert [397, 396, 0, 0, -1] == [days_left(files.certificate, time) for time in times]
     with pytest.raises(CertificateError, match=r"nothing\.pem is not a certificate: .*No such file"):
         days_left(tmp_path / "nothing.pem", NOW)
+
+
+def test_a_context_of_tls_takes_tls_1_2_and_later_and_asks_clients_only_with_an_authority(files: CertificateFiles) -> None:
+    alice = files.client("alice")
+    server = server_context(files.certificate, files.key)
+    asking = server_context(files.certificate, files.key, files.client_authority)
+    client = client_context(files.authority, alice, alice.with_suffix(".key"))
+
+    assert {ssl.TLSVersion.TLSv1_2} == {each.minimum_version for each in (server, asking, client)}
+    assert [ssl.CERT_NONE, ssl.CERT_OPTIONAL, ssl.CERT_REQUIRED] == [each.verify_mode for each in (server, asking, client)]
+    assert ([], 1, 1) == (server.get_ca_certs(), len(asking.get_ca_certs()), len(client.get_ca_certs()))
+    assert client.check_hostname
+
+
+def test_files_that_tls_cannot_use_are_named(files: CertificateFiles, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing.pem"
+    makes: list[tuple[Callable[[], object], str]] = [
+        (
+            lambda: server_context(files.certificate, nothing),
+            f"{files.certificate} and {nothing} are not a certificate and its key",
+        ),
+        (lambda: server_context(files.certificate, files.key, nothing), f"{nothing} holds no certificate to trust"),
+        (lambda: client_context(nothing), f"{nothing} holds no certificate to trust"),
+        (lambda: client_context(None, nothing, files.key), f"{nothing} and {files.key} are not a certificate and its key"),
+    ]
+    for make, said in makes:
+        with pytest.raises(CertificateError) as refused:
+            make()
+        assert str(refused.value).startswith(said)
+
+
+def test_only_the_making_of_certificates_needs_cryptography(
+    files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    makes: list[Callable[[], object]] = [
+        lambda: make_certificates(tmp_path, ["localhost"], name="QM1", now=NOW),
+        lambda: make_client_certificate(tmp_path, "alice", name="QM1", now=NOW),
+    ]
+    for make in makes:
+        with pytest.raises(CertificateError, match=r"needs the package cryptography: pip install 'mqflow\[tls\]'"):
+            make()
+    assert days_left(files.certificate, NOW) is None
+    assert server_context(files.certificate, files.key)
