@@ -1,4 +1,4 @@
-"""Small parts of a server: its places for connections, its complaints about peers, and its file of users."""
+"""Small parts of a server: its places for connections, its complaints about peers, parts of answers, and its file of users."""
 
 import logging
 import stat
@@ -7,9 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mqflow.embedded.wire.protocol.requests import Exchanged
+from mqflow.embedded.wire.server.answer_parts import AnswerParts
 from mqflow.embedded.wire.server.complaints import Complaints
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, Room
 from mqflow.embedded.wire.server.users_file import UserPassword, UsersFile, why_no_user
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.verbs import Got
 from mqflow.world import THREADS
 from tests.conformance.under_test import ManualClock
 
@@ -128,3 +132,17 @@ def test_the_removal_of_a_user_and_the_rank_of_administrators(users: UsersFile) 
 
 def test_without_a_file_there_is_no_user(tmp_path: Path) -> None:
     assert () == UsersFile(tmp_path / "users.json", bytes).names()
+
+
+@pytest.mark.parametrize(("messages", "sent"), [(1, []), (16, []), (17, [16]), (33, [16, 16])])
+def test_a_unit_of_short_messages_is_sent_in_as_few_parts_as_hold_it(messages: int, sent: list[int]) -> None:
+    unit = [Got(descriptor=MessageDescriptor(), body=b"", data_bytes=0)] * messages
+    parts: list[int] = []
+
+    def send(part: Exchanged) -> int:
+        parts.append(len(part.unit))
+        return 1
+
+    last = AnswerParts().send_all_but_last(unit, send)
+
+    assert (sent, messages - sum(sent)) == (parts, len(last.unit))

@@ -1,0 +1,313 @@
+"""The places, the time limits and the end of peers at one address. The test makes peers, threads, signals and the clock."""
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.protocol.wakeup import Waited
+from mqflow.embedded.wire.server.listener import Room, Server
+from mqflow.embedded.wire.server.strangers import StrangerLimits
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+from mqflow.world import THREADS
+from tests.conformance.under_test import ManualClock
+
+TOO_MANY = "The limit of 1 served connections is reached; --max-connections changes it"
+
+
+class Stream:
+    """The listening socket, or the stream of a peer."""
+
+    def __init__(self, *peers: "tuple[Stream, object] | OSError") -> None:
+        self.peers, self.closed = list(peers), False
+
+    def accept(self) -> "tuple[Stream, object]":
+        peer = self.peers.pop(0)
+        if isinstance(peer, OSError):
+            raise peer
+        return peer
+
+    def fileno(self) -> int:
+        return -1 if self.closed else 9
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Signal:
+    """Reports a peer as often as the test says, and then the end."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said, self.results = said, list[Waited]()
+
+    def heard_beside(self, stream: object, wait_s: float | None) -> Waited:  # noqa: ARG002 - as `Signal`
+        self.said.append(f"wait {wait_s}")
+        return self.results.pop(0) if self.results else Waited(readable=False, signalled=True)
+
+    def heard_within(self, wait_s: float) -> bool:
+        self.said.append(f"pause {wait_s}")
+        return False
+
+    def set(self) -> None:
+        self.said.append("set")
+
+    def clear(self) -> None:
+        self.said.append("clear")
+
+    def close(self) -> None:
+        self.said.append("close")
+
+
+class Peer:
+    """The server's end of a peer, which records what becomes of it."""
+
+    def __init__(self, arrival: Any, said: list[str], name: str) -> None:
+        self.arrival, self.said, self.name = arrival, said, name
+        self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
+        self.is_checked = self.is_pulse = False
+
+    def run(self) -> None:
+        """Nothing: the test acts for the peer."""
+
+    def end(self) -> None:
+        self.said.append(f"end {self.name}")
+
+    def let_go(self) -> None:
+        self.said.append(f"let go {self.name}")
+
+
+class Kit:
+    """A server whose threads run when the test says so."""
+
+    def __init__(self, *, same_machine: bool, places: int = 1, admits: bool = True) -> None:
+        self.said, self.peers, self.started = list[str](), list[Peer](), list[str]()
+        self.clock, self.room, self.listener = ManualClock(), Room(places), Stream()
+        self.clock.now_s = 100.0
+        self.signals, self.fails, self.listeners = list[Signal](), list[RuntimeError](), list[Stream]()
+        runner: Any = SimpleNamespace(lock=THREADS.lock, event=THREADS.event, mailbox=THREADS.mailbox, start=self.start)
+        login: Any = SimpleNamespace(
+            same_machine=same_machine, admits=lambda _: admits, close=lambda: self.said.append("login closes")
+        )
+        queue_manager: Any = SimpleNamespace(name="QM1")
+        made: Any = self
+        self.server = Server(
+            queue_manager,
+            made.listener,
+            TcpAddress("127.0.0.1", 1414),
+            login,
+            host=made.host,
+            runner=runner,
+            clock=self.clock,
+            silence_s=5.0,
+            room=self.room,
+            signals=self.signal,
+            idle_poller=made,
+            peers=made.peer,
+            listen=made.listen,
+            when_closed=lambda: self.said.append("closed"),
+            strangers=StrangerLimits(most=2, hello_s=30.0, patience_s=1.0),
+        )
+
+    def host(self, _: object) -> None:
+        """Nobody orders anything."""
+
+    def close(self) -> None:
+        """Close the idle poller."""
+        self.said.append("poller closes")
+
+    def signal(self) -> Signal:
+        self.signals.append(Signal(self.said))
+        return self.signals[-1]
+
+    def listen(self) -> Stream:
+        self.listeners.append(Stream())
+        return self.listeners[-1]
+
+    def start(self, target: Callable[[], None], name: str) -> Any:
+        if self.peers and self.fails:
+            raise self.fails.pop()
+        self.started.append(name)
+        if name == "mqflow-serve-QM1":
+            self.accept = target
+        return SimpleNamespace(join=lambda: self.said.append(f"join {name}"))
+
+    def peer(self, arrival: Any) -> Peer:
+        self.peers.append(Peer(arrival, self.said, str(len(self.peers) + 1)))
+        return self.peers[-1]
+
+    def arrive(self, *addresses: object, silent: int = 0) -> list[Stream]:
+        """Let peers from these addresses arrive, after waits without a peer. Return their streams."""
+        streams = [Stream() for _ in addresses]
+        self.listener.peers += zip(streams, addresses, strict=True)
+        self.wait([*[False] * silent, *[True] * len(addresses)])
+        return streams
+
+    def wait(self, readable: Sequence[bool]) -> None:
+        self.said.clear()
+        self.signals[0].results = [Waited(readable=each, signalled=False) for each in readable]
+        self.accept()
+
+
+def of(host: str) -> tuple[str, int]:
+    return host, 5_000
+
+
+def test_a_peer_of_this_machine_takes_a_place_and_the_next_is_refused_in_a_place_beyond() -> None:
+    kit = Kit(same_machine=True)
+
+    streams = kit.arrive(*[""] * 18)
+
+    first, *beyond = [(each.arrival.hello_s, each.arrival.full) for each in kit.peers]
+    assert (17, (10.0, None)) == (len(kit.peers), first)
+    assert {(2.0, Reason.MAX_CONNS_LIMIT_REACHED, TOO_MANY)} == {
+        (hello_s, full.reason, full.detail) for hello_s, full in beyond
+    }
+    assert [False] * 17 + [True] == [each.closed for each in streams]
+    assert ["wait None"] + ["wait 1.0"] * 18 == kit.said
+    kit.peers[0].arrival.over(kit.peers[0])
+    kit.peers[0].arrival.over(kit.peers[0])
+    kit.arrive("", "", "")
+    assert [10.0] == [each.arrival.hello_s for each in kit.peers[17:]]
+    assert 17 == kit.server.connection_count
+
+
+def test_a_peer_of_another_user_is_disconnected_and_takes_no_place() -> None:
+    kit = Kit(same_machine=True, admits=False)
+
+    [stream] = kit.arrive("")
+
+    assert (True, [], True) == (stream.closed, kit.peers, kit.room.take())
+
+
+@pytest.mark.parametrize("same_machine", [True, False])
+def test_a_peer_without_a_thread_is_disconnected_and_frees_its_place(same_machine: bool) -> None:  # noqa: FBT001 - a column
+    kit = Kit(same_machine=same_machine)
+    for _ in range(3):
+        kit.fails.append(RuntimeError("can't start new thread"))
+        [stream] = kit.arrive(of("a"))
+        number = len(kit.peers)
+        assert ["wait None", f"let go {number}", "pause 0.1", "wait None"] == kit.said
+        assert (True, 0) == (stream.closed, kit.server.connection_count)
+    assert (3, True) == (len(kit.peers), kit.room.take())
+
+
+def test_an_accept_that_fails_takes_no_place_of_strangers() -> None:
+    kit = Kit(same_machine=False)
+    kit.listener.peers += [OSError(24, "Too many open files")] * 3
+    kit.wait([True] * 3)
+
+    assert ["wait None", "pause 0.1"] * 3 + ["wait None"] == kit.said
+    kit.arrive(of("a"), of("b"))
+    assert [(30.0, None)] * 2 == [(each.arrival.hello_s, each.arrival.full) for each in kit.peers]
+
+
+def test_a_stranger_leaves_for_the_next_peer_after_its_patience_and_one_at_a_time() -> None:
+    kit = Kit(same_machine=False)
+    kit.arrive(of("a"), of("b"))
+    waits = ["wait 1.0", "pause 0.01"]
+
+    kit.clock.now_s = 100.9
+    kit.wait([True])
+    assert [*waits, "wait 1.0"] == kit.said
+    kit.clock.now_s = 101.0
+    kit.wait([True, True])
+    assert ["wait 1.0", "end 1", "pause 0.01", *waits, "wait 1.0"] == kit.said
+    kit.peers[0].arrival.over(kit.peers[0])
+    kit.arrive(of("c"))
+    assert (3, 2) == (len(kit.peers), kit.server.connection_count)
+    kit.peers[1].is_checked = True
+    kit.clock.now_s = 102.0
+    kit.wait([True])
+    assert ["wait 1.0", "end 3", "pause 0.01", "wait 1.0"] == kit.said
+
+
+def test_the_address_with_the_most_strangers_makes_room() -> None:
+    kit = Kit(same_machine=False)
+    kit.server._strangers.give_back()
+    kit.arrive(of("a"), of("b"), of("b"))
+    kit.clock.now_s = 105.0
+    kit.wait([True])
+
+    assert "end 2" in kit.said
+
+
+def test_a_stranger_ends_when_its_time_is_over() -> None:
+    kit = Kit(same_machine=False)
+    kit.arrive(of("a"), of("b"))
+    kit.peers[1].unknown_until = None
+
+    kit.clock.now_s = 130.0
+    kit.wait([False])
+    assert ["wait 1.0", "wait 1.0"] == kit.said
+    kit.clock.now_s = 130.1
+    kit.wait([False])
+    assert ["wait 1.0", "end 1", "wait 1.0"] == kit.said
+    kit.peers[0].unknown_until = None
+    kit.wait([False])
+    assert ["wait None", "wait None"] == kit.said
+
+
+def test_a_log_in_moves_a_peer_from_the_places_of_strangers_to_its_own() -> None:
+    kit = Kit(same_machine=False)
+    kit.arrive(of("a"), of("b"))
+    first, second = kit.peers
+
+    first.arrival.admit(first, administers=False)
+    with pytest.raises(MQIError) as full:
+        second.arrival.admit(second, administers=False)
+    assert (Reason.MAX_CONNS_LIMIT_REACHED, TOO_MANY) == (full.value.reason, full.value.detail)
+    second.arrival.admit(second, administers=True)
+    with pytest.raises(MQIError, match="The limit of 1 served"):
+        first.arrival.take_place()
+    kit.arrive(of("c"), of("d"))
+    assert 4 == kit.server.connection_count
+    first.arrival.over(first)
+    first.arrival.take_place()
+    assert not kit.room.take()
+    first.arrival.give_place_back()
+    assert kit.room.take()
+
+
+def test_a_peer_of_this_machine_keeps_its_place_when_it_logs_in() -> None:
+    kit = Kit(same_machine=True)
+    kit.arrive("")
+    kit.peers[0].arrival.admit(kit.peers[0], administers=False)
+
+    assert not kit.room.take()
+
+
+def test_a_close_ends_the_pulses_last_and_a_second_close_does_nothing() -> None:
+    kit = Kit(same_machine=True, places=3)
+    kit.arrive("", "", "")
+    kit.peers[0].is_pulse = True
+    kit.said.clear()
+    kit.server.close()
+    kit.server.close()
+    kit.server.stop_listening()
+    kit.server.start_listening()
+
+    first = ["set", "login closes", "join mqflow-serve-QM1", "closed"]
+    ends = [said for number in (2, 3, 1) for said in (f"end {number}", "join mqflow-served-connection")]
+    assert [*first, *ends, "poller closes", "close"] == kit.said
+    assert ([], True) == (kit.listeners, kit.listener.closed)
+
+
+def test_a_server_that_stops_listening_ends_strangers_and_can_listen_again() -> None:
+    kit = Kit(same_machine=True, places=2)
+    kit.arrive("", "")
+    kit.peers[0].unknown_until = None
+    kit.said.clear()
+    kit.server.start_listening()
+    assert [] == kit.listeners
+    kit.server.stop_listening()
+    kit.server.stop_listening()
+
+    assert (["set", "join mqflow-serve-QM1", "clear", "end 2"], True) == (kit.said, kit.listener.closed)
+    kit.server.start_listening()
+    kit.server.start_listening()
+    assert (1, 2) == (len(kit.listeners), kit.started.count("mqflow-serve-QM1"))
+    kit.server.close()
+    assert kit.listeners[0].closed
