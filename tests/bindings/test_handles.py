@@ -124,7 +124,8 @@ class Queue:
         if (length := self.lengths.pop(0)) is None:
             return b"", md, gmo, 0, 2, Reason.NO_MSG_AVAILABLE
         found = MessageDescriptor(message_id=b"M" * 24).to_bytes()
-        return b"x" * min(room, length), found, gmo, length, *(TRUNCATED if length > room else (0, 0))
+        completion, reason = TRUNCATED if length > room else (0, 0)
+        return b"x" * min(room, length), found, gmo, length, completion, reason
 
 
 def got(queue: Queue, **fields: Any) -> Got | None:

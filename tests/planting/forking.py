@@ -160,17 +160,20 @@ def _run(task: Task, functions: Sequence[FunctionType], items: Sequence[pytest.I
     def say(*words: str) -> None:
         os.write(writing, ("\t".join(words) + "\n").encode())
 
+    running = ""
     try:
         _plant(task, functions)
         for item, following in zip(items, [*items[1:], None], strict=True):
-            say("begins", item.nodeid.partition("[")[0])
+            running = item.nodeid.partition("[")[0]
+            say("begins", running)
             if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
-                say("ended", NOTICED, item.nodeid.partition("[")[0])
+                say("ended", NOTICED, running)
                 break
         else:
             say("ended", SURVIVED, "")
     except BaseException:  # noqa: BLE001 - the defect ended the runner itself
-        say("ended", NOTICED, item.nodeid.partition("[")[0] if items else "")
+        if running:
+            say("ended", NOTICED, running)
     finally:
         os._exit(0)
 

@@ -48,8 +48,8 @@ class Reach(Struct, frozen=True):
         for test, path in paths.items():
             is_near = path.parent == own.parent
             if is_near or test in reaching:
-                place = (False, False, False) if only_far else (test not in reaching, path != own, not is_near)
-                ranks[test] = (*place, self.times_s[test])
+                late, not_own, far = (False, False, False) if only_far else (test not in reaching, path != own, not is_near)
+                ranks[test] = (late, not_own, far, self.times_s[test])
         chosen: list[str] = []
         left_s = bound_s
         for test in sorted(ranks, key=ranks.__getitem__):

@@ -216,14 +216,14 @@ def test_a_queue_and_an_object_come_back_from_their_rows() -> None:
         with pytest.raises(DamagedRowError, match="the definition of a queue is damaged"):
             rows.queue_of(wrong)
     assert StoredObject("topic", "PRICES", b"x") == rows.object_of((kind.encode(), name.encode(), value, crc))
-    for parts in (
+    for damaged_kind, damaged_name, damaged_value in (
         (b"topicP", b"RICES", value),
         (b"tobic", b"PRICES", value),
         (b"topic", b"PRICEZ", value),
         (b"topic", b"PRICES", b"y"),
     ):
         with pytest.raises(DamagedRowError, match="the definition of an object is damaged"):
-            rows.object_of((*parts, crc))
+            rows.object_of((damaged_kind, damaged_name, damaged_value, crc))
 
 
 def test_an_object_is_defined_and_deleted_by_kind_and_name() -> None:
