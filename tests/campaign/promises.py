@@ -188,7 +188,7 @@ def _planting() -> Iterator[str]:
     yield "`python -m tests.planting` changes one place in the sources at a time, drawn at random. The change is to a"
     yield "comparison, a number, a condition, a statement or the order of two arguments. Then the tests that reach the line"
     yield "run. A find is a test that fails with the defect and passes without it."
-    yield planting.sentence(counted[""])
+    yield from planting.sentences(counted[""])
     yield ""
     yield "| package | planted | without effect | noticed at first | the same, after the new tests |"
     yield "|---|---:|---:|---:|---:|"

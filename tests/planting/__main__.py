@@ -172,7 +172,8 @@ def main() -> int:
     for package, all_of in every.items():
         with_effect = all_of.planted - all_of.equivalent
         say(f"{package or 'all':10} {all_of.noticed:4} of {with_effect:4} noticed, {all_of.equivalent} without effect")
-    say(results.sentence(every[""]))
+    for sentence in results.sentences(every[""]):
+        say(sentence)
     return int(every[""].percent < GOAL)
 
 

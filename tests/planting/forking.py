@@ -35,9 +35,9 @@ __all__ = ("Said", "Task", "plant_in_children")
 
 #: A child that takes so many times the processor time of its tests hangs.
 _TIMES: Final = 3
-#: So does a child that uses less than a tenth of a second in so many seconds.
+#: So does a child that uses less processor time than this in so many seconds.
 _IDLE_S: Final = 15.0
-_NOTHING_S: Final = 0.1
+_NOTHING_S: Final = 0.75
 
 
 class Task(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -10,11 +11,12 @@ from msgspec import Struct
 
 from tests.planting.mutations import Mutation
 
-__all__ = ("HUNG", "NOTICED", "SURVIVED", "Figures", "Verdict", "equivalents", "figures", "keep", "names", "read", "sentence")
+__all__ = ("HUNG", "NOTICED", "SURVIVED", "Figures", "Verdict", "equivalents", "figures", "keep", "names", "read", "sentences")
 
 _FOLDER: Final = Path(__file__).parent
 _RESULTS: Final = _FOLDER / "results.json"
 _EQUIVALENT: Final = _FOLDER / "equivalent.toml"
+_SAMPLES: Final = _FOLDER / "samples.toml"
 NOTICED, SURVIVED, HUNG = "noticed", "survived", "hung"
 
 
@@ -39,6 +41,18 @@ class Equivalent(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Table(Struct, frozen=True):
     equivalent: tuple[Equivalent, ...]
+
+
+class Sample(Struct, frozen=True, forbid_unknown_fields=True):
+    """An earlier sample: the day, its defects that have an effect, and how many of them the tests noticed then."""
+
+    day: date
+    with_effect: int
+    noticed_at_first: int
+
+
+class _Samples(Struct, frozen=True):
+    sample: tuple[Sample, ...]
 
 
 class Figures(Struct, frozen=True):
@@ -100,11 +114,21 @@ def figures(verdicts: Mapping[str, Verdict], without_effect: Iterable[str]) -> d
     return {package: Figures(**count) for package, count in counts.items()}
 
 
-def sentence(all_of: Figures) -> str:
-    """Return the result of all runs."""
-    return (
+def sentences(all_of: Figures) -> Iterator[str]:
+    """Yield the result of this sample, then that of each earlier sample, the latest first."""
+    with_effect = all_of.planted - all_of.equivalent
+    yield (
         f"{all_of.planted} single defects were planted; {all_of.equivalent} of them have no effect. The tests noticed"
-        f" {all_of.noticed_at_first} of the other {all_of.planted - all_of.equivalent} ({all_of.percent_at_first:.1f} %)."
-        f" Then tests were written for missed defects, and of the same defects they notice {all_of.noticed}"
-        f" ({all_of.percent:.1f} %). Only the first figure says how many new defects would be noticed."
+        f" {all_of.noticed_at_first} of the other {with_effect} ({all_of.percent_at_first:.1f} %)."
     )
+    if all_of.noticed > all_of.noticed_at_first:
+        yield (
+            f"Then tests were written for missed defects, and of the same defects they notice {all_of.noticed}"
+            f" ({all_of.percent:.1f} %). Only the first figure says how many new defects would be noticed."
+        )
+    for each in reversed(msgspec.toml.decode(_SAMPLES.read_text("utf-8"), type=_Samples).sample):
+        percent = 100 * each.noticed_at_first / each.with_effect
+        yield (
+            f"The tests noticed {each.noticed_at_first} of the {each.with_effect} defects of an earlier sample ({each.day})"
+            f" at first ({percent:.1f} %)."
+        )

@@ -1,4 +1,4 @@
-"""The server's end of one application: what it answers, how long it waits, and what it leaves behind.
+"""The server side of one application: its answers, how long it waits, and the state that it leaves behind.
 
 The requests wait in a socket before the connection runs, so it runs in the thread of the test. The test makes the rest.
 """
