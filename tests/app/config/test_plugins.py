@@ -118,7 +118,7 @@ class Copybook:
 def test_a_codec_that_is_not_installed_is_refused_when_it_is_declared(install: Install, declare: Callable[[], object]) -> None:
     install("acme-codec", "[mqflow.codecs]\ncopybook = acme:Copybook\n")
 
-    with pytest.raises(PluginError, match=r"offers 'xml' in mqflow\.codecs; installed there: copybook\."):
+    with pytest.raises(PluginError, match=r"offers 'xml' in mqflow\.codecs; installed there: cloudevents, copybook\."):
         declare()
 
 
