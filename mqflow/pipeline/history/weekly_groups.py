@@ -32,7 +32,7 @@ WEEKS_MAX: Final = 530
 
 
 class Span(Struct, frozen=True):
-    """Weeks of seven days, of which the last ends at `until`. So a week is compared with a week that is as long."""
+    """Weeks of seven days. The last week ends at `until`, so each comparison is of two weeks of the same length."""
 
     until: Annotated[datetime, Meta(tz=True)]
     weeks: Annotated[int, Meta(ge=1, le=WEEKS_MAX)]

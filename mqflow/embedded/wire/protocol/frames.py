@@ -240,7 +240,7 @@ class Frames:
         return None
 
     def _first(self) -> Frame | None:
-        """Return the next frame, of which no byte has arrived yet. Most frames arrive whole, and no other frame follows."""
+        """Return the next frame. None of its bytes has arrived before this call. Most frames arrive whole, one at a time."""
         try:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:
