@@ -63,7 +63,8 @@ class Fault(Struct, frozen=True, kw_only=True):
     #: The first matching call that fails, counted from 1 since the fault was added; and the number of calls that fail in a row.
     nth: int = 1
     times: int = 1
-    #: MQRC_*. The reasons of a lost connection, such as 2009, and 2549 also break the connection. 0: the call succeeds slowly.
+    #: MQRC_*. The reasons of a lost connection, such as 2009, and 2549 also break the connection. 2003 also backs out the unit
+    #: of work. 0: the call succeeds slowly.
     reason: int = Reason.CONNECTION_BROKEN
     moment: Moment = Moment.BEFORE
     #: The duration of the call, in seconds.
@@ -211,9 +212,11 @@ class _Line:
             raise error_for(self._cut, verb, object_name, self.queue_manager, "The connection broke before")
 
     def failure(self, fault: Fault, verb: str, object_name: str) -> MQIError:
-        """Return the error of a fault, and cut the line if the reason means a lost connection."""
+        """Return the error of a fault. Before that, cut the line or back out, if this is what the reason says."""
         if fault.reason in _BREAKING:
             self.cut(Reason.CONNECTION_BROKEN)
+        elif fault.reason == Reason.BACKED_OUT and self.inner is not None:
+            self.inner.backout()
         detail = f"A planned fault: it failed {fault.moment.value}"
         return error_for(fault.reason, verb, object_name, self.queue_manager, detail)
 

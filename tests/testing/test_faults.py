@@ -139,6 +139,27 @@ def test_a_commit_that_fails_before_is_undone_and_after_is_done(
     assert mq.depth("Q") == depth
 
 
+@pytest.mark.parametrize("verb", ["MQCMIT", "MQPUT"])
+def test_a_call_that_fails_with_2003_has_backed_out_the_unit_of_work(mq: QueueManagerKit, verb: str) -> None:
+    connection = connect(mq, Fault(verb=verb, nth=2, reason=Reason.BACKED_OUT))
+    handle = connection.open("Q", IN_OUT)
+    connection.put(handle, A_MESSAGE, b"one", PutOption.SYNCPOINT)
+    connection.commit()
+    got = connection.get(handle, GET)
+    assert got is not None
+
+    def put_and_commit() -> None:
+        connection.put(handle, A_MESSAGE, b"two", PutOption.SYNCPOINT)
+        connection.commit()
+
+    with pytest.raises(MQIError, match="2003"):
+        put_and_commit()
+    connection.commit()
+
+    [again] = mq.browse("Q")
+    assert (again.body, again.descriptor.backout_count) == (b"one", 1)
+
+
 def test_a_broken_connection_backs_out_and_counts(mq: QueueManagerKit) -> None:
     mq.define("Q2")
     connection = connect(mq, Fault(verb="MQINQ"))
