@@ -10,7 +10,7 @@ __all__ = ("run_module",)
 
 
 def run_module(
-    module: str, *arguments: object, timeout_s: float = 50, environment: Mapping[str, str] | None = None
+    module: str, *arguments: object, timeout_s: float = 250, environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run a module in the folder of the repository, and return its output, whatever its exit code is.
 

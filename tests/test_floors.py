@@ -186,6 +186,6 @@ def test_a_consumer_loads_no_module_that_it_never_uses(program: str) -> None:
 def among(names: Sequence[str], program: str) -> list[str]:
     """Return those of the modules that a new interpreter has loaded after it ran the program."""
     script = f"import sys\n{program}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=250)
     loaded = done.stdout.split()
     return [name for name in names if any(module == name or module.startswith(f"{name}.") for module in loaded)]

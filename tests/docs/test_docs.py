@@ -56,7 +56,7 @@ def run(folder: Path, *command: str) -> None:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=250,
         check=False,
         stdin=subprocess.DEVNULL,
     )

@@ -105,6 +105,6 @@ def test_the_pipeline_and_its_command_load_no_spark_until_they_run() -> None:
     loaded = "{'pyspark', 'pandas', 'pyarrow', 'deltalake'} & set(sys.modules)"
     script = f"import sys, mqflow.pipeline, mqflow.cli.pipeline.spark, mqflow.cli.pipeline.spark_tables\nprint(*{loaded})"
 
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=50)
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=250)
 
     assert "" == shown.stdout.strip()

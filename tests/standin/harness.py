@@ -149,7 +149,7 @@ class Child:
 
     def close(self) -> None:
         if self._process is not None:
-            self._process.communicate(timeout=10)
+            self._process.communicate(timeout=120)
             self._process = None
 
     def _started(self) -> "subprocess.Popen[str]":

@@ -215,7 +215,7 @@ def test_sigterm_publishes_the_current_segment(run: Run, tmp_path: Path) -> None
         threading.Event().wait(0.01)
 
     started.send_signal(signal.SIGTERM)
-    stdout, stderr = started.communicate(timeout=30)
+    stdout, stderr = started.communicate(timeout=120)
 
     assert 0 == started.returncode, stderr
     assert "ORDERS.IN" in stdout

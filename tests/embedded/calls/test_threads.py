@@ -86,7 +86,7 @@ def test_a_second_call_on_a_connection_that_waits_is_2219() -> None:
             with refused(Reason.CALL_IN_PROGRESS):
                 verb()
         queue_manager.connect().put1("Q", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
-        assert answers.get(timeout=20) is not None
+        assert answers.get(timeout=120) is not None
         connection.backout()
 
 
@@ -109,7 +109,7 @@ def test_a_connection_can_be_ended_while_it_waits(way: str) -> None:
         _until_it_waits(queue_manager, "Q")
         connection.abandon() if way == "abandon" else connection.lose()
 
-        assert {"abandon": Reason.CONNECTION_BROKEN, "lose": Reason.Q_MGR_STOPPING}[way] == answers.get(timeout=20)
+        assert {"abandon": Reason.CONNECTION_BROKEN, "lose": Reason.Q_MGR_STOPPING}[way] == answers.get(timeout=120)
 
 
 @pytest.mark.parametrize("way", ["disconnect", "abandon"])

@@ -35,7 +35,7 @@ class Changes:
         self._times.release()
 
     def wait(self) -> None:
-        assert self._times.acquire(timeout=30)
+        assert self._times.acquire(timeout=120)
 
     @property
     def nothing(self) -> bool:

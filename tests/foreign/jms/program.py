@@ -107,7 +107,7 @@ class Program:
     def close(self) -> None:
         """End the program."""
         self._input.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=120)
         self._output.close()
 
     @property
