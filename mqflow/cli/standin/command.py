@@ -1,6 +1,8 @@
 """`mqflow standin`: runs programs that use ibmmq or pymqi, unmodified, on the embedded queue manager."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -73,10 +75,8 @@ def library(folder: Path) -> None:
     """
     if why := can_load():
         raise ConfigurationError(why)
-    try:
+    with _written_to(folder):
         write_development_kit(folder)
-    except StandInError as error:
-        raise ConfigurationError(str(error)) from error
     place = folder.resolve()
     click.echo(f"cc program.c -I{place}/inc -L{place}/lib64 -lmqm_r -Wl,-rpath,{place}/lib64")
 
@@ -88,5 +88,17 @@ def kit(folder: Path) -> None:
 
     The command prints the pip command to type next. After that build you can delete the folder.
     """
-    write_kit(folder)
+    with _written_to(folder):
+        write_kit(folder)
     click.echo(f"MQ_FILE_PATH={folder.resolve()} pip install --no-binary pymqi pymqi")
+
+
+@contextmanager
+def _written_to(folder: Path) -> Iterator[None]:
+    """Raise `ConfigurationError` if the files inside this context cannot be made or written."""
+    try:
+        yield
+    except StandInError as error:
+        raise ConfigurationError(str(error)) from error
+    except OSError as error:
+        raise ConfigurationError(f"The files cannot be written to {folder}: {error.strerror}. Name another folder.") from error

@@ -10,6 +10,7 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from tests.cli.conftest import Run
 from tests.standin.harness import ROOT, environment
 
 pytest_plugins = "pytester"
@@ -161,3 +162,12 @@ def test_the_example_of_the_documentation_passes(pytester: pytest.Pytester, monk
     ended = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
 
     ended.assert_outcomes(passed=1)
+
+
+def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    ended = run("standin", "kit", str(tmp_path / "file" / "headers"))
+
+    assert 2 == ended.exit_code
+    assert f"The files cannot be written to {tmp_path}/file/headers: Not a directory. Name another folder." in ended.stderr
