@@ -19,6 +19,7 @@ from mqflow.embedded.rules.channel_authentication import (
     Connecting,
     RuleType,
     UserSource,
+    address_blocks,
     admission,
     is_address_pattern,
     is_channel_pattern,
@@ -150,8 +151,9 @@ class ChannelDefinitions:
         with self._state.lock:
             mca_user = str(defined_objects(self._state, "CHANNEL")[channel].values["mca_user"])
             asking = Connecting(channel=channel, address=address, user=user, mca_user=mca_user)
-            decided = admission(records(self._state, ChannelRule).values(), asking, self._state.authorities.administers)
-        return decided.blocked_by or decided.mapping
+            rules = records(self._state, ChannelRule).values()
+            decided = admission(rules, asking, self._state.authorities.administers)
+        return address_blocks(rules, address) or decided.blocked_by or decided.mapping
 
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
         """Set a record. Raises 3337 if there is such a record, unless `replace`."""
@@ -160,7 +162,7 @@ class ChannelDefinitions:
     def remove_rule(self, rule: ChannelRule) -> None:
         """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
 
-        If `rule` names users (BLOCKUSER), remove only these users from the record, and the record if no user is left.
+        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only these entries, and the record if no entry is left.
         """
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._remove(rule))
 
@@ -244,21 +246,21 @@ class ChannelDefinitions:
         _check(rule)
         known = records(self._state, ChannelRule).get(rule.key)
         if known is not None and not replacing:
-            if rule.type is not RuleType.BLOCKUSER:
+            if not rule.is_block:
                 from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
 
                 raise Refusal(PCFReason.CHLAUTH_ALREADY_EXISTS, f"There is {known.command}; ACTION(REPLACE) replaces it")
-            rule = changed(rule, users=tuple(dict.fromkeys((*known.users, *rule.users))))
+            rule = changed(rule, blocked=tuple(dict.fromkeys((*known.blocked, *rule.blocked))))
         return self._change({rule.key: rule})
 
     def _remove(self, rule: ChannelRule) -> Pending[None]:
         known = records(self._state, ChannelRule).get(rule.key)
-        if known is None or not rule.users:
+        if known is None or not rule.blocked:
             return self._change({} if known is None else {rule.key: None})
-        if not set(rule.users) & set(known.users):
+        if not set(rule.blocked) & set(known.blocked):
             return self._change({})
-        left = tuple(user for user in known.users if user not in rule.users)
-        return self._change({rule.key: changed(known, users=left) if left else None})
+        left = tuple(each for each in known.blocked if each not in rule.blocked)
+        return self._change({rule.key: changed(known, blocked=left) if left else None})
 
     def _change(self, wanted: dict[str, ChannelRule | None]) -> Pending[None]:
         """Change records by their keys, in memory; None removes a record. Refuses with 3338 if there is nothing to change."""
@@ -294,9 +296,8 @@ def _check(rule: ChannelRule) -> None:
         )
     if rule.address and not is_address_pattern(rule.address):
         raise Refusal(Reason.ITEM_VALUE_ERROR, f"ADDRESS({rule.address}) is no IP address and no pattern like 192.0.2.*")
-    if rule.type is RuleType.BLOCKUSER:
-        if not rule.users:
-            raise Refusal(Reason.ITEM_VALUE_ERROR, f"BLOCKUSER needs USERLIST: users, or {ADMINISTRATORS_WORD}")
+    if rule.is_block:
+        _check_list(rule)
         return
     if (rule.type is RuleType.USERMAP) != bool(rule.client_user):
         raise Refusal(Reason.ITEM_VALUE_ERROR, "A USERMAP needs CLNTUSER, and an ADDRESSMAP takes none")
@@ -306,3 +307,13 @@ def _check(rule: ChannelRule) -> None:
         raise Refusal(Reason.ITEM_VALUE_ERROR, "USERSRC(MAP) needs MCAUSER, and the other sources take none")
     if len(rule.mca_user) > USER_CHARS:
         raise Refusal(Reason.ITEM_VALUE_ERROR, f"A user has at most {USER_CHARS} characters")
+
+
+def _check_list(rule: ChannelRule) -> None:
+    if rule.type is RuleType.BLOCKUSER:
+        if not rule.blocked:
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"BLOCKUSER needs USERLIST: users, or {ADMINISTRATORS_WORD}")
+    elif not rule.blocked or not all(map(is_address_pattern, rule.blocked)):
+        raise Refusal(Reason.ITEM_VALUE_ERROR, "BLOCKADDR needs ADDRLIST: IP addresses, or patterns like 192.0.2.*")
+    elif rule.profile != "*":
+        raise Refusal(Reason.ITEM_VALUE_ERROR, "A BLOCKADDR is for all channels: SET CHLAUTH('*') TYPE(BLOCKADDR)")

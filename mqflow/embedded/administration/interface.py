@@ -291,14 +291,14 @@ class ChannelAdministration(Protocol):
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
         """Set a record. Raises 3337 if there is such a record, unless `replace`.
 
-        For a BLOCKUSER record that exists, the users of `rule` are added. With `replace`, they replace the users of the record.
+        A list (BLOCKUSER, BLOCKADDR) is added to the list of a record that exists. With `replace`, it replaces that list.
         """
         ...
 
     def remove_rule(self, rule: ChannelRule) -> None:
         """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
 
-        If `rule` names users (BLOCKUSER), remove only these users from the record, and the record if no user is left.
+        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only these entries, and the record if no entry is left.
         """
         ...
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.administration.channels import RunningChannels
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.rules.channel_authentication import Connecting, admission
+from mqflow.embedded.rules.channel_authentication import Connecting, address_blocks, admission
 from mqflow.embedded.rules.channel_instances import ChannelSettings, NoChannel, settings_of
 from mqflow.embedded.wire.server.contract import Servable, ServableConnection
 from mqflow.embedded.wire.server.login import Login
@@ -54,6 +54,18 @@ class ChannelRules:
         if isinstance(found, ChannelSettings) and found.message_bytes_max == 0:
             return replace(found, message_bytes_max=attributes.max_message_bytes)
         return found
+
+    def lets_in(self, address: str) -> bool:
+        """Return whether a program at this address may send its first byte. The log says which record blocks it."""
+        administration = self._administration
+        if not administration.queue_manager.channel_authentication:
+            return True
+        blocking = address_blocks(administration.channels.rules(), address)
+        if blocking is not None and blocking.warn:
+            self._complain(f"A channel authentication record would block {address}, but it has WARN(YES): {blocking.command}.")
+        elif blocking is not None:
+            self._complain(f"A channel authentication record blocks {address}: {blocking.command}.")
+        return blocking is None or blocking.warn
 
     def user_on(self, channel: ChannelSettings, address: str, user: str) -> str:
         """Return the user of a connection: the user of the log-in, or another user that a record or the channel names.

@@ -111,6 +111,8 @@ class ChannelPeer:
             self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(_SEND_S))
             # The system notices a machine that is gone, also while its program waits in MQGET and sends no heartbeats.
             self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if not self._rules.lets_in(self._address):
+                return
             self._stream = self._login.secured(self._raw)
             while not self._ending and not self._closed_by_client and self._heard():
                 pass

@@ -49,9 +49,9 @@ __all__ = (
     "show_connections",
 )
 
-_OF_OTHER_TYPES: Final = frozenset({"ADDRLIST", "QMNAME", "SSLCERTI", "SSLPEER"})
-_OTHER_TYPES: Final = ("BLOCKADDR", "QMGRMAP", "SSLPEERMAP")
-_PARTNER: Final = ("ADDRESS", "CLNTUSER", "USERLIST")
+_OF_OTHER_TYPES: Final = frozenset({"QMNAME", "SSLCERTI", "SSLPEER"})
+_OTHER_TYPES: Final = ("QMGRMAP", "SSLPEERMAP")
+_PARTNER: Final = ("ADDRESS", "CLNTUSER", "USERLIST", "ADDRLIST")
 RULE_WORDS: Final = {
     word: word for word in ("TYPE", "ACTION", *_PARTNER, "USERSRC", "MCAUSER", "WARN", "DESCR", *_OF_OTHER_TYPES)
 }
@@ -105,6 +105,11 @@ def build_channel_rule(
     if action == "REMOVEALL":
         return RemoveChannelRules(profile, kind)
 
+    lists = {RuleType.BLOCKUSER: "USERLIST", RuleType.BLOCKADDR: "ADDRLIST"}
+    for stranger in set(lists.values()) & options.keys() - {lists.get(kind)}:
+        raise RefusedError(options[stranger].keyword, f"{stranger} does not belong to TYPE({word}).")
+    listed = options.get(lists.get(kind, ""))
+
     def text(keyword: str) -> str:
         return single(options[keyword]).folded if keyword in options else ""
 
@@ -113,7 +118,7 @@ def build_channel_rule(
         type=kind,
         address=text("ADDRESS"),
         client_user=text("CLNTUSER"),
-        users=tuple(token.folded for token in options["USERLIST"].arguments or ()) if "USERLIST" in options else (),
+        blocked=tuple(token.folded for token in listed.arguments or ()) if listed is not None else (),
         source=UserSource(choice(options, "USERSRC", tuple(UserSource))),
         mca_user=text("MCAUSER"),
         warn=choice(options, "WARN", ("NO", "YES")) == "YES",

@@ -116,9 +116,11 @@ def _channel_rules(administration: Administration, name: str) -> Iterator[_Row]:
 
 
 def _rule_row(rule: ChannelRule) -> _Row:
-    # A BLOCKUSER record has no source of a user.
-    source = _USER_SOURCES[rule.source] if rule.type != "BLOCKUSER" else None
-    return asdict(rule) | {"type": _RULE_TYPES[rule.type], "source": source}
+    # A record that blocks has no source of a user.
+    source = None if rule.is_block else _USER_SOURCES[rule.source]
+    blocked = {"BLOCKUSER": "users", "BLOCKADDR": "addresses"}
+    lists = {name: rule.blocked if blocked.get(rule.type) == name else () for name in blocked.values()}
+    return asdict(rule) | {"type": _RULE_TYPES[rule.type], "source": source} | lists
 
 
 def _applications(administration: Administration, name: str) -> Iterator[_Row]:
@@ -181,7 +183,7 @@ _RUNNING, _TCP = 2, 2
 _SVRCONN, _CURRENT = 7, 1011
 # MQBALANCED_NOT_APPLICABLE.
 _NOT_APPLICABLE = 2
-_RULE_TYPES: Final = {"BLOCKUSER": 1, "ADDRESSMAP": 4, "USERMAP": 5}
+_RULE_TYPES: Final = {"BLOCKUSER": 1, "BLOCKADDR": 2, "ADDRESSMAP": 4, "USERMAP": 5}
 _USER_SOURCES: Final = {"MAP": 0, "NOACCESS": 1, "CHANNEL": 2}
 _OF_LISTENERS: Final = {"description": "", "control": 2}
 _TOPIC: Final = _text("topic_string", "TPSTATUS", 2094, 10_240)
@@ -297,6 +299,7 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
             _text("address", "ADDRESS", 3506, 264),
             _text("client_user", "CLNTUSER", 3567, 64),
             AttributeSpec("users", "USERLIST", 3568, chars=64, items_max=64),
+            AttributeSpec("addresses", "ADDRLIST", 3566, chars=264, items_max=256),
             AttributeSpec("source", "USERSRC", 1638, words=_USER_SOURCES),
             _text("mca_user", "MCAUSER", 3527, 64),
             AttributeSpec("warn", "WARN", 1639, words=_YES_NO),

@@ -21,13 +21,14 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("inquire", "set_channel_rule", "start_channel", "start_listener", "stop", "stop_channel", "stop_listener")
 
 _ID_BYTES: Final = 24
-_CHANNEL_NAME, _CONNECTION_NAME, _LISTENER_NAME, _CLIENT_USER, _USERS, _MCA_USER, _DESCRIPTION = (
-    3501, 3506, 3554, 3567, 3568, 3527, 2118
+_CHANNEL_NAME, _CONNECTION_NAME, _LISTENER_NAME, _ADDRESSES, _CLIENT_USER, _USERS, _MCA_USER, _DESCRIPTION = (
+    3501, 3506, 3554, 3566, 3567, 3568, 3527, 2118
 )  # fmt: skip
 _RULE_TYPE, _ACTION, _USER_SOURCE, _WARNING, _MODE, _CHANNEL_STATUS = 1352, 1086, 1638, 1639, 1008, 1527
 # MQCAUT_*, MQUSRC_*, MQACT_*, MQCHS_*.
-_TYPES: Final = {1: RuleType.BLOCKUSER, 4: RuleType.ADDRESSMAP, 5: RuleType.USERMAP}
-_OTHER_TYPES: Final = (2, 3, 6)
+_TYPES: Final = {1: RuleType.BLOCKUSER, 2: RuleType.BLOCKADDR, 4: RuleType.ADDRESSMAP, 5: RuleType.USERMAP}
+_OTHER_TYPES: Final = (3, 6)
+_LISTS: Final = {RuleType.BLOCKUSER: _USERS, RuleType.BLOCKADDR: _ADDRESSES}
 _SOURCES: Final = {0: UserSource.MAP, 1: UserSource.NOACCESS, 2: UserSource.CHANNEL}
 _ADD, _REPLACE, _REMOVE, _REMOVE_ALL = 5, 6, 7, 8
 _INACTIVE, _STOPPED = 0, 6
@@ -70,13 +71,15 @@ def stop(request: Request, administration: Administration) -> Iterable[Row]:
 
 def set_channel_rule(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_SET_CHLAUTH_REC."""
-    own = {_CONNECTION_NAME, _CLIENT_USER, _USERS, _MCA_USER, _DESCRIPTION, _ACTION, _USER_SOURCE, _WARNING}
-    request.check((_CHANNEL_NAME, _RULE_TYPE), own, filters=False)
+    own = {_CONNECTION_NAME, _CLIENT_USER, _MCA_USER, _DESCRIPTION, _ACTION, _USER_SOURCE, _WARNING}
+    request.check((_CHANNEL_NAME, _RULE_TYPE), own | set(_LISTS.values()), filters=False)
     number = request.choice(_RULE_TYPE, (*_TYPES, *_OTHER_TYPES), 0, PCFReason.CHLAUTH_TYPE_ERROR)
     if number in _OTHER_TYPES:
         detail = f"Records of type {number} are not enforced by the embedded queue manager, so it keeps none"
         raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail, parameter=_RULE_TYPE)
     profile, kind = request.text(_CHANNEL_NAME), _TYPES[number]
+    listed = {_LISTS[kind]} if kind in _LISTS else set[int]()
+    request.check((_CHANNEL_NAME, _RULE_TYPE), own | listed, filters=False)
     action = request.choice(_ACTION, (_ADD, _REPLACE, _REMOVE, _REMOVE_ALL), _ADD, PCFReason.CHLAUTH_ACTION_ERROR)
     if action == _REMOVE_ALL:
         change_channels(RemoveChannelRules(profile, kind), administration.channels)
@@ -86,7 +89,7 @@ def set_channel_rule(request: Request, administration: Administration) -> Iterab
         type=kind,
         address=request.text(_CONNECTION_NAME),
         client_user=request.text(_CLIENT_USER),
-        users=tuple(user.rstrip(" \0") for user in request.texts(_USERS)),
+        blocked=tuple(each.rstrip(" \0") for parameter in listed for each in request.texts(parameter)),
         source=_SOURCES[request.choice(_USER_SOURCE, tuple(_SOURCES), 0, PCFReason.CHLAUTH_USERSRC_ERROR)],
         mca_user=request.text(_MCA_USER),
         warn=request.yes(_WARNING, PCFReason.PARM_VALUE_ERROR),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 __all__ = (
     "ADMINISTRATORS_WORD",
@@ -19,6 +19,7 @@ __all__ = (
     "Connecting",
     "RuleType",
     "UserSource",
+    "address_blocks",
     "admission",
     "is_address_pattern",
     "is_channel_pattern",
@@ -34,8 +35,12 @@ class RuleType(StrEnum):
     """The types of record (MQCAUT_*) that the embedded queue manager has."""
 
     BLOCKUSER = "BLOCKUSER"
+    BLOCKADDR = "BLOCKADDR"
     ADDRESSMAP = "ADDRESSMAP"
     USERMAP = "USERMAP"
+
+
+_BLOCKS: Final = frozenset({RuleType.BLOCKUSER, RuleType.BLOCKADDR})
 
 
 class UserSource(StrEnum):
@@ -56,8 +61,8 @@ class ChannelRule(Struct, frozen=True, kw_only=True):
     address: str = ""
     #: CLNTUSER of a USERMAP.
     client_user: str = ""
-    #: USERLIST of a BLOCKUSER.
-    users: tuple[str, ...] = ()
+    #: USERLIST of a BLOCKUSER; ADDRLIST of a BLOCKADDR.
+    blocked: tuple[str, ...] = field(default=(), name="users")
     source: UserSource = UserSource.MAP
     mca_user: str = ""
     #: WARN(YES): a blocking record lets the connection pass, and the log says that it matched.
@@ -68,8 +73,13 @@ class ChannelRule(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The unique key: a channel has one BLOCKUSER record, and one mapping for each partner."""
+        """The unique key: a channel has one record of each blocking type, and one mapping for each partner."""
         return f"{self.type} {self.profile} {self.client_user} {self.address}".rstrip()
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the record blocks what is on its list. Other records map a partner to a user."""
+        return self.type in _BLOCKS
 
     @property
     def command(self) -> str:
@@ -77,8 +87,11 @@ class ChannelRule(Struct, frozen=True, kw_only=True):
         words = [f"SET CHLAUTH('{self.profile}') TYPE({self.type})"]
         words += [f"CLNTUSER('{self.client_user}')"] if self.client_user else []
         words += [f"ADDRESS('{self.address}')"] if self.address else []
-        words += ["USERLIST(" + ",".join(f"'{user}'" for user in self.users) + ")"] if self.users else []
-        words += [f"USERSRC({self.source})"] if self.type is not RuleType.BLOCKUSER else []
+        if self.is_block:
+            word = "USERLIST" if self.type is RuleType.BLOCKUSER else "ADDRLIST"
+            words += [f"{word}(" + ",".join(f"'{each}'" for each in self.blocked) + ")"]
+        else:
+            words += [f"USERSRC({self.source})"]
         return " ".join(words)
 
 
@@ -114,7 +127,7 @@ def admission(rules: Iterable[ChannelRule], asking: Connecting, administers: Cal
     connection.
     """
     matching = [rule for rule in rules if _matches(rule, asking)]
-    mappings = [rule for rule in matching if rule.type is not RuleType.BLOCKUSER]
+    mappings = [rule for rule in matching if not rule.is_block]
     mapping = min(mappings, key=_specificity, default=None)
     warnings: list[ChannelRule] = []
     user = asking.mca_user or asking.user
@@ -126,11 +139,17 @@ def admission(rules: Iterable[ChannelRule], asking: Connecting, administers: Cal
         warnings.append(mapping)
     blocking = [rule for rule in matching if rule.type is RuleType.BLOCKUSER]
     blocker = min(blocking, key=_specificity, default=None)
-    if blocker is not None and (user in blocker.users or (ADMINISTRATORS_WORD in blocker.users and administers(user))):
+    if blocker is not None and (user in blocker.blocked or (ADMINISTRATORS_WORD in blocker.blocked and administers(user))):
         if not blocker.warn:
             return Admission(user=user, blocked_by=blocker, mapping=mapping, warnings=tuple(warnings))
         warnings.append(blocker)
     return Admission(user=user, mapping=mapping, warnings=tuple(warnings))
+
+
+def address_blocks(rules: Iterable[ChannelRule], address: str) -> ChannelRule | None:
+    """Return the BLOCKADDR record that has this address on its list, or None. It counts before the first byte of a program."""
+    lists = (rule for rule in rules if rule.type is RuleType.BLOCKADDR)
+    return next((rule for rule in lists if any(_address_fits(pattern, address) for pattern in rule.blocked)), None)
 
 
 def is_channel_pattern(text: str) -> bool:

@@ -14,6 +14,7 @@ from mqflow.embedded.rules.channel_authentication import (
     Connecting,
     RuleType,
     UserSource,
+    address_blocks,
     admission,
     is_address_pattern,
     is_channel_pattern,
@@ -39,7 +40,7 @@ def by_user(client_user: str, source: UserSource, user: str = "", address: str =
 
 
 def blocking(*users: str, profile: str = "*") -> ChannelRule:
-    return ChannelRule(profile=profile, type=RuleType.BLOCKUSER, users=users)
+    return ChannelRule(profile=profile, type=RuleType.BLOCKUSER, blocked=users)
 
 
 def is_root(user: str) -> bool:
@@ -88,6 +89,16 @@ def test_the_records_decide(source: str, rules: list[ChannelRule], user: str | N
 
         assert (user is None) == (decided.blocked_by is not None), source
         assert user in {None, decided.user}
+
+
+@pytest.mark.parametrize(
+    ("address", "blocks"), [("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("10.9.0.1", True), ("10.1.2.4", False)]
+)
+def test_a_blockaddr_record_blocks_the_addresses_of_its_list(address: str, blocks: bool) -> None:  # noqa: FBT001 - as below
+    rule = ChannelRule(profile="*", type=RuleType.BLOCKADDR, blocked=("10.9.*", "10.1.2.3"))
+
+    assert (rule if blocks else None) == address_blocks([ANY_BLOCKED, blocking("ann"), rule], address)
+    assert Admission(user="ann") == admission([rule], ASKING, is_root)  # it counts only before a program has said anything
 
 
 def test_mcauser_of_the_channel_counts_without_a_mapping_and_with_usersrc_channel() -> None:
@@ -158,6 +169,10 @@ REFUSED = {
     ),
     "a map without an address": ("SET CHLAUTH(B) TYPE(ADDRESSMAP) MCAUSER('x')", Reason.ITEM_VALUE_ERROR),
     "a map without a user": ("SET CHLAUTH(B) TYPE(USERMAP) MCAUSER('x')", Reason.ITEM_VALUE_ERROR),
+    "a list without addresses": ("SET CHLAUTH('*') TYPE(BLOCKADDR)", Reason.ITEM_VALUE_ERROR),
+    "a list with a host": ("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.1.2.3', 'a.example')", Reason.ITEM_VALUE_ERROR),
+    "addresses of one channel": ("SET CHLAUTH(B) TYPE(BLOCKADDR) ADDRLIST('10.1.2.3')", Reason.ITEM_VALUE_ERROR),
+    "removing an address that is not listed": ("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.9.*') ACTION(REMOVE)", 3338),
     "a list without users": ("SET CHLAUTH(B) TYPE(BLOCKUSER)", Reason.ITEM_VALUE_ERROR),
     "a host name": ("SET CHLAUTH(B) TYPE(ADDRESSMAP) ADDRESS('a.example') USERSRC(NOACCESS)", Reason.ITEM_VALUE_ERROR),
     "removing what is not there": ("SET CHLAUTH(B) TYPE(USERMAP) CLNTUSER('x') ACTION(REMOVE)", 3338),
@@ -173,31 +188,39 @@ SET CHLAUTH(A) TYPE(BLOCKUSER) USERLIST('x', 'z') ACTION(REMOVE)
 SET CHLAUTH(A) TYPE(USERMAP) CLNTUSER('u') MCAUSER('v')
 SET CHLAUTH(A) TYPE(USERMAP) CLNTUSER('u') MCAUSER('w') ACTION(REPLACE)
 """
+ADDRESSES = """
+SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.1.2.3', '10.2.*') WARN(YES)
+SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.3.0.1-9', '10.2.*')
+SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.1.2.3') ACTION(REMOVE)
+"""
 
 
 @pytest.mark.parametrize(("command", "reason"), REFUSED.values(), ids=REFUSED)
 def test_a_command_about_records_is_refused(queue_manager: EmbeddedQueueManager, command: str, reason: int) -> None:
-    assert 0 == run(RULES, queue_manager.administration).exit_code()
+    assert 0 == run(RULES + ADDRESSES, queue_manager.administration).exit_code()
 
     assert [reason] == [response.reason for response in run(command, queue_manager.administration).responses]
 
 
 def test_records_survive_a_restart_of_the_queue_manager_and_its_removals(tmp_path: Path) -> None:
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
-        assert 0 == run(RULES, queue_manager.administration).exit_code()
+        assert 0 == run(RULES + ADDRESSES, queue_manager.administration).exit_code()
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
-        shown = run("DISPLAY CHLAUTH(*) USERLIST MCAUSER USERSRC DESCR", queue_manager.administration).responses[0].records
+        shown = (
+            run("DISPLAY CHLAUTH(*) USERLIST ADDRLIST MCAUSER USERSRC DESCR", queue_manager.administration).responses[0].records
+        )
         run("SET CHLAUTH(A) TYPE(USERMAP) ACTION(REMOVEALL)", queue_manager.administration)
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
         left = [rule.type for rule in queue_manager.administration.channels.rules()]
 
-    plain = {"CHLAUTH": "A", "USERLIST": "", "MCAUSER": "", "DESCR": ""}
+    plain = {"CHLAUTH": "A", "USERLIST": "", "ADDRLIST": "", "MCAUSER": "", "DESCR": ""}
     assert [
+        {**plain, "CHLAUTH": "*", "TYPE": "BLOCKADDR", "USERSRC": "", "ADDRLIST": "10.2.*,10.3.0.1-9"},
         {**plain, "TYPE": "ADDRESSMAP", "USERSRC": "NOACCESS", "DESCR": "nobody"},
         {**plain, "TYPE": "BLOCKUSER", "USERSRC": "", "USERLIST": "y"},
         {**plain, "TYPE": "USERMAP", "USERSRC": "MAP", "MCAUSER": "w"},
     ] == [as_json(record) for record in shown]
-    assert [RuleType.ADDRESSMAP, RuleType.BLOCKUSER] == left
+    assert [RuleType.BLOCKADDR, RuleType.ADDRESSMAP, RuleType.BLOCKUSER] == left
 
 
 def test_match_runcheck_shows_the_record_that_decides(queue_manager: EmbeddedQueueManager) -> None:
@@ -218,6 +241,10 @@ def test_match_runcheck_shows_the_record_that_decides(queue_manager: EmbeddedQue
     assert {"CHLAUTH": "*", "TYPE": "ADDRESSMAP", "WARN": "NO"} == decides("11.0.0.1", "cid")
     assert {"CHLAUTH": "APP", "TYPE": "USERMAP", "MCAUSER": "bob"} == decides("10.0.0.1", "ann", "MCAUSER")
     assert {"CHLAUTH": "*", "TYPE": "BLOCKUSER", "WARN": "NO"} == decides("10.0.0.1", "cid")
+    run("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.0.0.*')", queue_manager.administration)
+    assert {"CHLAUTH": "*", "TYPE": "BLOCKADDR", "ADDRLIST": "10.0.0.*"} == decides("10.0.0.1", "ann", "ADDRLIST")
+    assert {"CHLAUTH": "APP", "TYPE": "USERMAP", "WARN": "NO"} == decides("10.0.1.1", "ann")
+    run("SET CHLAUTH('*') TYPE(BLOCKADDR) ACTION(REMOVEALL)", queue_manager.administration)
     run("SET CHLAUTH('*') TYPE(ADDRESSMAP) ADDRESS('*') ACTION(REMOVE)", queue_manager.administration)
     run("SET CHLAUTH('*') TYPE(BLOCKUSER) ACTION(REMOVEALL)", queue_manager.administration)
     assert 3338 == decides("11.0.0.1", "cid")
@@ -241,6 +268,20 @@ def test_the_listener_enforces_the_records_and_the_log_names_the_record(
     assert Reason.NOT_AUTHORIZED == client.connect().reason
     assert "SET CHLAUTH('DEV.*') TYPE(ADDRESSMAP) ADDRESS('127.*') USERSRC(NOACCESS)" in caplog.text
     assert "user 'app' at 127.0.0.1 on channel 'DEV.APP.SVRCONN'" in caplog.text
+
+
+def test_a_program_at_a_blocked_address_gets_no_answer_to_its_first_bytes(
+    queue_manager: EmbeddedQueueManager, dial: Dial, caplog: pytest.LogCaptureFixture
+) -> None:
+    administration = queue_manager.administration
+    run("ALTER QMGR CHLAUTH(ENABLED)\nSET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('127.*') WARN(YES)", administration)
+    dial().begin(APP)
+    assert "A channel authentication record would block 127.0.0.1, but it has WARN(YES): SET CHLAUTH('*')" in caplog.text
+
+    run("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('127.*') ACTION(REPLACE)", administration)
+
+    assert dial().receive() is None  # the end of the stream
+    assert "record blocks 127.0.0.1: SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('127.*')." in caplog.text
 
 
 def test_the_listener_maps_users(queue_manager: EmbeddedQueueManager, dial: Dial) -> None:

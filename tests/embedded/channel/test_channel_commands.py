@@ -17,7 +17,17 @@ from mqflow.mqi.reason_codes import Reason
 from tests.embedded.administration.commanding import Commander
 from tests.embedded.channel.conftest import APP, Dial
 
-NAME, TYPE, ADDRESS, CLIENT_USER, USERS, ACTION, SOURCE, MCA_USER = 3501, 1352, 3506, 3567, 3568, 1086, 1638, 3527
+NAME, TYPE, ADDRESS, ADDRESSES, CLIENT_USER, USERS, ACTION, SOURCE, MCA_USER = (
+    3501,
+    1352,
+    3506,
+    3566,
+    3567,
+    3568,
+    1086,
+    1638,
+    3527,
+)
 LISTENER = CFST(3554, "SYSTEM.DEFAULT.LISTENER.TCP")
 
 
@@ -133,13 +143,17 @@ def test_pcf_has_the_same_commands(queue_manager: EmbeddedQueueManager, dial: Di
     client = dial().begin(APP, "APP")
     with Commander(queue_manager) as commander:
 
-        def rule(*parameters: Parameter) -> None:
-            assert [{}] == commander.done(CommandCode.SET_CHLAUTH_REC, CFST(NAME, "A.*"), *parameters)
+        def rule(*parameters: Parameter, profile: str = "A.*") -> None:
+            assert [{}] == commander.done(CommandCode.SET_CHLAUTH_REC, CFST(NAME, profile), *parameters)
 
         rule(CFIN(TYPE, 5), CFST(CLIENT_USER, "u"), CFST(MCA_USER, "v"))
         rule(CFIN(TYPE, 1), CFSL(USERS, ("x", "y")))
         rule(CFIN(TYPE, 4), CFST(ADDRESS, "*"), CFIN(SOURCE, 1))
         rule(CFIN(TYPE, 4), CFIN(ACTION, 8))
+        rule(CFIN(TYPE, 2), CFSL(ADDRESSES, ("10.9.*",)), profile="*")
+        stranger = commander.refused(
+            CommandCode.SET_CHLAUTH_REC, CFST(NAME, "*"), CFIN(TYPE, 2), CFSL(ADDRESSES, ("10.8.*",)), CFSL(USERS, ("x",))
+        )
         found = commander.done(CommandCode.INQUIRE_CHLAUTH_RECS, CFST(NAME, "*"))
         [status] = commander.done(CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "*"))
         [listener] = commander.done(CommandCode.INQUIRE_LISTENER_STATUS, CFST(3554, "*"))
@@ -150,9 +164,16 @@ def test_pcf_has_the_same_commands(queue_manager: EmbeddedQueueManager, dial: Di
         commander.done(CommandCode.STOP_CHANNEL_LISTENER, LISTENER)
         commander.done(CommandCode.START_CHANNEL_LISTENER, LISTENER)
 
-    assert [("A.*", 1, "", ("x", "y")), ("A.*", 5, "u", ())] == [
-        (each[NAME], each[TYPE], each[CLIENT_USER], tuple(user.rstrip() for user in each[USERS])) for each in found
+    assert [("*", 2, "", (), ("10.9.*",)), ("A.*", 1, "", ("x", "y"), ()), ("A.*", 5, "u", (), ())] == [
+        (
+            each[NAME],
+            each[TYPE],
+            each[CLIENT_USER],
+            *(tuple(one.rstrip() for one in each[listed]) for listed in (USERS, ADDRESSES)),
+        )
+        for each in found
     ]
+    assert (PCFReason.CFSL_PARM_ID_ERROR, USERS) == stranger
     assert ("APP", 7, 1011, 3, "127.0.0.1", "app") == tuple(
         status[each] for each in (NAME, 1511, 1523, 1527, ADDRESS, MCA_USER)
     )

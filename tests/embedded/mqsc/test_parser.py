@@ -119,7 +119,7 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DEFINE COMMINFO(A) COMMEV(B)", Unsupported("DEFINE COMMINFO")),
     (
         "SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('*MQADMIN', fred)",
-        SetChannelRule(ChannelRule(profile="*", type=RuleType.BLOCKUSER, users=("*MQADMIN", "FRED"))),
+        SetChannelRule(ChannelRule(profile="*", type=RuleType.BLOCKUSER, blocked=("*MQADMIN", "FRED"))),
     ),
     (
         "SET CHLAUTH(A) TYPE(USERMAP) CLNTUSER('x') ADDRESS('10.*') USERSRC(NOACCESS) WARN(YES) ACTION(REPLACE)",
