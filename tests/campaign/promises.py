@@ -3,7 +3,7 @@
 `python -m tests.campaign promises` writes it. Figures of campaigns are not written by hand.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -181,14 +181,26 @@ def _zoo() -> Iterator[str]:
 
 def _planting() -> Iterator[str]:
     """Yield the counts of the single defects that the tests notice."""
-    counted = planting.figures(planting.read(), planting.equivalents())
     yield ""
     yield "## Single defects"
     yield ""
     yield "`python -m tests.planting` changes one place in the sources at a time, drawn at random. The change is to a"
     yield "comparison, a number, a condition, a statement or the order of two arguments. Then the tests that reach the line"
     yield "run. A find is a test that fails with the defect and passes without it."
+    yield from _sample(planting.RESULTS, planting.earlier_sentences())
+    if not planting.MUTANTS.exists():
+        return
+    yield ""
+    yield "The decisions have a sample of their own (`python -m tests.planting --mutants`): policy, the rules and the calls of"
+    yield "the embedded queue manager, and the listener."
+    yield from _sample(planting.MUTANTS)
+
+
+def _sample(file: Path, earlier: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the counts of one sample of defects."""
+    counted = planting.figures(planting.read(file), planting.equivalents())
     yield from planting.sentences(counted[""])
+    yield from earlier
     yield ""
     yield "| package | planted | without effect | noticed at first | the same, after the new tests |"
     yield "|---|---:|---:|---:|---:|"

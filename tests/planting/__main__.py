@@ -4,9 +4,10 @@
 defect runs the tests that reach its line, until one fails. A find counts if the same test passes without the defect. A defect
 that makes the tests hang is not noticed: a test must say what is wrong.
 
-The verdicts stand in tests/planting/results.json and add up over runs. A run plants the defects that no earlier run has found;
-`--again` plants all. The same seed plants the same defects in the same sources, and `--only N` the N-th defect. The exit code
-is 1 if fewer than 95 percent of all defects with an effect are noticed.
+`--mutants` draws from the decisions alone: policy, the rules and calls of the embedded queue manager, and the listener. The
+verdicts stand in tests/planting/results.json, or in mutants.json, and add up over runs. A run plants the defects that no
+earlier run has found; `--again` plants all. The same seed plants the same defects in the same sources, and `--only N` the N-th
+defect. The exit code is 1 if fewer than 95 percent of all defects with an effect are noticed.
 """
 
 import argparse
@@ -52,7 +53,12 @@ PACKAGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "cli": ("mqflow/cli", ("tests/cli",)),
     "settings": ("mqflow/app/config", ("tests/app", "tests/cli")),
+    "rules": ("mqflow/embedded/rules", ("tests/embedded", "tests/conformance", "tests/model")),
+    "calls": ("mqflow/embedded/calls", ("tests/embedded", "tests/conformance", "tests/model")),
+    "listener": ("mqflow/runtime/listener", ("tests/runtime", "tests/app", "tests/stories", "tests/conformance")),
 }
+DECISIONS: Final = ("policy", "rules", "calls", "listener")
+OTHERS: Final = ("policy", "runtime", "bindings", "wire", "storage", "cli", "settings")
 GOAL: Final = 95
 #: One defect has tests of so much processor time, in runs of so much. A run that takes several times its time hangs.
 BOUND_S: Final = 60.0
@@ -148,27 +154,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planting", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="which defects are drawn (1)")
     parser.add_argument("--count", type=int, default=150, help="how many defects (150)")
-    parser.add_argument("--packages", nargs="+", choices=PACKAGES, default=list(PACKAGES), help="where (in each)")
+    parser.add_argument("--packages", nargs="+", choices=PACKAGES, help="where (in each)")
+    parser.add_argument("--mutants", action="store_true", help=f"draw from {', '.join(DECISIONS)}")
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help="plant the N-th defects only")
     parser.add_argument("--again", action="store_true", help="plant the defects too that an earlier run has noticed")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--folder", type=Path, help="for the copies; the notes of an earlier command there are used again")
     parser.add_argument("--list", action="store_true", help="print the defects, and plant none")
     given = parser.parse_args()
-    drawn = [each for each in chosen(given.packages, given.count, given.seed) if not given.only or each.number in given.only]
+    packages = given.packages or (DECISIONS if given.mutants else OTHERS)
+    drawn = [each for each in chosen(packages, given.count, given.seed) if not given.only or each.number in given.only]
     if given.list:
         for each in drawn:
             say(f"{each.number:4} {each.source}:{each.mutation.line} {each.mutation.name}")
         return 0
-    earlier, without_effect = results.read(), results.equivalents()
+    file = results.MUTANTS if given.mutants else results.RESULTS
+    earlier, without_effect = results.read(file), results.equivalents()
     if not (given.again or given.only):
         drawn = [
             each for each in drawn
             if each.name not in without_effect and (each.name not in earlier or earlier[each.name].said != NOTICED)
         ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="mqflow-planting-") as temporary:
-        plant_all(given.folder or Path(temporary), drawn, given.jobs)
-    every = results.figures(results.read(), without_effect)
+        plant_all(given.folder or Path(temporary), drawn, given.jobs, file)
+    every = results.figures(results.read(file), without_effect)
     for package, all_of in every.items():
         with_effect = all_of.planted - all_of.equivalent
         say(f"{package or 'all':10} {all_of.noticed:4} of {with_effect:4} noticed, {all_of.equivalent} without effect")
@@ -177,7 +186,7 @@ def main() -> int:
     return int(every[""].percent < GOAL)
 
 
-def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int) -> None:
+def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int, file: Path) -> None:
     """Plant each defect in one of the copies, which are made in the folder, and keep its verdict.
 
     Children of one process plant all defects first, which is quick. A defect that no test noticed there is planted in the
@@ -193,7 +202,7 @@ def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int) -> None:
 
     def keep(planted: Planted, said: str, seconds: float, by: str) -> None:
         with one_at_a_time:
-            results.keep(planted.name, planted.package, said, by)
+            results.keep(planted.name, planted.package, said, by, file)
             say(f"{planted.number:4} {said:8} {seconds:5.0f} s  {planted.name}  {by}")
 
     def plant_quickly(part: Sequence[Planted]) -> list[Planted]:

@@ -1,4 +1,7 @@
-"""The verdicts on planted defects, in results.json, and the defects without an effect, in equivalent.toml. It runs nothing."""
+"""The verdicts on planted defects, in results.json and mutants.json, and the defects without an effect, in equivalent.toml.
+
+It runs nothing.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,10 +14,28 @@ from msgspec import Struct
 
 from tests.planting.mutations import Mutation
 
-__all__ = ("HUNG", "NOTICED", "SURVIVED", "Figures", "Verdict", "equivalents", "figures", "keep", "names", "read", "sentences")
+__all__ = (
+    "HUNG",
+    "MUTANTS",
+    "NOTICED",
+    "RESULTS",
+    "SURVIVED",
+    "Figures",
+    "Verdict",
+    "earlier_sentences",
+    "equivalents",
+    "figures",
+    "keep",
+    "names",
+    "read",
+    "sentences",
+)
 
 _FOLDER: Final = Path(__file__).parent
-_RESULTS: Final = _FOLDER / "results.json"
+RESULTS: Final = _FOLDER / "results.json"
+"""The verdicts of the sample over policy, runtime, bindings, wire, storage, cli and settings."""
+MUTANTS: Final = _FOLDER / "mutants.json"
+"""The verdicts of the sample over the decisions alone: policy, the rules and calls of the queue manager, the listener."""
 _EQUIVALENT: Final = _FOLDER / "equivalent.toml"
 _SAMPLES: Final = _FOLDER / "samples.toml"
 NOTICED, SURVIVED, HUNG = "noticed", "survived", "hung"
@@ -83,17 +104,17 @@ def names(source: PurePath, every: Iterable[Mutation]) -> Iterator[tuple[str, Mu
         yield name if seen[name] == 1 else f"{name} ({seen[name]})", each
 
 
-def read() -> dict[str, Verdict]:
+def read(file: Path = RESULTS) -> dict[str, Verdict]:
     """Return the last verdicts by the names of the defects."""
-    return msgspec.json.decode(_RESULTS.read_bytes(), type=dict[str, Verdict]) if _RESULTS.exists() else {}
+    return msgspec.json.decode(file.read_bytes(), type=dict[str, Verdict]) if file.exists() else {}
 
 
-def keep(name: str, package: str, said: str, by: str) -> None:
+def keep(name: str, package: str, said: str, by: str, file: Path = RESULTS) -> None:
     """Write a verdict, beside those of earlier runs."""
-    verdicts = read()
+    verdicts = read(file)
     at_first = verdicts[name].at_first if name in verdicts else said
     verdicts[name] = Verdict(package, said, at_first, by)
-    _RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(verdicts.items()))), indent=1) + b"\n")
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(verdicts.items()))), indent=1) + b"\n")
 
 
 def equivalents() -> dict[str, str]:
@@ -115,7 +136,7 @@ def figures(verdicts: Mapping[str, Verdict], without_effect: Iterable[str]) -> d
 
 
 def sentences(all_of: Figures) -> Iterator[str]:
-    """Yield the result of this sample, then that of each earlier sample, the latest first."""
+    """Yield the result of this sample."""
     with_effect = all_of.planted - all_of.equivalent
     yield (
         f"{all_of.planted} single defects were planted; {all_of.equivalent} of them have no effect. The tests noticed"
@@ -126,6 +147,10 @@ def sentences(all_of: Figures) -> Iterator[str]:
             f"Then tests were written for missed defects, and of the same defects they notice {all_of.noticed}"
             f" ({all_of.percent:.1f} %). Only the first figure says how many new defects would be noticed."
         )
+
+
+def earlier_sentences() -> Iterator[str]:
+    """Yield the result of each earlier sample over the same packages as results.json, the latest first."""
     for each in reversed(msgspec.toml.decode(_SAMPLES.read_text("utf-8"), type=_Samples).sample):
         percent = 100 * each.noticed_at_first / each.with_effect
         yield (

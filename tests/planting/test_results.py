@@ -32,6 +32,7 @@ def test_a_defect_without_effect_counts_neither_as_noticed_nor_as_missed() -> No
 
 
 def test_each_defect_without_effect_was_planted_and_missed() -> None:
-    missed = {name for name, each in results.read().items() if each.said != NOTICED}
+    verdicts = [*results.read().items(), *results.read(results.MUTANTS).items()]
+    missed = {name for name, each in verdicts if each.said != NOTICED}
 
     assert set() == set(results.equivalents()) - missed
