@@ -389,7 +389,7 @@ class Warned(Struct, frozen=True, kw_only=True, tag=True):
 class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
     """The DLQ handler applied a rule to a dead letter. If `reason` is not 0, the action failed, and the message stays for now.
 
-    A message that stays on purpose is reported once.
+    A message that the rules leave on its queue is reported once.
     """
 
     queue: str

@@ -75,7 +75,7 @@ def after(breaker: CircuitBreaker, state: BreakerState, outcome: Outcome | None,
     """Return the state after a handling has ended with this outcome; None if no handler got the message.
 
     Only the trial ends the half-open state. A handling that began before the breaker opened changes an open breaker no more.
-    A trial whose outcome says nothing about the handler is repeated at once with the next message.
+    A trial whose outcome says nothing about the handler is repeated immediately with the next message.
     """
     match state:
         case HalfOpen() if is_trial:

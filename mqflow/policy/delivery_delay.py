@@ -273,7 +273,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
 def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
     """Return whether the sender gets the exception report it may have asked for: the message was dead-lettered or discarded.
 
-    Source: "If the action is successful an exception report is generated"; of a silent discard, "Report messages are still
+    Source: "If the action is successful an exception report is generated"; about a silent discard: "Report messages are still
     generated as described earlier".
     """
     return not isinstance(done, Return)

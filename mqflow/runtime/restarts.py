@@ -1,7 +1,7 @@
 """Restarts the tasks of consumers: if a task ends although nothing stopped it, that is an incident, and the task starts again.
 
-An incident is a defect of mqflow or of a plugin, or code of the application cancels tasks of mqflow. A broken connection and a
-refused call are no incidents: the listener knows them. This module knows no session and no message.
+The cause of an incident is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. A broken
+connection and a refused call are no incidents: the listener knows them. This module knows no session and no message.
 """
 
 import traceback

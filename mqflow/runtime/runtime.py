@@ -174,7 +174,7 @@ class Runtime:
             service.stop()
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
         for listener in self._listeners:
             listener.watch()
 

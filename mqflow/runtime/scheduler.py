@@ -77,7 +77,7 @@ class Scheduled(Protocol):
 
 
 class _Step(Struct, frozen=True):
-    """An open unit of work, or none, and the time until the next look."""
+    """An open unit of work, or none, and the time until the next check of the schedule."""
 
     wait_s: float = 0.0
     #: The handle to close after the end of the unit of work.
@@ -153,7 +153,7 @@ class Scheduler:
                 await self._stopping.wait()
 
     async def _look(self, session: Session, schedule: Scheduled) -> float:
-        """Fire the schedule if it is due. Return the seconds until the next look. Raises the error of a lost connection."""
+        """Fire the schedule if it is due. Return the seconds until the next check. Raises the error of a lost connection."""
         step = _Step()
         try:
             step = await session.call(self._step, session, schedule)
@@ -179,7 +179,7 @@ class Scheduler:
         return step.wait_s
 
     def _report_doubt(self, schedule: Scheduled, step: _Step, error: MQIError) -> None:
-        """Report that nobody knows whether the schedule has fired. The next look at its state shows it."""
+        """Report that nobody knows whether the schedule has fired. The next check of its state message shows it."""
         put = () if step.fired is None else (step.fired.message_id,)
         self._broadcast(
             InDoubt(

@@ -26,7 +26,7 @@ _INSTRUCTION_BYTES: Final = 2
 
 
 def begin(delivery: Delivery) -> None:
-    """Note that the code of this task, and of tasks and threads that it starts, handles the delivery."""
+    """Record that the code of this task, and of tasks and threads that it starts, handles the delivery."""
     _DELIVERY.set(delivery)
 
 

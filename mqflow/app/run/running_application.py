@@ -203,7 +203,7 @@ class RunningApplication:
         return self.settings.url_over(self._declared.url)
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
         self._runtime.watch()
 
     def listeners(self) -> tuple[ListenerStatus, ...]:

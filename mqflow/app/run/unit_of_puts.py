@@ -205,7 +205,7 @@ async def loses_connection(reconnecting: ReconnectingSession, session: Session, 
     if classify(int(error.reason)) is not Class.REOPEN:
         try:
             await session.settle(Settlement.BACKOUT)
-        except MQIError as refused:  # a connection that cannot back out is of no use
+        except MQIError as refused:  # a connection that cannot back out cannot be used again
             if await reconnecting.lose(refused):
                 return True
         else:

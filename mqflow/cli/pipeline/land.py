@@ -138,7 +138,7 @@ def _lanes(
 
 
 def _check_queue(connection: Connection, queue: str) -> None:
-    """Raise the `MQIError` of an unknown queue: a mistyped name would stay a lane of the journal for good."""
+    """Raise the `MQIError` of an unknown queue: a mistyped name would stay a lane of the journal for ever."""
     try:
         handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
     except MQIError as error:

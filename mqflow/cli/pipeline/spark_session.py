@@ -1,6 +1,6 @@
 """The Spark session of a command: the options that say where Spark runs, its start and end, and its errors as sentences.
 
-Only functions of this file import Spark. It knows no table.
+Only functions of this file import Spark. This file knows no table.
 """
 
 import sys

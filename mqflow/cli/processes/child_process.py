@@ -50,7 +50,7 @@ class RestartDelay:
         self._started_at = 0.0
 
     def started(self) -> None:
-        """Note that the process starts now."""
+        """Record that the process starts now."""
         self._started_at = SYSTEM_CLOCK.monotonic()
 
     async def wait(self, text: str, stopping: anyio.Event) -> None:

@@ -40,7 +40,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Recycling:
-    """A hook that counts settled messages and looks at the memory. `reached` returns as soon as a limit is reached."""
+    """A hook that counts settled messages and checks the memory. `reached` returns as soon as a limit is reached."""
 
     wants: Final = (Settled,)
 

@@ -142,7 +142,7 @@ class WeeklyGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """The messages of the last week more than in the week before; below zero for fewer."""
+        """The messages of the last week minus the messages of the week before."""
         return self.this_week - self.week_before
 
 
@@ -157,7 +157,7 @@ class RetryStep(Struct, frozen=True, kw_only=True):
 
     @property
     def percent(self) -> float:
-        """The share of success."""
+        """The percentage of the deliveries that succeeded."""
         return 100 * self.succeeded / self.entered
 
 

@@ -63,7 +63,7 @@ class DeadLetter(Struct, frozen=True, tag=True):
 
 
 class Discard(Struct, frozen=True, tag=True):
-    """Remove the message for good: its sender asked for it (MQRO_DISCARD_MSG), or the behaviour of JMS requires it."""
+    """Remove the message permanently: its sender asked for it (MQRO_DISCARD_MSG), or the behaviour of JMS requires it."""
 
     why: str
 
@@ -140,7 +140,7 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
 def without_exception(outcome: OutcomeT) -> OutcomeT:
-    """Return the outcome without its exception, to keep for long: a traceback holds all local variables of its frames."""
+    """Return the outcome without its exception, for records: a traceback holds all local variables of its frames."""
     if isinstance(outcome, Failed | Undecodable) and outcome.exception is not None:
         return replace(outcome, raised=Raised(outcome.frame))
     return outcome

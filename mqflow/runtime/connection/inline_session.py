@@ -103,7 +103,7 @@ class InlineSession:
             self._options, self._at_once = options, without_wait(options)
         at_once = self._at_once
         first = self.connection.get(handle, at_once)
-        if first is None and wait and at_once is not options:  # a get without MQGMO_WAIT is a get at once already
+        if first is None and wait and at_once is not options:  # a get without MQGMO_WAIT does not wait
             first = await self._wait(handle, at_once, options.wait_ms)
         if first is None:
             return ()

@@ -243,7 +243,7 @@ class OpenObjects:
             number = before._number_of(handle)  # noqa: SLF001 - as above
             if number in self._handles:
                 self._outputs[wanted] = self._handles[number]
-            elif number is not None:  # a queue for replies can be gone for good; the next put opens an existing queue again
+            elif number is not None:  # a queue for replies can be gone for ever; the next put opens an existing queue again
                 self._forget(number)
         return TakenOver(tuple(objects), tuple(refused))
 

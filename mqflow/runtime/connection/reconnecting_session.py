@@ -1,6 +1,6 @@
 """A session that reconnects after each outage. Each new connection takes over the open objects of the last connection.
 
-Such a session is for code that needs a session only now and then, and not directly after an outage. This module also knows
+Such a session is for code that needs a session only from time to time, and not directly after an outage. This module also knows
 whether a caller runs inside a delivery. It knows no message.
 """
 
@@ -30,7 +30,7 @@ _WORKER: Final[ContextVar[tuple[object, HoldsUnitOfWork] | None]] = ContextVar("
 
 
 def delivers(application: object, worker: HoldsUnitOfWork) -> None:
-    """Note that this task, and each task that it starts from now on, works for this worker of the application."""
+    """Record that this task, and each task that it starts from now on, works for this worker of the application."""
     _WORKER.set((application, worker))
 
 

@@ -178,7 +178,7 @@ class ThreadedSession:
         return answer
 
     def leave(self) -> None:
-        """Note that nobody waits for the thread any more: when its work ends, it backs out, and `close` does not wait."""
+        """Record that nobody waits for the thread any more: when its work ends, it backs out, and `close` does not wait."""
         self._stuck = True
 
     @property

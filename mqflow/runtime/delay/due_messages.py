@@ -58,11 +58,11 @@ class StagedMessages(Protocol):
         ...
 
     def forget(self, seen: Seen) -> None:
-        """Note that this message is not on the queue any more."""
+        """Record that this message is not on the queue any more."""
         ...
 
     def skip(self, seen: Seen) -> None:
-        """Note that the message stays on the queue. From now on, `soonest` returns another message."""
+        """Record that the message stays on the queue. From now on, `soonest` returns another message."""
         ...
 
     def interrupt(self) -> None:

@@ -143,7 +143,7 @@ class RunningListener:
                     self._workers.start_soon(self._serve, number)
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for."""
+        """Record from now on the call that each worker waits for."""
         self._state.watch()
 
     def status(self) -> ListenerStatus:

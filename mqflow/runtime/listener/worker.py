@@ -354,7 +354,7 @@ class Worker:
         return DONE
 
     async def _call(self, unit: Unit, call: Sequence[Delivery]) -> Step:
-        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the others.
+        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the other messages.
 
         A message group fails as a whole.
         """
@@ -433,7 +433,7 @@ class Worker:
             deliveries[0].handled_s = handled_s
 
     def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
-        """Return the outcome, but a failure for a completed handler: it abandoned a put, which has an unknown result."""
+        """Return the outcome, or a failure if a completed handler abandoned a put: nobody knows the result of that put."""
         self._session.abandoned = False
         for delivery in deliveries:
             delivery.put_is_unknown = True

@@ -171,7 +171,7 @@ async def test_an_address_without_a_number_of_the_history_is_refused(bench: Benc
 
     page = await (await browser(bench, desk)).get(address)
 
-    assert (409, True) == (page.status_code, "The address names no number of the history." in page.text)
+    assert (409, True) == (page.status_code, "The address does not name a number of the page History." in page.text)
 
 
 async def test_empty_tables_say_which_command_fills_them(bench: Bench, tmp_path: Path) -> None:
