@@ -55,7 +55,7 @@ class Restarts:
         self.incidents: int = 0
 
     async def keep(self, task: Task) -> None:
-        """Return when the task has ended well, or was stopped during a pause. After an incident, pause and run the task again.
+        """Run the task until it has ended well, or was stopped during a pause. After an incident, pause and run the task again.
 
         Raises the cancellation of a cancel scope around the caller, and the errors that must end the application.
         """

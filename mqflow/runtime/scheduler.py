@@ -113,7 +113,7 @@ class Scheduler:
         self._stopping.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the service was stopped. It counts as started once all its queues could be opened.
+        """Put the messages of the schedules until `stop`. The service counts as started once it could open all its queues.
 
         Raises `MQIError` if a queue cannot be opened at the start, or if the connection cannot be made again.
         """

@@ -249,7 +249,7 @@ class RunningApplication:
         return self._runtime.time_limit_s
 
     def left_after(self, bound_s: float) -> str:
-        """Return the names of the handlers that run `bound_s` after the end of the drain, with their stacks; "" for none.
+        """Return the handlers and services that still run `bound_s` after the drain's end, with stacks; "" before, or for none.
 
         Any thread can call this function.
         """

@@ -194,7 +194,7 @@ class _Landing:
         self._errors: list[Exception] = []
 
     def run(self, *, as_json: bool = False) -> None:
-        """Return when every lane has ended. The first error of a lane stops all the others; this method raises it."""
+        """Land every lane to its end. The first error of a lane stops all other lanes; this method raises that error."""
         names = ", ".join(f"{safe(lane.name)} ({lane.kind})" for lane in self._lanes)
         note(f"Landing {names} in {self._journal.folder.uri}.")
         running = [

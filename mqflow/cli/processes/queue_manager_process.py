@@ -264,7 +264,7 @@ def _addresses(options: HostOptions) -> tuple[Address, ...]:
 async def _serve_address(
     options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, shared: _Shared
 ) -> Server:
-    """Return the server at this address.
+    """Serve the queue manager at this address, and return the server.
 
     The system closes the files of a killed process one after the other. The standby can own the lock before the sockets are
     closed, so it tries again for `_GRACE_S`.

@@ -91,5 +91,5 @@ class Medium(Protocol):
         ...
 
     def close(self, *, write: bool) -> None:
-        """Close the files. Without `write`, leave them as they are."""
+        """Close the files. If `write` is false, leave their contents as they are."""
         ...

@@ -45,7 +45,7 @@ class InlineSession:
         self._options = self._at_once = GetOptions()
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Return the result of the verb, called directly."""
+        """Call the verb directly, and return its result."""
         return verb(*args, **options)
 
     async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:

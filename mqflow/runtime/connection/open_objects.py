@@ -131,7 +131,7 @@ class OpenObjects:
     def put_if_accepted(
         self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, put: Callable[[MessageDescriptor], Put]
     ) -> Put:
-        """Return the result of `put`; on a temporary dynamic queue, put a persistent message as a non-persistent message.
+        """Call `put` and return its result. On a temporary dynamic queue, put a persistent message as a non-persistent message.
 
         Such a queue refuses persistent messages (2048), and its messages end with it. The refused put has no effect on the unit
         of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.

@@ -44,7 +44,7 @@ class ReconnectingSession:
     """The session of one owner, used by one task at a time."""
 
     def __init__(self, supervisor: Supervisor, owner: str, *, waits: bool = True) -> None:
-        """Take the name of the owner. Without `waits`, no call waits for a connection, like a call inside a delivery."""
+        """Take the name of the owner. If `waits` is false, no call waits for a connection, like a call inside a delivery."""
         self._supervisor: Final = supervisor
         self._waits: Final = waits
         self._owner: Final = owner

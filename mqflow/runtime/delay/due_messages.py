@@ -111,7 +111,7 @@ class OrderedMessages:
         return None
 
     async def wait(self, longest_ms: float) -> None:
-        """Wait like `StagedMessages.wait`. Without `on_staged`, return soon: a new message can be due before all others."""
+        """Wait like `StagedMessages.wait`. If nothing reports new messages, return soon: a new message can be due first."""
         if self._empty:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
         elif self._on_staged is None or self._loop_caller is None:

@@ -101,7 +101,7 @@ class DelayProcessor:
             self._staged.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the processor was stopped. The processor counts as started immediately, and waits for its queue."""
+        """Move due messages until `stop`. The processor counts as started immediately, and waits for its queue."""
         task_status.started()
         try:
             await self._run()

@@ -92,7 +92,7 @@ class RunningListener:
         return f"listener {self._state.spec.name}"
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the listener was stopped and its workers have ended.
+        """Run the workers until the listener was stopped and the workers have ended.
 
         The listener counts as started once every worker has tried to open its queue. Raises `MQIError` if a queue cannot be
         opened at the start, or if the connection cannot be made again.

@@ -59,7 +59,7 @@ class PoisonMover(Struct, frozen=True):
     answers_requests: bool = False
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
-        """Return the attempts, of which the last succeeded. A refused put is an attempt with a reason code.
+        """Try the destinations of the plan in order. Return the refused attempts with reasons, and then the successful one.
 
         Raises `MQIError` if the connection is lost, or if the last destination of the plan fails.
         """

@@ -87,7 +87,7 @@ class Worker:
             self._on_thread = OnThread(state, session, number, self._unit_of, partial(self._exchange_here, session), self._tell)
 
     async def open(self) -> ObjectHandle:
-        """Return the handle of the queue, open for input. Raises `MQIError`."""
+        """Open the queue for input, and return the handle. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
@@ -100,7 +100,7 @@ class Worker:
         return self._input
 
     async def run(self, allowed: Callable[[], None]) -> None:
-        """Return when the worker must leave. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry of settings.
+        """Handle messages until the worker must leave. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry.
 
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
@@ -443,7 +443,7 @@ class Worker:
         return Failed("CallInterrupted", text)
 
     def _call_handler(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
-        """Return the outcome of the handler. Exceptions and the time limit are outcomes too."""
+        """Call the handler, and return its outcome. Exceptions and the time limit are outcomes too."""
         spec = self._spec
         if deliveries[0].rest is not None:
             return call_handler(rest_of, deliveries, spec.never_retry)

@@ -146,7 +146,7 @@ class SqliteMedium:
             copy.close()
 
     def close(self, *, write: bool) -> None:
-        """Copy the log into the database, and close the file."""
+        """If `write` is true, copy the log into the database. Then close the files."""
         if write:
             note_serials(self._database, self._serials)
             self.make_room()
