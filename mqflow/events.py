@@ -1,7 +1,7 @@
 """Events as frozen records. The runtime makes the records and hooks read them; a hook can change nothing.
 
 Every record names the queue. A record about one message also names the MsgId. No record has a time: a hook that stores an event
-adds the time. Pure: this file knows the records of the two floors below.
+adds the time. This file uses only the records of the two lowest layers of mqflow, and has no effects.
 """
 
 from collections.abc import Mapping

@@ -365,8 +365,8 @@ class App:
         of work takes MAXUMSGS messages of the queue manager, 10,000 by default.
 
         Raises the errors of `put`. If the `verb` of the error is MQCMIT and its reason is not 2003, nobody knows whether all
-        messages or none are on the queue. After every other error none is. The error of a refused message names the index of
-        its payload.
+        messages or none are on the queue. After every other error, no message is on the queue. The error of a refused message
+        names the index of its payload.
         """
         return self._run().put_many(queue, payloads, **keywords)
 

@@ -2,8 +2,8 @@
 
 This module knows descriptors, headers and moments that the caller passes; it puts nothing, and knows no clock. The CorrelId of
 a staged message is the MsgId of the message that was sent.
-Source: IBM, the whole page "JMS 2.0 delivery delay". The page leaves the header and the due time after a restart open: both
-rules are ours.
+Source: IBM, the whole page "JMS 2.0 delivery delay". The page says nothing about the header and the due time after a restart:
+mqflow has its own rules for both.
 """
 
 import math

@@ -109,7 +109,7 @@ class Scheduler:
         return "the schedules"
 
     def stop(self) -> None:
-        """Fire no more. An open unit of work is settled; then `run` returns."""
+        """Stop firing. An open unit of work is settled; then `run` returns."""
         self._stopping.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

@@ -180,7 +180,7 @@ class RunningApplication:
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
-        """Run the listeners inside the block; drain them at its end, for `drain_s` seconds (None: as the settings say)."""
+        """Run the listeners inside the block; drain them at its end, for `drain_s` seconds (None: the settings decide)."""
         async with self._runtime.running(drain_s=self.settings.drain_s if drain_s is None else drain_s):
             yield
 

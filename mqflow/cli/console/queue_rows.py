@@ -1,4 +1,4 @@
-"""The rows of queues on the overview: their roles, their states and small plots. Pure: records in, records out."""
+"""The rows of queues on the overview: their roles, their states and small plots. The functions are pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final

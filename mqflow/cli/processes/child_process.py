@@ -54,7 +54,7 @@ class RestartDelay:
         self._started_at = SYSTEM_CLOCK.monotonic()
 
     async def wait(self, text: str, stopping: anyio.Event) -> None:
-        """Print the text with the delay that is due. Wait for the delay, or until `stopping` is set."""
+        """Print the text and the delay before the next start. Wait for this delay, or until `stopping` is set."""
         if SYSTEM_CLOCK.monotonic() - self._started_at >= _STABLE_S:
             self._delay_s = _FIRST_DELAY_S
         note(f"{text} in {self._delay_s:g} s.")

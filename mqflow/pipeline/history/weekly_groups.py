@@ -1,6 +1,6 @@
 """Decides the rows of the history page: failure groups week by week, retries by attempt, and owners of queues.
 
-Pure: counts in, records out. It knows no table and no clock.
+The functions are pure: they take counts and return records. This file knows no table and no clock.
 """
 
 from collections.abc import Iterable, Mapping

@@ -69,7 +69,7 @@ class Discard(Struct, frozen=True, tag=True):
 
 
 class Return(Struct, frozen=True, tag=True):
-    """Leave the message on its input queue; the listener pauses (`stop_delivery`: until a person removes the obstacle)."""
+    """Leave the message on its input queue, and pause the listener. `stop_delivery` makes already the first pause long."""
 
     why: str
     stop_delivery: bool = False

@@ -181,9 +181,9 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
 def after_refusal(entry: Opened, error: MQIError) -> Again:
     """Return the next step after the step of an entry ended with this error.
 
-    After a lost connection, the caller makes a new connection and opens all entries again. An obstacle that may go away (the
-    old connection still holds the queue exclusively: 2042) is tried again. Any other error becomes 2548 for the owner of this
-    entry only; its text names the object and the reason.
+    After a lost connection, the caller makes a new connection and opens all entries again. An open is tried
+    again if its obstacle may go away, such as 2042 while the old connection still holds the queue. Any other error becomes 2548
+    for the owner of this entry only; its text names the object and the reason.
     """
     reason = int(error.reason)
     match classify(reason):

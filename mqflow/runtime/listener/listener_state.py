@@ -158,7 +158,7 @@ class ListenerState:
 
     @property
     def rest_left_s(self) -> float:
-        """The seconds until the pause of the listener ends; not positive if it does not pause."""
+        """The seconds until the pause of the listener ends; 0 or less if the listener does not pause."""
         return self._rest_until - anyio.current_time()
 
     @property
