@@ -114,7 +114,7 @@ class Gate:
         self._notify(ListenerPaused(queue=self._queue, listener=self._listener, why=why, delay_s=breaker.open_s))
 
     async def _permission(self) -> None:
-        """Return when a message may pass, or the listener stops."""
+        """Wait until a message may pass, or the listener stops."""
         while not self._is_stopping and (wait_s := self._wait_s()) > 0:
             changed = self._changed
             with anyio.move_on_after(wait_s):

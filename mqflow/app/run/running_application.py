@@ -230,7 +230,7 @@ class RunningApplication:
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:
-        """Return when the application is ready."""
+        """Wait until the application is ready."""
         await self._runtime.supervisor.readiness.wait()
 
     @property

@@ -34,7 +34,7 @@ def parent_pipe() -> Iterator[int]:
 
 
 async def until_parent_ends(descriptor: int) -> None:
-    """Return when the process that passed the descriptor has ended."""
+    """Wait until the process that passed the descriptor has ended."""
     os.set_inheritable(descriptor, False)
     while True:
         await anyio.wait_readable(descriptor)

@@ -157,7 +157,7 @@ async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> 
 
 
 async def _wait_for_turn(options: HostOptions, folder: DataFolder, turn: LockWait, end: EndRequest, say: Print) -> bool:
-    """Return when no other standby is before this process: True if it had to wait, and has prepared its takeover."""
+    """Wait until no other standby is before this process. Return True if it had to wait, and has prepared its takeover."""
     with anyio.move_on_after(_LOCK_PROBE_S):  # a command that only asks for the standby holds the lock for a moment too
         await end.wait(lambda: turn.held)
     first = standby_pid(folder)

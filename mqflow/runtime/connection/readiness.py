@@ -33,7 +33,7 @@ class Readiness:
         return tuple(dict.fromkeys(self._missing.values()))
 
     async def wait(self) -> None:
-        """Return when the application is ready."""
+        """Wait until the application is ready."""
         while not self._event.is_set():
             await self._event.wait()
 

@@ -54,7 +54,7 @@ class StagedMessages(Protocol):
         ...
 
     async def wait(self, longest_ms: float) -> None:
-        """Return when a new browse can find another message, or when the time is over."""
+        """Wait until a new browse can find another message, or the time is over."""
         ...
 
     def forget(self, seen: Seen) -> None:

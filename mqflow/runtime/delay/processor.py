@@ -136,7 +136,7 @@ class DelayProcessor:
                     await session.close()
 
     async def _wait_until_staged(self) -> None:
-        """Return when a queue manager in this process reports a staged message: until then, the processor costs nothing.
+        """Wait until a queue manager in this process reports a staged message: until then, the processor costs nothing.
 
         A queue manager reports only messages on its own staging queue. For any other queue, return immediately.
         """
