@@ -22,7 +22,7 @@ class Order(Struct):
 
 
 def reached(phase: str) -> None:
-    """Note the time when a phase ends; later calls for the same phase change nothing."""
+    """Record the time when a phase ends; later calls for the same phase change nothing."""
     phases.setdefault(phase, (time.time(), time.process_time()))
 
 

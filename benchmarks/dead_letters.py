@@ -125,7 +125,7 @@ def tables(effort: Effort) -> Iterator[Table]:
         busy = wait_for_idle(effort.patience_s)
         pairs = compared(where, effort.scaled(messages), effort.pairs)
         cells = (f"{pairs.rate:,.0f}", f"{pairs.baseline_rate:,.0f}")
-        rows.append(Row(name=f"dead letters in {where}", cells=cells, figure=pairs.ratio, busy=busy))
+        rows.append(Row(name=f"dead letters, {where}", cells=cells, figure=pairs.ratio, busy=busy))
     yield Table(
         title="The DLQ handler against a loop that gets, puts and commits",
         before="Both use one connection, and a unit of work for each message. The handler has a table of four rules.",

@@ -1,6 +1,6 @@
 """The upper limit for the rate of a served queue manager: the same frames between two processes, without a queue manager.
 
-Sockets, frames, requests and replies are mqflow's. The server encodes each reply anew, with the same content.
+Sockets, frames, requests and replies are mqflow's. The server encodes each reply again, with the same content.
 """
 
 import os

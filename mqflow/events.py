@@ -1,7 +1,7 @@
 """Events as frozen records. The runtime makes the records and hooks read them; a hook can change nothing.
 
 Every record names the queue. A record about one message also names the MsgId. No record has a time: a hook that stores an event
-adds the time. Pure: this file knows the records of the two floors below.
+adds the time. This file uses only the records of the two lowest layers of mqflow, and has no effects.
 """
 
 from collections.abc import Mapping
@@ -389,7 +389,7 @@ class Warned(Struct, frozen=True, kw_only=True, tag=True):
 class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
     """The DLQ handler applied a rule to a dead letter. If `reason` is not 0, the action failed, and the message stays for now.
 
-    A message that stays on purpose is reported once.
+    A message that the rules leave on its queue is reported once.
     """
 
     queue: str

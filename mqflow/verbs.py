@@ -1,10 +1,10 @@
-"""The seam: the synchronous verbs of the MQI that every queue manager behind mqflow offers.
+"""The interface of a queue manager: the synchronous verbs of the MQI that every queue manager behind mqflow offers.
 
 `QueueManager.connect` returns a `Connection`, which lasts from MQCONN to MQDISC. A connection has one unit of work at a time,
 and one thread at a time uses the connection. Errors are `MQIError`. If a verb gives data with a warning, the warning is the
 `reason` of the result.
 "No message" (2033) is None. The embedded queue manager also offers `InlineConnection`: only waits and durable commits block, so
-an event loop can call its verbs directly. This file knows the ground floor only, and no thread or event loop.
+an event loop can call its verbs directly. This file knows the lowest layer only, and no thread or event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -322,7 +322,7 @@ class InlineConnection(Connection, Protocol):
         If it returns False, the writer's thread calls `done` exactly once, with None or with the error that `commit` would have
         raised. Before the call of `done`, the caller must call no other verb on this connection.
 
-        With `behind`, the next unit of work begins at once, and the caller can call any verb. Only a unit of work that
+        With `behind`, the next unit of work begins immediately, and the caller can call any verb. Only a unit of work that
         `only_removes` can be committed so. Units become durable in the order of these calls, and each has its own answer.
         """
         ...
@@ -445,7 +445,7 @@ class InlineQueueManager(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether the queue manager has ended for good; it lives in this process, so no wait brings it back."""
+        """Whether the queue manager has ended permanently; it lives in this process, so no wait brings it back."""
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:

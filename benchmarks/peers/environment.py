@@ -1,4 +1,4 @@
-"""The virtual environment of the peers: made once in a folder that git ignores, and made anew when the requirements change."""
+"""The virtual environment of the peers: made once in a folder that git ignores, and made again when the requirements change."""
 
 import subprocess
 import sys

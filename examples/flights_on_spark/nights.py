@@ -111,7 +111,7 @@ def _counted(nights: Sequence[Night]) -> Iterator[tuple[Night, int]]:
 
 
 async def _empty(connection: Connection, queues: Sequence[str], every_s: float) -> None:
-    """Return when these queues have no message, not even one of an unfinished unit of work."""
+    """Wait until these queues have no message, not even one of an unfinished unit of work."""
     while any(inquire_base_queue(connection, queue).depth for queue in queues):  # noqa: ASYNC110 - there is no event for depths
         await anyio.sleep(every_s)
 

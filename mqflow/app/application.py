@@ -365,8 +365,8 @@ class App:
         of work takes MAXUMSGS messages of the queue manager, 10,000 by default.
 
         Raises the errors of `put`. If the `verb` of the error is MQCMIT and its reason is not 2003, nobody knows whether all
-        messages or none are on the queue. After every other error none is. The error of a refused message names the index of
-        its payload.
+        messages or none are on the queue. After every other error, no message is on the queue. The error of a refused message
+        names the index of its payload.
         """
         return self._run().put_many(queue, payloads, **keywords)
 
@@ -420,9 +420,9 @@ class App:
         The arguments for a topic and the selector are those of `listener`. A subscription without a name ends with the
         consumer. A durable subscription goes on, and ends with `unsubscribe`; only one consumer at a time can use it.
 
-        Without `transacted`, each received message is committed at once. Raises `ConfigurationError` if the application is not
-        running, or if the arguments make no sense. Entering the consumer raises the `MQIError` of MQOPEN or MQSUB: 2429 if a
-        consumer or a listener has the durable subscription.
+        Without `transacted`, each received message is committed immediately. Raises `ConfigurationError` if the application
+        is not running, or if the arguments make no sense. Entering the consumer raises the `MQIError` of MQOPEN or MQSUB:
+        2429 if a consumer or a listener has the durable subscription.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen = chosen_target("consumer", queue, wanted)
@@ -475,8 +475,9 @@ class App:
         """Run until SIGTERM, SIGINT or SIGHUP, then drain. Return the exit code: 0 if every handler finished.
 
         A second signal cancels the handlers, backs their units of work out and gives exit code 75. A third signal ends the
-        process at once. If a handler still runs five seconds after the drain, the process ends with exit code 75. The exit code
-        is 1 if a consumer failed and started again. Python waits for the thread of a cancelled plain function until it returns.
+        process immediately. If a handler still runs five seconds after the drain, the process ends with exit code 75. The
+        exit code is 1 if a consumer failed and started again. Python waits for the thread of a cancelled plain function until
+        it returns.
         """
         from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
 

@@ -36,7 +36,7 @@ def asyncapi_document(app: App, *, title: str, version: str, url: str = "") -> d
 
     Each handler is an operation that receives. Each publisher of a handler is an operation that sends, and so is each schedule.
     A handler that returns a payload without a publisher replies to ReplyToQ. The document has a server for each host of `url`,
-    if it is a URL of IBM MQ. It never has a user or a password.
+    if it is a URL of IBM MQ. The document never has a user or a password.
 
     Raises `ConfigurationError` for a URL or a payload type that cannot be described.
     Source: https://www.asyncapi.com/docs/reference/specification/v3.0.0 and the `ibmmq` bindings.

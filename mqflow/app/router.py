@@ -186,7 +186,7 @@ class Router:
         return self._publishers
 
     def included(self, outer: Scope, running: Callable[[], PutsMessages]) -> "Iterator[tuple[Router, Scope]]":
-        """Note that an application has included this router. Yield this router and each router inside, with their scopes."""
+        """Record that an application has included this router. Yield this router and each router inside, with their scopes."""
         scope = self._own.inside(outer)
         self._places.append((scope.prefix, running))
         yield self, scope

@@ -1,4 +1,4 @@
-"""Schedules: cron expressions and intervals into rules, and each firing into a message. This file runs nothing."""
+"""Converts cron expressions and intervals to rules, and each firing of a schedule to a message. This file runs nothing."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

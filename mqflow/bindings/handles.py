@@ -25,7 +25,7 @@ __all__ = (
 LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 LEAST_ROOM: Final = 1_024
-"""The smallest buffer for a get, in bytes: a channel that carries less is of no use for messages."""
+"""The smallest buffer for a get, in bytes: a channel that carries less cannot carry messages."""
 _FIRST_ROOM: Final = 65_536
 _KEPT_ROOM_MAX: Final = 4_194_304
 _EXPANSION: Final = 4

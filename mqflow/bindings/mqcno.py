@@ -1,6 +1,6 @@
 """The structures of MQCONNX: MQCD, MQSCO, and the fields of MQCNO and MQCSP.
 
-Each connection reads its secrets anew, and overwrites their copies in memory after MQCONNX. This file knows no package.
+Each connection reads its secrets again, and overwrites their copies in memory after MQCONNX. This file knows no package.
 """
 
 import ctypes

@@ -21,14 +21,15 @@ _Q_MGR_NAME: Final = 2015
 class ProcessTls:
     """The TLS settings of a process, which are the settings of its first connection with TLS.
 
-    IBM's library sets TLS up only once in a process. It ignores other settings of a later connection, and answers 2391.
+    IBM's library sets TLS up only once in a process. The library ignores other settings of a later connection, and answers
+    2391.
     """
 
     def __init__(self) -> None:
         self._in_force: tuple[str, str] | None = None
 
     def note(self, options: ConnectOptions) -> None:
-        """Note the settings of a connection that the library accepted without 2391."""
+        """Record the settings of a connection that the library accepted without 2391."""
         if said := _tls_of(options):
             self._in_force = said
 

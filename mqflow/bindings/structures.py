@@ -1,8 +1,8 @@
 """The structures of the MQI that the adapter hands to the client packages, as bytes in the machine's own layout.
 
 Each `pack` makes a new object, because the packages let the MQI write into the bytes that they receive. A shared object would
-change for its other users too. `mqi.c_structures` has the layouts, and this file the initial values. It knows no package and
-no verb. Source: the initial values that IBM publishes for `CMQC` and `CMQXC`.
+change for its other users too. `mqi.c_structures` has the layouts, and this file has the initial values. This file knows no
+package and no verb. Source: the initial values that IBM publishes for `CMQC` and `CMQXC`.
 """
 
 import ctypes

@@ -181,7 +181,7 @@ class SpiSubscribe(Struct, frozen=True, kw_only=True):
     in_version: int
     #: The bytes of the LSD.
     target: bytes
-    #: Whether several handles can use the subscription at once.
+    #: Whether several handles can use the subscription at the same time.
     shared: bool
     fields: SubscriptionFields
 

@@ -213,7 +213,7 @@ class Lane(Struct, frozen=True):
         return max((segment.tip for segment in self._published()), key=lambda tip: tip.number, default=self.trimmed_tip)
 
     def link_after(self, before: Tip) -> Link:
-        """Return the link of the segment that follows this one."""
+        """Return the link of the segment that follows the segment `before`."""
         return Link(
             journal=self.journal_id,
             lane=self.name,

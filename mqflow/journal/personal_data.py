@@ -64,7 +64,7 @@ def key_of(text: str) -> Key:
 
 
 def matches(rows: "pa.Table", keys: Sequence[Key]) -> "pa.Array":
-    """Return for each row whether one of the keys is true. A column that the rows lack is never true."""
+    """Return for each row whether one of the keys is true. A key about a column that the rows lack is never true."""
     from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 
     pc: Any = compute  # Any: pyarrow makes its functions when it is imported

@@ -103,7 +103,7 @@ def _verified(journal: Journal, name: str, said: LaneFile, known: dict[str, Head
         if marker is not None and marker.number > last and _is_pending(pending, marker.number):
             marker = None  # committed, and the lander or the next one publishes it
         elif marker is not None and marker.number < last and markers is not None and markers.tip(lane.name) != marker:
-            marker = None  # a lander is at work, and has committed more since
+            marker = None  # a lander runs, and has committed more since
         receipts = lane.reread().rewrites
         tip = NOTHING if head is None else head.tip
         found = findings(journal.id, lane.name, files, trimmed=trimmed, head=tip, marker=marker, rewrites=receipts)

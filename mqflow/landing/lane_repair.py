@@ -64,7 +64,7 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
         count = len(lane.pending())
         files = "1 file that is" if count == 1 else f"{count} files that are"
         raise LaneError(
-            f"Lane {lane.name} has {files} not published, and no marker tells whether it was committed: its lander is at work, "
+            f"Lane {lane.name} has {files} not published, and no marker tells whether it was committed: its lander runs, "
             f"or see mqflow journal settle {journal.folder.uri} {lane.name}"
         )
     folder = lane.folder

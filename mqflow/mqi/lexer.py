@@ -107,7 +107,7 @@ class Scanner:
     """Cuts text into the tokens of one language."""
 
     def __init__(self, table: Mapping[TokenKind, str]) -> None:
-        """`table`: the expression of each kind. The scanner tries the expressions in this order."""
+        """Take the regular expression of each kind of token. The scanner tries the expressions in this order."""
         self._table = table
 
     @cached_property

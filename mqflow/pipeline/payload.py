@@ -41,9 +41,9 @@ def payload_of(text: str) -> Payload:
 def limited(batch: "pa.RecordBatch", payload: Payload) -> "pa.RecordBatch":
     """Return the batch with `body` and `raw` (an unreadable record) cut; `body_truncated` marks cut bodies.
 
-    Columns that reveal data are cut as well. They are `exc_message`, in which programs quote data, and `rfh2`. `rfh2` is
-    removed whole because properties cannot be cut at a byte. `none` also removes `body_sha256`; the other kinds keep it, and it
-    is always the hash of the whole body.
+    Columns that reveal data are cut as well. These columns are `exc_message`, in which programs quote data, and `rfh2`.
+    `rfh2` is removed whole because properties cannot be cut at a byte. `none` also removes `body_sha256`; the other kinds
+    keep it, and it is always the hash of the whole body.
     """
     if payload.kind == "full":
         return batch

@@ -1,7 +1,7 @@
 """The silver and gold tables: their columns and versions. Bronze has the columns of the journal (`mqflow.journal.ddl`).
 
 This file has only data, in Spark's notation for schemas, and imports no Spark. A change of columns needs a new version of the
-table. Columns that an older version lacks are null when it is read; the next run of silver makes the table anew.
+table. Columns that an older version lacks are null when it is read; the next run of silver makes the whole table again.
 """
 
 from typing import Final

@@ -72,10 +72,10 @@ def wait_s(state: BreakerState, now: float) -> float:
 
 
 def after(breaker: CircuitBreaker, state: BreakerState, outcome: Outcome | None, now: float, *, is_trial: bool) -> BreakerState:
-    """Return the state after a handling has ended with this outcome; None if no handler got the message.
+    """Return the state after a handling has ended. `outcome` is None if no handler got the message.
 
-    Only the trial ends the half-open state. A handling that began before the breaker opened changes an open breaker no more.
-    A trial whose outcome says nothing about the handler is repeated at once with the next message.
+    Only the trial ends the half-open state. A handling that began before the breaker opened no longer changes an open breaker.
+    A trial whose outcome says nothing about the handler is repeated immediately with the next message.
     """
     match state:
         case HalfOpen() if is_trial:

@@ -2,8 +2,8 @@
 
 This module knows descriptors, headers and moments that the caller passes; it puts nothing, and knows no clock. The CorrelId of
 a staged message is the MsgId of the message that was sent.
-Source: IBM, the whole page "JMS 2.0 delivery delay". The page leaves the header and the due time after a restart open: both
-rules are ours.
+Source: IBM, the whole page "JMS 2.0 delivery delay". The page says nothing about the header and the due time after a restart:
+mqflow has its own rules for both.
 """
 
 import math
@@ -273,7 +273,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
 def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
     """Return whether the sender gets the exception report it may have asked for: the message was dead-lettered or discarded.
 
-    Source: "If the action is successful an exception report is generated"; of a silent discard, "Report messages are still
+    Source: "If the action is successful an exception report is generated"; about a silent discard: "Report messages are still
     generated as described earlier".
     """
     return not isinstance(done, Return)

@@ -2,7 +2,8 @@
 
 The first message of a group decides for the group: it is the only message with which a get of a group begins. This module knows
 descriptors and dispositions; it knows no queue and no connection.
-Source: IBM, "Logical and physical ordering" (q026270). The handling of a poison group is ours: IBM's classes move one message.
+Source: IBM, "Logical and physical ordering" (q026270). IBM's classes move one message of a poison
+group. mqflow has its own rule for such a group.
 """
 
 from typing import Final, assert_never

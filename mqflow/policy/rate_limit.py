@@ -26,7 +26,7 @@ class RateLimit(Struct, frozen=True):
     messages: int
     #: The time for that number of messages, in seconds.
     per_s: float = 1.0
-    #: The number of messages that may come at once after a quiet time; also the limit of a batch or a unit of work.
+    #: The number of messages that may come together after a quiet time; also the limit of a batch or a unit of work.
     burst: int = 1
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ class ScheduleRule(Protocol):
 
     @property
     def text(self) -> str:
-        """The rule in words. A schedule with another text begins anew."""
+        """The rule in words. A schedule with another text begins from the start."""
         ...
 
     def next_after(self, moment: float) -> float:

@@ -56,8 +56,8 @@ def calls_of_unit(waiting: Iterable[Waiting]) -> int:
 def after_backout(*, calls: int, connection_lost: bool, connections_lost: int, waits: bool) -> AfterBackout:
     """Return the next step after 2003 at the commit of `calls` calls. Nothing was committed, so a second put makes no copy.
 
-    `connections_lost` is the number of connections that a single call has lost, including the present loss. Without `waits`,
-    no message is put again on another connection.
+    `connections_lost` is the number of connections that a single call has lost, including the present loss. If
+    `waits` is false, no message is put again on another connection.
     """
     if connection_lost and not waits:
         return AfterBackout.FAIL

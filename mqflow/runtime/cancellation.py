@@ -26,7 +26,7 @@ def is_cancelled_from_within() -> bool:
 
 
 async def raise_unless_foreign() -> None:
-    """Raise the cancellation if a cancel scope around the caller is cancelled. Otherwise remove foreign cancellations.
+    """Raise the cancellation if a cancel scope around the caller is cancelled. Otherwise no scope has caused it: remove it.
 
     Call this function after a task has received a cancellation.
     """

@@ -55,7 +55,7 @@ class ConsumerRecords:
         self.attributes: QueueAttributes | None = None
 
     def got(self, got: Got) -> None:
-        """Note that the consumer has now got this message."""
+        """Record that the consumer has now got this message."""
         self._unit += not self._in_unit
         self._in_unit.append(_InUnit(got, self._records.now_us()))
 
@@ -90,7 +90,7 @@ class ConsumerRecords:
             await self._put(session, made)
 
     async def record_backout(self, session: Session) -> None:
-        """Record that the messages of the last unit are on their queue again, and note that this unit has ended.
+        """Record that the messages of the last unit are on their queue again, and record that this unit has ended.
 
         The records are put in a separate unit of work.
         """
@@ -103,7 +103,7 @@ class ConsumerRecords:
             await self._commit(session)
 
     def ended(self) -> None:
-        """Note that the unit of work has ended."""
+        """Record that the unit of work has ended."""
         self._in_unit.clear()
 
     @property

@@ -76,7 +76,7 @@ class Gate:
             yield max(1, most)
 
     async def passed(self, count: int, message_id: bytes) -> Pass:
-        """Note that the worker whose turn it is has got `count` messages. Returns its permission to handle them.
+        """Record that the worker whose turn it is has got `count` messages. Returns its permission to handle them.
 
         If the breaker has opened while the worker waited for a message, the worker waits here, with the message.
         """
@@ -90,7 +90,7 @@ class Gate:
         return Pass(is_trial=True)
 
     def ended(self, permission: Pass, outcome: Outcome | None) -> None:
-        """Note the outcome of a handling; None at the end of a unit of work: a trial without an outcome is then repeated."""
+        """Record the outcome of a handling; None at the end of a unit of work: a trial without an outcome is then repeated."""
         breaker, before = self._breaker, self._state
         if breaker is None or (outcome is None and not permission.is_trial):
             return
@@ -114,7 +114,7 @@ class Gate:
         self._notify(ListenerPaused(queue=self._queue, listener=self._listener, why=why, delay_s=breaker.open_s))
 
     async def _permission(self) -> None:
-        """Return when a message may pass, or the listener stops."""
+        """Wait until a message may pass, or the listener stops."""
         while not self._is_stopping and (wait_s := self._wait_s()) > 0:
             changed = self._changed
             with anyio.move_on_after(wait_s):

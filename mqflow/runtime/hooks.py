@@ -174,7 +174,7 @@ class LogEvents:
                 return
 
     def _warn(self, text: str, *values: str, extra: Mapping[str, object]) -> None:
-        """Write a warning. Write an equal warning again only after 10, 100, ... of them, with their number."""
+        """Write a warning. Of equal warnings, write the 1st, 10th, 100th, ..., with their number so far."""
         times = self._lines.count((text, values))
         if times == 1:
             self._log.warning(text, *values, extra=extra)
@@ -266,7 +266,7 @@ class _Repeated:
         self._counts: OrderedDict[Hashable, int] = OrderedDict()
 
     def count(self, thing: Hashable) -> int:
-        """Return how often this line came, including this time. Equal lines have an equal `thing`."""
+        """Return how often a log line was logged, including this time. Equal lines have an equal `thing`."""
         times = self._counts.pop(thing, 0) + 1
         self._counts[thing] = times
         if len(self._counts) > _REMEMBERED_MAX:

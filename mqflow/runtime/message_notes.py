@@ -39,11 +39,11 @@ class MessageNotes(Protocol):
         ...
 
     def forgive(self, keys: Iterable[bytes]) -> None:
-        """Note one backout that these messages did not cause. Call it before the backout, while no other worker sees them."""
+        """Record one backout that these messages did not cause. Call it before the backout, while no other worker sees them."""
         ...
 
     def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:
-        """Note the last failure of the message. Call it before the backout."""
+        """Record the last failure of the message. Call it before the backout."""
         ...
 
     def forget(self, key: bytes) -> None:
@@ -62,13 +62,13 @@ class MemoryNotes:
         return self._notes.get(key, _EMPTY)
 
     def forgive(self, keys: Iterable[bytes]) -> None:
-        """Note one backout that these messages did not cause."""
+        """Record one backout that these messages did not cause."""
         for key in keys:
             note = self.read(key)
             self._keep(key, replace(note, forgiven=note.forgiven + 1))
 
     def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:
-        """Note the last failure of the message."""
+        """Record the last failure of the message."""
         note = self.read(key)
         self._keep(key, replace(note, failure=without_exception(outcome), is_condemned=is_condemned or note.is_condemned))
 

@@ -1,7 +1,7 @@
 """Restarts the tasks of consumers: if a task ends although nothing stopped it, that is an incident, and the task starts again.
 
-An incident is a defect of mqflow or of a plugin, or code of the application cancels tasks of mqflow. A broken connection and a
-refused call are no incidents: the listener knows them. This module knows no session and no message.
+The cause of an incident is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. A broken
+connection and a refused call are no incidents: the listener knows them. This module knows no session and no message.
 """
 
 import traceback
@@ -55,7 +55,7 @@ class Restarts:
         self.incidents: int = 0
 
     async def keep(self, task: Task) -> None:
-        """Return when the task has ended well, or was stopped during a pause. After an incident, pause and run the task again.
+        """Run the task until it has ended well, or was stopped during a pause. After an incident, pause and run the task again.
 
         Raises the cancellation of a cancel scope around the caller, and the errors that must end the application.
         """

@@ -43,7 +43,7 @@ class Service(Protocol):
         ...
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Return when the service has ended, or was stopped and its unit of work is settled."""
+        """Run the service until it has ended, or was stopped and its unit of work is settled."""
         ...
 
     def stop(self) -> None:
@@ -174,7 +174,7 @@ class Runtime:
             service.stop()
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
         for listener in self._listeners:
             listener.watch()
 
@@ -222,7 +222,7 @@ class Runtime:
         return True
 
     def left_after(self, bound_s: float) -> str:
-        """Return the handlers and services that run `bound_s` after the end of the drain, with stacks; "" before, or for none.
+        """Return the handlers and services that still run `bound_s` after the drain's end, with stacks; "" before, or for none.
 
         Any thread can call this function, because a handler can block the event loop.
         """

@@ -77,7 +77,7 @@ class Scheduled(Protocol):
 
 
 class _Step(Struct, frozen=True):
-    """An open unit of work, or none, and the time until the next look."""
+    """An open unit of work, or none, and the time until the next check of the schedule."""
 
     wait_s: float = 0.0
     #: The handle to close after the end of the unit of work.
@@ -109,11 +109,11 @@ class Scheduler:
         return "the schedules"
 
     def stop(self) -> None:
-        """Fire no more. An open unit of work is settled; then `run` returns."""
+        """Stop firing. An open unit of work is settled; then `run` returns."""
         self._stopping.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the service was stopped. It counts as started once all its queues could be opened.
+        """Put the messages of the schedules until `stop`. The service counts as started once it could open all its queues.
 
         Raises `MQIError` if a queue cannot be opened at the start, or if the connection cannot be made again.
         """
@@ -153,7 +153,7 @@ class Scheduler:
                 await self._stopping.wait()
 
     async def _look(self, session: Session, schedule: Scheduled) -> float:
-        """Fire the schedule if it is due. Return the seconds until the next look. Raises the error of a lost connection."""
+        """Fire the schedule if it is due. Return the seconds until the next check. Raises the error of a lost connection."""
         step = _Step()
         try:
             step = await session.call(self._step, session, schedule)
@@ -179,7 +179,7 @@ class Scheduler:
         return step.wait_s
 
     def _report_doubt(self, schedule: Scheduled, step: _Step, error: MQIError) -> None:
-        """Report that nobody knows whether the schedule has fired. The next look at its state shows it."""
+        """Report that nobody knows whether the schedule has fired. The next check of its state message shows it."""
         put = () if step.fired is None else (step.fired.message_id,)
         self._broadcast(
             InDoubt(

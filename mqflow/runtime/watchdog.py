@@ -65,7 +65,7 @@ class Watchdog:
         self._blocked_after_s = min(self._blocked_after_s, limit_s)
 
     def turned(self) -> None:
-        """Note that the event loop runs."""
+        """Record that the event loop runs."""
         self._beat_at = self._clock.monotonic()
         self._reported = False
 

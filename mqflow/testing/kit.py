@@ -73,9 +73,9 @@ class Found(Message):
         The reason is empty if the message was not moved.
         """
         said = moved_message.why(self.descriptor, self.data) or Why()
-        told = next((_why_disposed(event) for event in reversed(self._events) if self._disposes(event)), Why())
+        reason = next((_why_disposed(event) for event in reversed(self._events) if self._disposes(event)), Why())
         # getattr, because this code fills every field of `Why` in the same way.
-        silent = {name: getattr(told, name) for name in told.__struct_fields__ if not getattr(said, name)}
+        silent = {name: getattr(reason, name) for name in reason.__struct_fields__ if not getattr(said, name)}
         return replace(said, **silent)
 
     def _disposes(self, event: Event) -> bool:

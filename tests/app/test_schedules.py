@@ -120,7 +120,7 @@ async def test_a_queue_that_refuses_the_message_delays_the_firing_and_other_sche
     assert ["TICKS"] == [event.queue for event in mq.told(Warned) if "MQRC_PUT_INHIBITED" in event.text]
 
 
-async def test_a_changed_rule_begins_anew_and_fires_nothing_for_the_past(mq: QueueManagerKit) -> None:
+async def test_a_changed_rule_begins_again_and_fires_nothing_for_the_past(mq: QueueManagerKit) -> None:
     async with mq.run(ticking()):
         await anyio.sleep(10)
     await anyio.sleep(3_600)

@@ -256,7 +256,7 @@ def test_a_second_queue_manager_with_the_same_tls_settings_is_reached() -> None:
 
 
 def test_settings_that_came_before_the_ones_in_force_are_not_the_same() -> None:
-    """Once the last TLS connection is gone the next one sets TLS up anew."""
+    """Once the last TLS connection is gone the next one sets TLS up again."""
     library, process = Library(), ProcessTls()
     first, second = (reached(library, key_repository=keys, process=process) for keys in ("/first", "/second"))
     first.connect()

@@ -65,7 +65,7 @@ class Totals(Struct, kw_only=True):
         self.revision, self.date = revision, date
 
     def passed(self, seed: int, date: str) -> None:
-        """Note that this seed has no finding any more."""
+        """Record that this seed has no finding any more."""
         self.findings = [
             msgspec.structs.replace(each, mended=date) if each.seed == seed and not each.mended else each
             for each in self.findings

@@ -44,7 +44,7 @@ def listed(beginning: str) -> list[str]:
 
 @contextmanager
 def files_called() -> Iterator[list[str]]:
-    """Note the file of each call of a function of mqflow inside the block, in order."""
+    """Record the file of each call of a function of mqflow inside the block, in order."""
     called = list[str]()
 
     def note(frame: FrameType, event: str, argument: object) -> None:

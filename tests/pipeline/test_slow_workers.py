@@ -1,4 +1,4 @@
-"""A Python of Spark that starts too slowly, or ends, does not end a command for good."""
+"""A Python of Spark that starts too slowly, or ends, does not end a command permanently."""
 
 import sys
 from collections.abc import Callable, Iterator

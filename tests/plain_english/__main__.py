@@ -92,6 +92,10 @@ PATTERNS: Final = (
         r"\b(?:lest|whence|thereof|therein|herein|whereby|hitherto|albeit|whilst|amongst|notwithstanding)\b",
         "use a common word",
     ),
+    _pattern("for good", r"\bfor good\b(?! messages)", "write 'permanently'"),
+    _pattern("anew", r"\b(?:anew|now and then|all the same)\b", "write 'again', 'from time to time' or 'nevertheless'"),
+    _pattern("Note that", r"^Note (?:that|the|a|an|one) ", "write 'Record': 'Note' can be read as 'Please note'"),
+    _pattern("Return when", r"^Return when ", "write 'Wait until', or 'Return the time of'"),
     _pattern(
         "riddle",
         r"\b(?:lent line|gets its way|is on its way|dealt with|parting|the one who|the other's|one's own)\b",

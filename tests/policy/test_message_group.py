@@ -57,7 +57,7 @@ def test_a_group_whose_first_message_is_delivered_is_not_poison() -> None:
         follows_first(Deliver(), STAYS)
 
 
-def test_a_group_that_is_too_large_fails_for_good_and_names_the_setting() -> None:
+def test_a_group_that_is_too_large_fails_permanently_and_names_the_setting() -> None:
     failed = too_large(10)
 
     assert (True, "GroupTooLarge") == (failed.final, failed.error)

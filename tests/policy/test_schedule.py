@@ -41,7 +41,7 @@ def test_the_next_step_of_a_schedule(last: float, rule: ScheduleRule, now: float
     assert expected == decide(state(last, rule), rule, now)
 
 
-def test_a_schedule_with_another_rule_begins_anew() -> None:
+def test_a_schedule_with_another_rule_begins_again() -> None:
     assert Begin() == decide(state(NOON, Interval(300.0)), HOURLY, NOON + 24 * HOUR)
 
 

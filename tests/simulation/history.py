@@ -105,7 +105,7 @@ class History:
 
     @findings()
     def written(self, changes: Sequence[Change]) -> None:
-        """Note one durable unit of work, and check that I1 to I6 hold for it."""
+        """Record one durable unit of work, and check that I1 to I6 hold for it."""
         removed: Counter[str] = Counter()
         added: Counter[str] = Counter()
         for change in changes:
@@ -128,7 +128,7 @@ class History:
             assert self._of_origin[origin] == 1, f"I2: {origin} is there {self._of_origin[origin]} times, {count} new"
 
     def visible(self, changes: Sequence[Change]) -> None:
-        """Note the messages that can be got from now on."""
+        """Record the messages that can be got from now on."""
         self._happened += 1
         for change in changes:
             if isinstance(change, MessageAdded):
@@ -136,7 +136,7 @@ class History:
 
     @findings()
     def delivered(self, serial: int, backout_count: int) -> None:
-        """Note a get under syncpoint: BackoutCount must be the number of earlier gets of the message (I6)."""
+        """Record a get under syncpoint: BackoutCount must be the number of earlier gets of the message (I6)."""
         expected = self._deliveries[serial]
         assert backout_count == expected, (
             f"I6: serial {serial} was delivered {expected} times; its BackoutCount is {backout_count}"
@@ -147,7 +147,7 @@ class History:
 
     @findings()
     def given_back(self, serial: int) -> None:
-        """Note that a get under syncpoint counts for nothing: only a worker with messages ahead may do that."""
+        """Record that a get under syncpoint counts for nothing: only a worker with messages ahead may do that."""
         assert serial in self.ticks, f"I6: serial {serial} returned to its place, and no backout is counted"
         self._deliveries[serial] -= 1
         self.events["given back"] += 1
@@ -187,12 +187,12 @@ class History:
     # -- the producers
 
     def asks(self, names: Iterable[str]) -> None:
-        """Note that a producer puts these messages."""
+        """Record that a producer puts these messages."""
         self._asked.update(dict.fromkeys(names))
 
     @findings()
     def answered(self, names: Iterable[str], *, done: bool | None) -> None:
-        """Note the answer: done, certainly not done, or (None) in doubt."""
+        """Record the answer: done, certainly not done, or (None) in doubt."""
         for name in names:
             assert not done or name in self._ever, f"I9: the answer was that {name} is durable, and it is not on the disk"
             assert done is not False or name not in self._ever, (
@@ -204,13 +204,13 @@ class History:
     # -- the application
 
     def handles(self, name: str, message_id: bytes, tag: str) -> None:
-        """Note that a handler begins with a message; its puts carry the tag."""
+        """Record that a handler begins with a message; its puts carry the tag."""
         self._handled[name] += 1
         self._message_of[tag] = message_id
 
     @findings()
     def told(self, event: Event) -> None:
-        """Note an event of the application."""
+        """Record an event of the application."""
         self.events[type(event).__name__] += 1
         match event:
             case Settled(settlement=Settlement.COMMIT, message_ids=ids):

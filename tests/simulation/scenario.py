@@ -282,7 +282,7 @@ class Life(Stage):
         self.network.partitioned = True
         self.world.sleep(self.chance.random() * 12)
         self.network.partitioned = False
-        for wire in tuple(self.network.wires):  # frames sent meanwhile are lost for good: TCP would send them again, or give up
+        for wire in tuple(self.network.wires):  # frames sent meanwhile are lost: TCP would send them again, or give up
             wire.swallows = True
 
     def storm(self) -> None:

@@ -42,7 +42,7 @@ class Becomes(Enum):
 
     ASKED_AGAIN = "it may be made again on the next connection: nothing of it is left"
     BACKED_OUT = "it was part of a unit of work, which is backed out with the connection"
-    IN_DOUBT = "it may have taken effect for good, and is never made again by itself"
+    IN_DOUBT = "it may have taken effect permanently, and is never made again by itself"
 
 
 class Row(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Row(Struct, frozen=True):
     source: str
     #: Whether the message that the unit of work held is gone if the call took effect.
     ends_unit: bool = False
-    #: Whether the call, if it took effect, has put a message for good.
+    #: Whether the call, if it took effect, has put a message permanently.
     puts: bool = False
     #: Whether the call, if it took effect, got the same message again, which the loss then backs out again.
     gets_it_again: bool = False

@@ -190,7 +190,7 @@ class Wire:
         self.swallows = True
 
     def forget(self) -> None:
-        """Note that both ends are closed."""
+        """Record that both ends are closed."""
         self.network.wires.pop(self, None)
         for stream in (self.client, self.server):
             if stream.process.alive:

@@ -49,7 +49,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 async def came_at(mq: QueueManagerKit, queue: str = "LATER") -> float:
-    """Return when the next message is on the queue, and get it."""
+    """Wait until the next message is on the queue, and get it."""
     while not mq.depth(queue):  # noqa: ASYNC110 - what is waited for is another program's queue
         await anyio.sleep(0.01)
     now = mq.clock.monotonic()

@@ -267,7 +267,7 @@ async def test_another_worker_that_ends_its_message_gets_no_further_message(mq: 
 async def test_a_message_that_was_backed_out_before_stops_it_without_a_call_of_the_handler(
     mq: QueueManagerKit, concurrency: int
 ) -> None:
-    """The listener starts all the same: the authority can be granted while it runs."""
+    """The listener starts nevertheless: the authority can be granted while it runs."""
     story = Story(LOCAL, "IN", concurrency=concurrency)
     grant(mq, story.role, *MOVES)
     Given("QUEUE", "IN", "INQ").take_away(mq)

@@ -100,7 +100,7 @@ async def test_the_pauses_before_redelivery_take_virtual_time(mq: QueueManagerKi
     assert mq.clock.monotonic() > before
 
 
-async def test_a_message_with_properties_of_its_own_says_why_all_the_same(mq: QueueManagerKit, queues: None) -> None:
+async def test_a_message_with_properties_of_its_own_says_why_nevertheless(mq: QueueManagerKit, queues: None) -> None:
     async with mq.run(app):
         await mq.put("FLIGHTS.IN", CANCELLED, properties={"colour": "red"})
         [dead] = await mq.drain("FLIGHTS.BOQ")

@@ -122,7 +122,7 @@ def _host(url: str, text: str) -> tuple[str, int]:
 
 
 def _check_address(url: str, values: Mapping[str, str], hosts: tuple[tuple[str, int], ...]) -> None:
-    """Raise `ConfigurationError` if host, channel, CCDT and binding of the URL are invalid, or do not fit together."""
+    """Raise `ConfigurationError` if host, channel, CCDT or binding is invalid, or if they exclude each other."""
     channel, ccdt, binding = values.get("channel", ""), values.get("ccdt", ""), values.get("binding", "")
     if hosts and not channel:
         raise ConfigurationError(f"{shown_url(url)!r}: a host needs a channel: ?channel=APP.SVRCONN.")

@@ -38,7 +38,7 @@ class Dial(Protocol):
     """Makes one connection to one address."""
 
     def __call__(self, attempt: Candidate, *, application_name: str, user: str) -> Connection:
-        """Return a connection. Raises `MQIError`. Must limit the time of its handshake, or a stopped server blocks the pass."""
+        """Return a connection. Raises `MQIError`. The call must limit its time: a stopped server must not block the pass."""
         ...
 
 
@@ -79,7 +79,7 @@ class TableQueueManager:
         programs with independent connections. The mode can depend on the channel's DEFRECON.
 
         `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence if the table could be read
-        before and cannot be read now. It receives the same sentence only once.
+        before and cannot be read now. `warn` receives the same sentence only once.
         """
         self._name = name
         self._tables = tables
@@ -165,7 +165,7 @@ class TableQueueManager:
         return connection
 
     def _check(self, connection: Connection, channel: Channel) -> None:
-        """Raise 2058 if the connected queue manager has another name, 2546 if it is not the first queue manager."""
+        """Raise 2058 if the connected queue manager has another name, and 2546 if it is not the first queue manager."""
         reached = connection.queue_manager_name
         if connect_name(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"

@@ -100,7 +100,7 @@ class ReconnectSettings(Struct, frozen=True, kw_only=True):
     #: Give up after this many seconds; None for no limit.
     limit_s: _Seconds | None = None
     #: The start waits this many seconds for a queue manager that cannot be reached yet; infinity for no limit. None: `mqflow
-    #: run` waits without a limit, and other programs get the error at once.
+    #: run` waits without a limit, and other programs get the error immediately.
     start_limit_s: _Seconds | None = None
 
     @property

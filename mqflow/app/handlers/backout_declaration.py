@@ -21,9 +21,10 @@ class Backout(Struct, frozen=True, kw_only=True):
     queue: str = "queue"
     #: The pause before each redelivery.
     pace: Pace = REDELIVERY
-    #: Exceptions after which no redelivery helps: the message is poison at once.
+    #: Exceptions after which no redelivery helps: the message is poison after the first failure.
     never_retry: tuple[type[BaseException], ...] = ()
-    #: "at-once": a message whose body does not decode is poison at once. "redeliver": it is redelivered up to the threshold.
+    #: For a message whose body does not decode. "at-once": it is poison after the first failure. "redeliver": it is redelivered
+    #: up to the threshold.
     undecodable: Literal["at-once", "redeliver"] = "at-once"
     #: The program whose rules the listener follows.
     behaviour: Behaviour = Behaviour.JMS_LISTENER

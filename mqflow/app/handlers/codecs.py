@@ -110,7 +110,7 @@ def _guarded(decode: Decode) -> Decode:
 
 
 def _cause(error: Exception) -> str:
-    """Return why a body does not decode. Leaves the content of the body out, which pydantic quotes by default."""
+    """Return why a body does not decode. The text never quotes the body, as the texts of pydantic do by default."""
     errors_of = getattr(error, "errors", None)  # only a ValidationError of pydantic has it
     if not callable(errors_of):
         return f"{error}"

@@ -129,8 +129,9 @@ class Consumer:
         Returns None if no message comes within `wait_ms` milliseconds. Without `wait_ms`, the wait has no limit, as in JMS.
 
         A transacted consumer has the message in the open unit of work until `commit` or `backout`. Without `transacted`, the
-        message is committed at once. The consumer moves a poison message, or a message whose body does not decode, in the same
-        unit of work, and returns the next message. Raises `UndecodableError` if no queue takes a message that does not decode.
+        message is committed immediately. The consumer moves a poison message, or a message whose body does not decode, in the
+        same unit of work, and returns the next message. Raises `UndecodableError` if no queue takes a message that does not
+        decode.
 
         After a lost connection the consumer reconnects, and the wait begins again. If the unit of work had messages, the queue
         manager backs them out, and this function raises `MQIError` 2003 once. Raises the `MQIError` of the get for other
@@ -192,7 +193,7 @@ class Consumer:
         return await self.send(outgoing(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:
-        """Put an `Outgoing` message in the open unit of work; a consumer that is not transacted commits it at once."""
+        """Put an `Outgoing` message in the open unit of work; a consumer that is not transacted commits it immediately."""
         self._raise_if_backed_out("MQPUT")
         session, _ = await self._opened()
         try:
@@ -299,7 +300,7 @@ class Consumer:
         self._raise_if_backed_out("MQGET", error)
 
     def _forget_unit(self, why: str, *, has_messages: bool) -> None:
-        """Note that the unit of work is backed out. If it had messages of the caller (`has_messages`), the next call raises."""
+        """Record that the unit of work is backed out. If the unit had messages of the caller, the next call raises."""
         self._received.clear()
         self._sent.clear()
         self._moves.clear()
@@ -351,7 +352,7 @@ class Consumer:
             if not (isinstance(error, MQIError) and await self._reconnecting.lose(error)):
                 try:
                     await session.settle(Settlement.BACKOUT)
-                except MQIError:  # a connection that cannot back out is of no use
+                except MQIError:  # a connection that cannot back out cannot be used again
                     await self._reconnecting.close()
                 session.abandoned = False
         why = f"A receive or a put was cut off, and the unit of work was backed out. {error}"

@@ -147,7 +147,7 @@ class Handler:
 
 
 class _Nothing:
-    """The handler takes no payload."""
+    """Stands for the payload type of a handler that takes no payload."""
 
 
 class _Wanted:
@@ -195,7 +195,7 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
 
 
 def _is_marked(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> bool:
-    """Note a parameter that is marked `Header`, `Property` or `Depends`. Return whether it is."""
+    """Record a parameter that is marked `Header`, `Property` or `Depends`. Return whether it is."""
     part = from_message(parameter, hint, name)
     if part is not None:
         wanted.from_message.append(part)
@@ -206,14 +206,14 @@ def _is_marked(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: s
 
 
 def _is_payload(hint: Any) -> bool:
-    """Return whether a handler with this return annotation returns a payload to send; false if nobody can know."""
+    """Return whether a handler with this return annotation returns a payload to send; false if it does not say."""
     if get_origin(hint) in {Union, UnionType}:
         return any(map(_is_payload, get_args(hint)))
     return hint not in {None, NoneType, Any, NoReturn, Never, Outcome, *OUTCOMES} and not isinstance(hint, TypeVar)
 
 
 def _payload_of(hint: Any) -> Any:
-    """Return the part of a return annotation that says a payload; None if it says no payload."""
+    """Return the part of a return annotation that is the type of a payload; None if the annotation names no payload."""
     if get_origin(hint) in {Union, UnionType}:
         return Union[tuple(filter(_is_payload, get_args(hint)))] if _is_payload(hint) else None  # noqa: UP007 - the parts are found at run time
     return hint if _is_payload(hint) else None

@@ -52,7 +52,7 @@ _RECORDS: Final = (("backout", Backout), ("batch", Batch), ("rate_limit", RateLi
 class ListenerOptions(Struct, frozen=True, kw_only=True):
     """The options of a listener. Raises `ConfigurationError` for a value that is not accepted."""
 
-    #: The number of workers. Each has its own connection and unit of work, so N workers handle N messages at once.
+    #: The number of workers. Each has its own connection and unit of work, so N workers handle N messages at the same time.
     concurrency: int = 1
     #: The rules for poison messages.
     backout: Backout = Backout()
@@ -146,7 +146,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
         return function
 
     def at(self, place: Place, handler: str) -> "Publisher":
-        """Return this publisher with the prefix and the codec of the place.
+        """Return this publisher with the prefix and the codec of the place where an application has included the router.
 
         Raises `ConfigurationError` if the publisher belongs to another router.
         """

@@ -173,7 +173,7 @@ def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> Encoded:
 
 
 def _check(queue: str, keywords: PutKeywords) -> None:
-    """Raise for a keyword that no put has, and for a value that no descriptor can hold."""
+    """Raise an error for a keyword that no put has, and for a value that no descriptor can hold."""
     check_keywords(keywords, _KEYWORDS)
     given: Mapping[str, object] = keywords
     for name in ("message_id", "correlation_id"):

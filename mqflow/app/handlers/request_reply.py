@@ -65,10 +65,9 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
 async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered | Refused:
     """Return the reply: the first message that is not a report. After an outage it comes from a new queue of the same name.
 
-    Reports come to the reply queue too. They are those that the request's descriptor asks for, and the answer of a listener
-    that could not handle the request. A report of an exception or an expiration ends the wait. Raises the `MQIError` of a
-    get.
-    Source: q097680.
+    Reports come to the reply queue too. These are the reports that the request's descriptor asks for, and the answer of a
+    listener that could not handle the request. A report of an exception or an expiration ends the wait. Raises the `MQIError`
+    of a get. Source: q097680.
     """
     until, unanswered = clock.monotonic() + timeout_s, Unanswered()
     while True:

@@ -26,7 +26,7 @@ _INSTRUCTION_BYTES: Final = 2
 
 
 def begin(delivery: Delivery) -> None:
-    """Note that the code of this task, and of tasks and threads that it starts, handles the delivery."""
+    """Record that the code of this task, and of tasks and threads that it starts, handles the delivery."""
     _DELIVERY.set(delivery)
 
 
@@ -45,7 +45,7 @@ def noted(coroutine: C, name: str) -> C:
 
 
 def note(delivery: Delivery, coroutine: C, name: str, frame: FrameType) -> C:
-    """Return the coroutine that the code at this frame must await before its handler returns.
+    """Record the coroutine of a put, and return the coroutine. The code at this frame must await it before its handler returns.
 
     Raises `TypeError` in the thread of a plain function, which cannot await it.
     """

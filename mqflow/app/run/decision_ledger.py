@@ -185,7 +185,8 @@ class DecisionLedger:
     def _next_batch(self) -> list[_Happened | None]:
         """Wait for an event and return it with further events, at most `_BATCH_MAX`; a None from `close` is the last.
 
-        Waits for a moment more, because to wake this thread for each event takes longer than to write the event.
+        After the first event the function waits a moment for more events, because waking this thread takes longer than writing
+        an event.
         """
         batch = [self._mailbox.get()]
         if batch[-1] is not None and self._mailbox.qsize() < _BATCH_MAX:
@@ -236,8 +237,8 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
 def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
     """Yield the entries with a higher number than this, oldest first, each with its number.
 
-    Numbers rise. A ledger that was made anew begins with 1 again: then all its entries are yielded. Raises `LedgerError` if the
-    ledger does not exist or cannot be read.
+    Numbers rise. If the ledger was made again, its numbers begin with 1 again, and this function yields all its entries. Raises
+    `LedgerError` if the ledger does not exist or cannot be read.
     """
     with _reading(path) as connection:
         highest = connection.execute("SELECT max(id) FROM entry").fetchone()[0] or 0
@@ -297,9 +298,10 @@ class _Troubled:
         self._under_way: dict[bytes, Entry | None] = {}
 
     def is_clean(self, event: Event, at: float) -> bool:
-        """Return whether the event needs no entry now. Like `select`, note the delivery or the commit of one message.
+        """Return whether the event needs no entry now. A first delivery is held until its settlement; a clean commit drops it.
 
-        Nearly every event comes here. So this function makes no iterator.
+        False means that the caller must pass the event to `select`. Nearly every event comes here, so this function makes no
+        iterator.
         """
         if type(event) is Delivered:
             if event.backout_count:

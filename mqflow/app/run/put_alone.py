@@ -23,7 +23,7 @@ __all__ = ("put_and_commit", "put_on_next_connections")
 async def put_on_next_connections(
     reconnecting: ReconnectingSession, put: Callable[[Session], Awaitable[Put]], *, waits: bool
 ) -> Put:
-    """Return the result of `put`, which puts and commits on the session. After an error, no later commit includes that put.
+    """Call `put`, which puts and commits on a session; return its result. After an error, no later commit includes that put.
 
     With `waits`, `put` is called again on the next connection if its connection was lost before its commit was sent. The queue
     manager has backed the put out, so the message is put once. Raises the error of `put` if the commit got no answer, or if

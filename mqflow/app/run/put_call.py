@@ -23,7 +23,7 @@ __all__ = ("PutCall", "Stage", "put_all")
 
 
 class Stage(Enum):
-    """How far a call is."""
+    """The progress of a call."""
 
     WAITING = "waiting"
     """The puts of the call are not committed yet."""
@@ -80,7 +80,7 @@ class PutCall:
         return len(self.puts) == len(self.messages) > 0 and self.error is None and not self.withdrawn
 
     def refuse(self, error: Exception) -> None:
-        """Note the error of the next put.
+        """Record the error of the next put.
 
         If the call has several messages, the error names the index of the refused message.
         """
@@ -93,7 +93,7 @@ class PutCall:
             self.error = error
 
     def undo(self) -> None:
-        """Note that the unit of work is gone. The next puts have the same MsgIds, which the caller may know."""
+        """Record that the unit of work is gone. The next puts have the same MsgIds, which the caller may know."""
         for index, put in enumerate(self.puts):
             message, descriptor, data = self.messages[index]
             self.messages[index] = (message, replace(descriptor, message_id=put.descriptor.message_id), data)

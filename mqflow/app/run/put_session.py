@@ -48,7 +48,7 @@ class _CallWithin(PutCall):
         self.ready: Final = anyio.Event()
 
     def holds_up(self, way: Way) -> bool:
-        """Whether the task of this call holds a unit of work of this session open with another call."""
+        """Whether an outer call of the same task holds a unit of work of this session (`way`) open."""
         outer = self.outer
         while outer is not None:
             if outer.unit is not None and outer.unit.way is way and outer.task_id == self.task_id:
@@ -140,7 +140,7 @@ class PutSession:
             self._pass_on()
 
     async def _begin_turn(self) -> None:
-        """Raise if the caller is cancelled. Let other tasks run now and then: a put in memory waits for nothing."""
+        """Raise if the caller is cancelled. Let other tasks run from time to time: a put in memory waits for nothing."""
         self._turns += 1
         if self._turns % _TURNS_BEFORE_YIELD:
             await checkpoint_if_cancelled()
@@ -246,7 +246,7 @@ class PutSession:
             with scope:
                 while calls := self._take():
                     await self._shared_unit(calls)
-                    await checkpoint()  # callers that put again at once share the next commit
+                    await checkpoint()  # callers that put again immediately share the next commit
         finally:
             self._writer = None
             self._busy = False

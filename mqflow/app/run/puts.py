@@ -1,4 +1,4 @@
-"""The puts of an application outside of the units of work of its deliveries: one session for handlers, one for everybody else.
+"""The puts of an application outside of the units of work of its deliveries: one session for handlers, one for all other code.
 
 A put from a handler never waits for a connection, so it must not queue behind a put that waits for one. This file decides
 nothing about a message.

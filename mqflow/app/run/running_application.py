@@ -180,7 +180,7 @@ class RunningApplication:
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
-        """Run the listeners inside the block; drain them at its end, for `drain_s` seconds (None: as the settings say)."""
+        """Run the listeners inside the block; drain them at its end, for `drain_s` seconds (None: the settings decide)."""
         async with self._runtime.running(drain_s=self.settings.drain_s if drain_s is None else drain_s):
             yield
 
@@ -203,7 +203,7 @@ class RunningApplication:
         return self.settings.url_over(self._declared.url)
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
         self._runtime.watch()
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
@@ -230,7 +230,7 @@ class RunningApplication:
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:
-        """Return when the application is ready."""
+        """Wait until the application is ready."""
         await self._runtime.supervisor.readiness.wait()
 
     @property
@@ -249,7 +249,7 @@ class RunningApplication:
         return self._runtime.time_limit_s
 
     def left_after(self, bound_s: float) -> str:
-        """Return the names of the handlers that run `bound_s` after the end of the drain, with their stacks; "" for none.
+        """Return the handlers and services that still run `bound_s` after the drain's end, with stacks; "" before, or for none.
 
         Any thread can call this function.
         """

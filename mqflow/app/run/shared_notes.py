@@ -65,13 +65,13 @@ class SharedNotes:
         return self._use(read, lambda: self._memory.read(key))
 
     def forgive(self, keys: Iterable[bytes]) -> None:
-        """Note one backout that these messages did not cause."""
+        """Record one backout that these messages did not cause."""
         rows = [(self._queue, key) for key in keys]
         if rows:
             self._write(_FORGIVE, rows, lambda: self._memory.forgive(key for _, key in rows))
 
     def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:
-        """Note the last failure of the message."""
+        """Record the last failure of the message."""
         row = (self._queue, key, msgspec.json.encode(outcome), is_condemned)
         self._write(_FAILURE, [row], lambda: self._memory.note_failure(key, outcome, is_condemned=is_condemned))
 

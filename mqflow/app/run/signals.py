@@ -1,7 +1,7 @@
 """Runs an application until a signal stops it.
 
 The first SIGTERM, SIGINT or SIGHUP drains the listeners. The second cancels handlers and backs their units of work out. The
-third ends the process at once. This file knows signals and the running application, but no message.
+third ends the process immediately. This file knows signals and the running application, but no message.
 """
 
 import logging
@@ -56,8 +56,9 @@ async def run_until_signal(
 
     Return `EXIT_INCIDENT` instead of 0 if a consumer has ended although nothing had stopped it.
 
-    The first signal calls `stop` at once, also during the start, which may wait for the queue manager. The return of `until`
-    calls `stop` too: then the first signal changes nothing. `beside` runs at the same time and is cancelled at the end.
+    The first signal calls `stop` immediately, also during the start, which may wait for the queue manager. The return of
+    `until` calls `stop` too: then the first signal changes nothing. `beside` runs at the same time and is cancelled at the
+    end.
 
     A handler can block the event loop, or ignore its cancellation. If it does so for `LEAVE_AFTER_S` after the drain, the log
     names the handler, and the process ends with `EXIT_CUT_OFF`.
@@ -108,14 +109,14 @@ class _StopRequest:
 
     def cancel(self) -> None:
         """Cancel the handlers that run; without handlers, the function of `on_start` or `on_stop`, or the lifespan."""
-        _logger.warning("second signal: handlers are cancelled and backed out; a third signal ends the process at once")
+        _logger.warning("second signal: handlers are cancelled and backed out; a third signal ends the process immediately")
         if self.running is None or not self.running.cancel():
             _logger.warning("functions of on_start or on_stop, or the lifespan, are cancelled")
             self.scope.cancel()
 
 
 def end_process(code: int) -> NoReturn:
-    """End the process at once with this code. The queue manager backs all open units of work out."""
+    """End the process immediately with this code. The queue manager backs all open units of work out."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -51,7 +51,7 @@ class UnitOfPuts:
     async def put(self) -> None:
         """Put each message that is not in the unit of work yet. If a message is refused, its call has the error afterwards.
 
-        After a lost connection, all messages are put again on the next connection, if the session `waits`. Raises the error of
+        After a lost connection, all messages are put again on the next connection, if `way.waits` is true. Raises the error of
         `ReconnectingSession.get`.
         """
         reconnecting = self.way.reconnecting
@@ -143,7 +143,7 @@ class UnitOfPuts:
             unit.fail(error)
 
     async def _after_loss(self, loser: PutCall) -> None:
-        """Undo all puts after one of them has lost the connection. Without `waits`, no call puts again."""
+        """Undo all puts after one of them has lost the connection. If `way.waits` is false, no call puts again."""
         error = loser.error
         assert isinstance(error, MQIError)  # noqa: S101 - only such an error loses a connection
         await self.way.reconnecting.lose(error)
@@ -205,7 +205,7 @@ async def loses_connection(reconnecting: ReconnectingSession, session: Session, 
     if classify(int(error.reason)) is not Class.REOPEN:
         try:
             await session.settle(Settlement.BACKOUT)
-        except MQIError as refused:  # a connection that cannot back out is of no use
+        except MQIError as refused:  # a connection that cannot back out cannot be used again
             if await reconnecting.lose(refused):
                 return True
         else:

@@ -59,7 +59,7 @@ class _Ibmmq:
         """Refuse a token if the extension's MQCSP has no room for one."""
         if options.token and self._versions.get("csp", 1) < _TOKEN_NEEDS_CSP:
             raise ClientPackageError(
-                "This ibmmq was built for a client that knows no tokens: it takes one built for 9.3.4, or user and password."
+                "This ibmmq was built for a client that knows no tokens: use an ibmmq for 9.3.4 or later, or a password."
             )
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:

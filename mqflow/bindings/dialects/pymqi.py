@@ -1,7 +1,7 @@
 """pymqi: the MQI by its C extension `pymqe`.
 
-The extension makes its own MQCNO of version 5 and its own MQCSP. These have no CCDT URL, no application name and no token.
-MQINQ and MQSET of the extension take one selector at a time.
+The extension makes its own MQCNO of version 5 and its own MQCSP. These structures have no CCDT URL, no application name and
+no token. MQINQ and MQSET of the extension take one selector at a time.
 """
 
 from collections.abc import Mapping, Sequence

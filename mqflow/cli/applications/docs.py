@@ -21,11 +21,9 @@ _FORMATS: Final = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".html": "h
 @click.command("docs")
 @click.argument("application", metavar="MODULE:APP")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="The file; default: standard output.")
-@click.option(
-    "--format", "wanted", type=click.Choice(["json", "yaml", "html"]), help="Default: by the end of the file's name, else json."
-)
+@click.option("--format", "wanted", type=click.Choice(["json", "yaml", "html"]), help="Default: by the file's name, else json.")
 @click.option("--title", help="The title of the document; default: the name of the application, else MODULE:APP.")
-@click.option("--api-version", "version", default="1.0.0", show_default=True, help="The version of its messages.")
+@click.option("--api-version", "version", default="1.0.0", show_default=True, help="The version in the document.")
 @url_option
 def command(
     application: str, output: Path | None, wanted: str | None, title: str | None, version: str, url: str | None

@@ -26,7 +26,7 @@ __all__ = ("command",)
     "start_limit_s",
     type=Seconds(0),
     metavar="SECONDS",
-    help="Give up if the queue manager cannot be reached so long after the start; default: never, 0: at once.",
+    help="Give up if the queue manager cannot be reached in this time; default: never; 0: immediately.",
 )
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
 @click.option(
@@ -65,7 +65,7 @@ def command(
     """Run the listeners of MODULE:APP until SIGTERM, SIGHUP or Ctrl-C.
 
     The first signal drains: the listeners get no new message, handlers finish, their units of work commit, exit code 0. The
-    second signal backs out all open units of work, exit code 75. The third signal ends the process at once.
+    second signal backs out all open units of work, exit code 75. The third signal ends the process immediately.
 
     If the queue manager cannot be reached yet, the command waits and tries again, as after a lost connection.
 

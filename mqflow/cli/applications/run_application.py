@@ -155,7 +155,7 @@ def _run_here(
 
 
 async def _until_recycled(recycling: Recycling) -> None:
-    """Return when a limit of the process is reached, and say which."""
+    """Wait until a limit of the process is reached, and say which."""
     await recycling.reached()
     note(f"This process drains and ends, because {recycling.why}.")
 

@@ -90,7 +90,7 @@ class ReconnectLine:
             self._write(_CLEAR)
 
     def write(self, text: str) -> None:
-        """Write other lines to the terminal, above this line. This makes the object a stream for a log handler."""
+        """Write other lines to the terminal, above this line. With this method the object is a stream for a log handler."""
         self._write(f"{_CLEAR}{text}{self._shown}" if self._shown else text)
 
     def flush(self) -> None:

@@ -20,7 +20,7 @@ _PACKAGE: Final = Path(mqflow.__file__).parent
 
 
 def is_from_index(distribution: Distribution) -> bool:
-    """Return whether a package index has this distribution: pip notes the folder or the file of any other (PEP 610)."""
+    """Return whether pip installed the distribution from a package index, and from no folder or file (PEP 610)."""
     return distribution.read_text("direct_url.json") is None
 
 

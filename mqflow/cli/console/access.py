@@ -51,7 +51,7 @@ class Session(Struct):
 
 
 def refused_request(method: str, scheme: str, headers: Mapping[str, str], hosts: Collection[str]) -> str:
-    """Return why a request is refused before anybody looks at its session; an empty text if it is not refused.
+    """Return why a request is refused before its session is checked; an empty text if it is not refused.
 
     The Host must name this console: another site reaches the port only by its own name (DNS rebinding). And a request that
     changes something must come from a page of this console.

@@ -148,7 +148,7 @@ class Changes:
         what = (
             f"the message {message_id.hex()}"
             if message_id
-            else "the messages of a number in the tables"
+            else "the messages that a number of the history counts"
             if of_tables is not None
             else "the messages of one failure group"
             if group

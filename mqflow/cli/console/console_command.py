@@ -80,10 +80,10 @@ def command(
 ) -> None:
     """Serve a console in the browser: queues, running applications, and why messages failed.
 
-    The console prints a token at its start, and asks for it. Without --allow-changes it is read-only. It shows the running
-    applications of this user on this machine, and queues of the queue manager. For an embedded queue manager it shows all
-    queues. For IBM MQ it shows the queues of the applications, their backout requeue queues, the dead-letter queue and the
-    queues of --queue.
+    The console prints a token at its start, and asks for it. Without --allow-changes the console is read-only. It shows the
+    running applications of this user on this machine, and queues of the queue manager. For an embedded queue manager it shows
+    all queues. For IBM MQ it shows the queues of the applications, their backout requeue queues, the dead-letter queue and
+    the queues of --queue.
 
     Ctrl-C ends the console.
     """

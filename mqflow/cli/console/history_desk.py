@@ -1,6 +1,7 @@
 """The questions of the console to the tables: failures over weeks, their messages, and which of these are on a queue now.
 
-Each call reads the tables anew, and blocks. The command imports this file only with `--tables`: it needs pyarrow and deltalake.
+Each call reads the tables again, and blocks. The command imports this file only with `--tables`: it needs pyarrow and
+deltalake.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -70,7 +71,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
 
 class HistoryMessage(Struct, frozen=True):
-    """A message of a number."""
+    """A message that a number on the history page counts."""
 
     known: TableMessage
     #: The queue that the message was moved to, if it is there now; otherwise empty.
@@ -78,10 +79,10 @@ class HistoryMessage(Struct, frozen=True):
 
 
 class HistoryMessages(Struct, frozen=True, kw_only=True):
-    """The messages of a number."""
+    """The messages that a number on the history page counts."""
 
     selection: Selection
-    #: The number itself; `rows` has the newest of its messages.
+    #: The number itself; `rows` has the newest of the counted messages.
     number: int
     rows: tuple[HistoryMessage, ...]
     #: The queues that some of the rows are on.
@@ -143,7 +144,7 @@ class HistoryDesk:
     def number(
         what: Failure | RetryStep, span: Span, *, week: int | None = None, is_aside: bool = False, has_succeeded: bool = False
     ) -> str:
-        """Return the name of a number of the page, for addresses and forms."""
+        """Return the name of a number on the history page. Addresses and forms use this name."""
         chosen: Failure | AttemptsOf
         match what:
             case Failure():
@@ -153,7 +154,7 @@ class HistoryDesk:
         return msgspec.json.encode(Selection(what=chosen, span=span, week=week, is_aside=is_aside)).decode()
 
     def messages(self, selection: str) -> HistoryMessages:
-        """Return the messages of the number with this name. Raises what `page` raises."""
+        """Return the messages that the number with this name counts. Raises what `page` raises."""
         chosen = _selection_of(selection)
         with _sentences():
             found, number = self._tables.messages(chosen, _SHOWN_MAX)
@@ -179,7 +180,7 @@ class HistoryDesk:
         )
 
     def identifiers(self, selection: str) -> frozenset[bytes]:
-        """Return the MsgId of every message of the number. Raises what `page` raises."""
+        """Return the MsgId of every message that the number with this name counts. Raises what `page` raises."""
         with _sentences():
             return self._tables.identifiers(_selection_of(selection))
 
@@ -207,11 +208,11 @@ class HistoryDesk:
 
 
 def _selection_of(text: str) -> Selection:
-    """Return the number that the text names. Raises `ConfigurationError` for another text."""
+    """Return the number on the history page that the text names. Raises `ConfigurationError` for another text."""
     try:
         return msgspec.json.decode(text, type=Selection)
     except msgspec.DecodeError as error:
-        raise ConfigurationError("The address names no number of the history. Choose one on the page History.") from error
+        raise ConfigurationError("The address does not name a number of the page History. Choose one on that page.") from error
 
 
 def _is_letter(selection: Selection) -> bool:
@@ -247,7 +248,7 @@ def _span(until: datetime, weeks: int) -> Span:
 
 @contextmanager
 def _sentences() -> Iterator[None]:
-    """Make an error of the tables one that the pages show."""
+    """Replace an error of the tables by an error whose text the pages show."""
     try:
         yield
     except PipelineError as error:

@@ -1,4 +1,4 @@
-"""The rows of queues on the overview: their roles, their states and small plots. Pure: records in, records out."""
+"""The rows of queues on the overview: their roles, their states and small plots. The functions are pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -31,7 +31,7 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """One word for colour and reader: "failed", "full", "unknown" or "ok"."""
+        """The state of the queue in one word, which also chooses the colour: "failed", "full", "unknown" or "ok"."""
         if self.depth is None:
             return "unknown"
         if self.role and self.depth:

@@ -1,4 +1,4 @@
-"""Says what the rules tables would have done with dead letters of the tables. Pure: the rules decide as in `mqflow dlq run`."""
+"""Says what the rules tables would have done with dead letters of the tables. The rules decide as in `mqflow dlq run`."""
 
 from collections import Counter
 from collections.abc import Iterable

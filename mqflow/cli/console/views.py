@@ -186,10 +186,10 @@ class _Pages:
         here = files("mqflow.cli.console") / "static"
         self._static: Final = {name: (here / name).read_bytes() for name in _STATIC}
 
-    # -- the ways in
+    # -- log-in and errors
 
     def guarded(self, page: Callable[[_Call], Response]) -> Callable[[Request], Any]:
-        """Return the endpoint: it needs a session, and for a form its secret. The page runs in a thread."""
+        """Return the endpoint of a page: it needs a session, and a form its secret. The page runs in a thread."""
 
         async def endpoint(request: Request) -> Response:
             session = self._access.session(request)
@@ -257,7 +257,7 @@ class _Pages:
         return self._render(call.request, call.session, "overview.html", **self._overview_facts())
 
     async def live(self, request: Request) -> Response:
-        """Send the overview, or the decisions, anew every two seconds."""
+        """Send the overview, or the decisions, again every two seconds."""
         session = self._access.session(request)
         if session is None or self._streams >= _STREAMS_MAX:
             return PlainTextResponse("", 401 if session is None else 503)
@@ -326,7 +326,7 @@ class _Pages:
         return self._render(call.request, call.session, "history.html", page=page, asked=asked, number=self._history.number)
 
     def history_messages(self, call: _Call) -> Response:
-        """Show the messages of a number of the history."""
+        """Show the messages that a number on the history page counts."""
         assert self._history is not None  # noqa: S101 - as above
         number = call.text("number")
         page = self._history.messages(number)
@@ -391,7 +391,7 @@ class _Pages:
         return number
 
     def _of_tables(self, number: str) -> frozenset[bytes] | None:
-        """Return the MsgIds of a number of the history; None if the form names no number."""
+        """Return the MsgIds that a number on the history page counts; None if the form names no number."""
         if number and self._history is None:
             raise RefusedError("The form names messages of the tables, and this console has no --tables. Nothing was moved.")
         return self._history.identifiers(number) if number and self._history is not None else None

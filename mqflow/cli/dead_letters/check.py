@@ -90,7 +90,7 @@ def tallied(
     check: Callable[[Redirect], str],
     tell: Callable[[bytes, str, str], None] = lambda *_: None,
 ) -> Tallies:
-    """Return the first action of the table on each message, and carry none out.
+    """Count for each rule the messages that it handles, by its first action. No action is carried out.
 
     `check` returns the problem of a target, or an empty text. `tell` gets the MsgId, rule and target of each message.
     """

@@ -136,7 +136,7 @@ def _header(body: bytes) -> DelayHeader | None:
 
 
 def due_in_words(milliseconds: int) -> str:
-    """Return when a message is due: "in 5 min", "now", "late 3.0 s"."""
+    """Return the due time of a message in words: "in 5 min", "now", "late 3.0 s"."""
     if milliseconds <= 0:
         return f"late {_span(-milliseconds)}" if milliseconds else "now"
     return f"in {_span(milliseconds)}"

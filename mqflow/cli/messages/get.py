@@ -1,4 +1,4 @@
-"""`mqflow get` and `mqflow unsubscribe`: remove messages, or a durable subscription with its messages, for good."""
+"""`mqflow get` and `mqflow unsubscribe`: remove messages, or a durable subscription with its messages, permanently."""
 
 import io
 import os
@@ -99,7 +99,7 @@ def commit_written(connection: Connection, output: IO[Any]) -> None:
 @click.argument("name")
 @url_option
 def unsubscribe(name: str, url: str | None) -> None:
-    """End the durable subscription NAME for good, and delete the messages on its managed queue.
+    """End the durable subscription NAME permanently, and delete the messages on its managed queue.
 
     The command fails while an application uses the subscription (2429), and for a subscription of another user (2434). DELETE
     SUB of `mqflow mqsc` works for every user.

@@ -209,7 +209,7 @@ def details(group: FailureGroup) -> Iterator[str]:
 
 
 def times_of(group: FailureGroup, now: datetime) -> str:
-    """Return when the first and the last message of the group came, in words."""
+    """Return the times of the first and the last message of the group, in words."""
     if group.first_at is None or group.last_at is None:
         return ""
     since = ago(now - group.last_at)

@@ -150,7 +150,7 @@ def is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> bo
 def _carry_out(
     connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None], *, as_json: bool
 ) -> Counter[tuple[str, str]]:
-    """Return the number of messages by target and by the reason of the failed move; moved messages have an empty reason."""
+    """Redrive the messages. Return how many, by target and by the reason of a failed move (empty for a moved message)."""
     counts: Counter[tuple[str, str]] = Counter()
     depth = _depth(connection, redriver.queue)
     moved = 0

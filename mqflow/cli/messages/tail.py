@@ -50,8 +50,8 @@ def command(where: tuple[str, ...], last: int, since_s: float | None, once: bool
       --where error='*Timeout*'      a field of the outcome: error, text, frame
       --where message_id='*60edde'   the message, in hexadecimal digits
 
-    The events come from the ledger beside the data. It has the messages that failed or needed a decision; with `record = "all"`
-    in the section [ledger] of mqflow.toml, every message.
+    The events come from the ledger beside the data. The ledger has the messages that failed or needed a decision; with
+    `record = "all"` in the section [ledger] of mqflow.toml, every message.
     """  # noqa: D301 - after a backspace click does not wrap the lines
     wanted = [named_condition(text, EVENT_NAMES, "no event has a field") for text in where]
     path = ledger_of(url)

@@ -138,7 +138,7 @@ def _lanes(
 
 
 def _check_queue(connection: Connection, queue: str) -> None:
-    """Raise the `MQIError` of an unknown queue: a mistyped name would stay a lane of the journal for good."""
+    """Raise the `MQIError` of an unknown queue: a mistyped name would stay a lane of the journal for ever."""
     try:
         handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
     except MQIError as error:
@@ -194,7 +194,7 @@ class _Landing:
         self._errors: list[Exception] = []
 
     def run(self, *, as_json: bool = False) -> None:
-        """Return when every lane has ended. The first error of a lane stops all the others; this method raises it."""
+        """Land every lane to its end. The first error of a lane stops all other lanes; this method raises that error."""
         names = ", ".join(f"{safe(lane.name)} ({lane.kind})" for lane in self._lanes)
         note(f"Landing {names} in {self._journal.folder.uri}.")
         running = [

@@ -1,6 +1,6 @@
 """Turns the text of a Spark error into a sentence with the remedy, or into a pause before another attempt.
 
-It is pure, and imports no Spark.
+This file is pure, and imports no Spark.
 """
 
 import re
@@ -26,8 +26,8 @@ _JAVA: Final = re.compile(r"An error occurred while calling \S+\s*:\s*(?:[\w.$]+
 def pause_s(text: str, attempt: int) -> float | None:
     """Return the seconds to wait before the next attempt; None if there must be no other attempt.
 
-    `attempt` is the number of the failed attempt, from 1. Only the start and the end of Spark's Python processes depend on the
-    load of the machine; other errors come again.
+    `attempt` is the number of the failed attempt, from 1. Only an error at the start or the end of Spark's Python processes can
+    come from the load of the machine. Another attempt would repeat every other error.
     """
     if attempt >= ATTEMPTS_MAX or classify(text).name not in _NO_WORKER:
         return None

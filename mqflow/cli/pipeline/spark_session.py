@@ -1,6 +1,6 @@
 """The Spark session of a command: the options that say where Spark runs, its start and end, and its errors as sentences.
 
-Only functions of this file import Spark. It knows no table.
+Only functions of this file import Spark. This file knows no table.
 """
 
 import sys
@@ -147,5 +147,5 @@ def _errors_of_spark() -> tuple[type[Exception], ...]:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return the text of an error of Spark and its Java traceback, if it has one: the text can name a task without a reason."""
+    """Return the text of an error of Spark, with its Java traceback if there is one. Only the traceback can have the reason."""
     return f"{error}\n{getattr(error, '_stackTrace', '')}"  # an error of Py4J has no such attribute

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mqflow.journal import Journal
     from mqflow.otel.stream_metrics import StreamMetrics
     from mqflow.pipeline.stream.alert_sink import Sender
-    from mqflow.pipeline.stream.runner import Told
+    from mqflow.pipeline.stream.runner import StreamStep
     from mqflow.pipeline.stream.stages import Job
 
 __all__ = ("command",)
@@ -40,7 +40,7 @@ __all__ = ("command",)
 @click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
 @tables_option
 @click.option(
-    "--every", "every_s", metavar="TIME", callback=duration_s, default="30s", show_default=True, help="The start of each round."
+    "--every", "every_s", metavar="TIME", callback=duration_s, default="30s", show_default=True, help="Time between rounds."
 )
 @click.option("--once", is_flag=True, help="End when all that is in the journal is in the tables.")
 @click.option(
@@ -107,7 +107,7 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
             world=SYSTEM_WORLD,
             pause=stopping.wait,
             stopping=stopping.is_set,
-            tell=work.told,
+            tell=work.on_step,
         )
         work.measure()
     if owes:
@@ -162,7 +162,7 @@ class _Work:
                 self._began = True
             return run_stage(spark, self._job, stage)
 
-    def told(self, event: "Told") -> None:
+    def on_step(self, event: "StreamStep") -> None:
         """Show and count the step. Measures how far the tables are behind before each wait."""
         from mqflow.pipeline.stream.runner import Ran, StageFailed  # noqa: PLC0415 - as above
 
@@ -174,10 +174,10 @@ class _Work:
                 self._metrics.failed(event.stage, event.failure.name)
         else:
             self.measure()
-        self._view.told(event)
+        self._view.show(event)
 
     def measure(self) -> None:
-        """Measure how far each table is behind. An error is a note: it must not end the stream."""
+        """Measure how far each table is behind. An error is only printed, because it must not end the stream."""
         from mqflow.journal import JournalError  # noqa: PLC0415 - as above
         from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
         from mqflow.pipeline.stream.freshness import table_levels  # noqa: PLC0415 - as above
@@ -187,7 +187,7 @@ class _Work:
         except (JournalError, PipelineError, OSError) as error:
             note(f"The lag of the tables is unknown: {safe(str(error))}")
             return
-        self._view.measured(levels)
+        self._view.show_levels(levels)
         if self._metrics is not None:
             for level in levels:
                 self._metrics.measured(level.name, level.rows_behind, level.seconds_behind)

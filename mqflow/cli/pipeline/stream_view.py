@@ -12,7 +12,7 @@ import msgspec
 
 from mqflow.cli.text.terminal import note, safe
 from mqflow.pipeline.stream.freshness import Level
-from mqflow.pipeline.stream.runner import Ran, StageFailed, Told, Waits, said
+from mqflow.pipeline.stream.runner import Ran, StageFailed, StreamStep, Waits, said
 from mqflow.policy.stream.rounds import Stage
 
 __all__ = ("COLUMNS", "View", "level_cells", "level_record", "stream_view")
@@ -26,11 +26,11 @@ _HOUR_S = 3_600
 class View(Protocol):
     """Shows what a stream does."""
 
-    def told(self, event: Told) -> None:
+    def show(self, event: StreamStep) -> None:
         """Show one step of the stream."""
         ...
 
-    def measured(self, levels: Sequence[Level]) -> None:
+    def show_levels(self, levels: Sequence[Level]) -> None:
         """Show how far the tables are behind, after a round."""
         ...
 
@@ -68,7 +68,7 @@ def stream_view(*, as_json: bool) -> Iterator[View]:
 class _Records:
     """One JSON record for each step and each level."""
 
-    def told(self, event: Told) -> None:
+    def show(self, event: StreamStep) -> None:
         match event:
             case Ran(stage, taken, seconds):
                 self._print(
@@ -87,7 +87,7 @@ class _Records:
             case Waits(seconds):
                 self._print(event="waits", seconds=round(seconds, 3))
 
-    def measured(self, levels: Sequence[Level]) -> None:
+    def show_levels(self, levels: Sequence[Level]) -> None:
         for level in levels:
             self._print(event="level", **level_record(level))
 
@@ -98,12 +98,12 @@ class _Records:
 class _Lines:
     """One line for each step that did something."""
 
-    def told(self, event: Told) -> None:
+    def show(self, event: StreamStep) -> None:
         if isinstance(event, Waits) or (isinstance(event, Ran) and not event.taken.rows and not event.taken.said):
             return
         note(_sentence(event))
 
-    def measured(self, levels: Sequence[Level]) -> None:
+    def show_levels(self, levels: Sequence[Level]) -> None:
         """Show nothing: `mqflow spark status` shows the levels."""
 
 
@@ -121,19 +121,19 @@ def _live_table() -> Iterator[View]:
                 self._levels: Sequence[Level] = ()
                 self._doing = ""
 
-            def told(self, event: Told) -> None:
+            def show(self, event: StreamStep) -> None:
                 if isinstance(event, Ran):
                     self._rows[event.stage] += event.taken.rows
                 if isinstance(event, StageFailed):
                     live.console.print(_sentence(event), markup=False, highlight=False)
                 self._doing = _sentence(event)
-                self._show()
+                self._refresh()
 
-            def measured(self, levels: Sequence[Level]) -> None:
+            def show_levels(self, levels: Sequence[Level]) -> None:
                 self._levels = levels
-                self._show()
+                self._refresh()
 
-            def _show(self) -> None:
+            def _refresh(self) -> None:
                 table = Table(*COLUMNS, box=None)
                 for level in self._levels:
                     table.add_row(*map(safe, level_cells(level)))
@@ -143,7 +143,7 @@ def _live_table() -> Iterator[View]:
         yield Shown()
 
 
-def _sentence(event: Told) -> str:
+def _sentence(event: StreamStep) -> str:
     match event:
         case Ran(stage, taken, seconds):
             things = "alerts sent" if stage is Stage.ALERTS else "rows"

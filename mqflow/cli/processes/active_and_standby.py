@@ -139,7 +139,7 @@ class ActiveAndStandby:
         return process
 
     async def _wait_until(self, condition: Callable[[], bool], process: Process, stopping: anyio.Event) -> bool:
-        """Return whether the condition became true before the process ended or `stopping` was set."""
+        """Wait for the condition. Return False if the process ended or `stopping` was set before."""
         while process.returncode is None and not stopping.is_set():
             if condition():
                 return True

@@ -34,7 +34,7 @@ def parent_pipe() -> Iterator[int]:
 
 
 async def until_parent_ends(descriptor: int) -> None:
-    """Return when the process that passed the descriptor has ended."""
+    """Wait until the process that passed the descriptor has ended."""
     os.set_inheritable(descriptor, False)
     while True:
         await anyio.wait_readable(descriptor)
@@ -50,11 +50,11 @@ class RestartDelay:
         self._started_at = 0.0
 
     def started(self) -> None:
-        """Note that the process starts now."""
+        """Record that the process starts now."""
         self._started_at = SYSTEM_CLOCK.monotonic()
 
     async def wait(self, text: str, stopping: anyio.Event) -> None:
-        """Print the text with the delay that is due. Wait for the delay, or until `stopping` is set."""
+        """Print the text and the delay before the next start. Wait for this delay, or until `stopping` is set."""
         if SYSTEM_CLOCK.monotonic() - self._started_at >= _STABLE_S:
             self._delay_s = _FIRST_DELAY_S
         note(f"{text} in {self._delay_s:g} s.")

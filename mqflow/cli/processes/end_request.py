@@ -46,7 +46,7 @@ class EndRequest:
         self._loop_caller(self._wake_on_loop)
 
     async def wait(self, until: Callable[[], bool]) -> None:
-        """Return when the end was requested or `until` is true. Checks both after each `wake`."""
+        """Wait until the end was requested or `until` is true. Check both after each `wake`."""
         while not self.requested and not until():
             self._changed = anyio.Event()
             await self._changed.wait()

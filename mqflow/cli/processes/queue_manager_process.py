@@ -100,7 +100,7 @@ class _ForMQClients(Struct, frozen=True):
 
 
 class _Shared(Struct, frozen=True):
-    """The parts that the servers at all addresses share: the places, and the checks of passwords."""
+    """The parts that the servers at all addresses share: the limit of connections, and the checks of passwords."""
 
     room: Room
     guard: PasswordGuard
@@ -157,7 +157,7 @@ async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> 
 
 
 async def _wait_for_turn(options: HostOptions, folder: DataFolder, turn: LockWait, end: EndRequest, say: Print) -> bool:
-    """Return when no other standby is before this process: True if it had to wait for one, and prepared meanwhile."""
+    """Wait until no other standby is before this process. Return True if it had to wait, and has prepared its takeover."""
     with anyio.move_on_after(_LOCK_PROBE_S):  # a command that only asks for the standby holds the lock for a moment too
         await end.wait(lambda: turn.held)
     first = standby_pid(folder)
@@ -264,7 +264,7 @@ def _addresses(options: HostOptions) -> tuple[Address, ...]:
 async def _serve_address(
     options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, shared: _Shared
 ) -> Server:
-    """Return the server at this address.
+    """Serve the queue manager at this address, and return the server.
 
     The system closes the files of a killed process one after the other. The standby can own the lock before the sockets are
     closed, so it tries again for `_GRACE_S`.

@@ -40,7 +40,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Recycling:
-    """A hook that counts settled messages and looks at the memory. `reached` returns as soon as a limit is reached."""
+    """A hook that counts settled messages and checks the memory. `reached` returns as soon as a limit is reached."""
 
     wants: Final = (Settled,)
 
@@ -67,7 +67,7 @@ class Recycling:
             os.write(self._write_end, b"!")
 
     async def reached(self) -> None:
-        """Return when a limit is reached."""
+        """Wait until a limit is reached."""
         await anyio.wait_readable(self._read_end)
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class Recycling:
 
 
 async def first_of(*waits: Callable[[], Awaitable[None]]) -> None:
-    """Return when the first of these waits returns, and cancel the others."""
+    """Wait until the first of these waits returns, and cancel the other waits."""
     async with anyio.create_task_group() as group:
 
         async def wait(each: Callable[[], Awaitable[None]]) -> None:

@@ -239,7 +239,7 @@ class _Workers:
             self._stop()
 
     async def _keep_ready(self, ready: Hook, count: int) -> None:
-        """Keep the file as long as each worker has its own: a worker removes its file if it is not ready, or has ended."""
+        """Keep the ready file while each worker process has one. A worker that is not ready, or has ended, has no such file."""
         while not self._stops:
             files = [_ready_file(self._folder, number).exists() for number in range(1, count + 1)]
             ready(ReadinessChanged(ready=all(files)))

@@ -18,7 +18,7 @@ _PREFIX: Final = "MQRC_"
 
 _REACTIONS: Final = {
     Class.RETRY: (
-        "The call is repeated at once: the unit of work was backed out, there was no message, or the buffer was too small."
+        "The call is repeated immediately: the unit of work was backed out, there was no message, or the buffer was too small."
     ),
     Class.REOPEN: "The object is opened again: its handle is no longer valid, but the connection is.",
     Class.RECONNECT: "mqflow connects again: the connection is lost, or was refused. Its unit of work is backed out.",

@@ -99,7 +99,7 @@ class TerminalLines(logging.Formatter):
         self._traced: set[tuple[type[BaseException], int | None]] = set()
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the lines. None is wider than the terminal."""
+        """Return the lines. No line is wider than the terminal."""
         columns = self._columns()
         first, *more = record.getMessage().split("\n")
         first = _MESSAGE_ID.sub(r"..\1", first)

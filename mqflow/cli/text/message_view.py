@@ -98,7 +98,7 @@ def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
 
 
 def _parts(descriptor: MessageDescriptor, data: bytes) -> tuple[chain.Headers, str]:
-    """Return the headers and the body, and the error of a header that cannot be read: then all is body."""
+    """Return the headers and the body, and the error of an unreadable header. With an error, all data is body."""
     try:
         return chain.split(descriptor, data), ""
     except MQIError as error:

@@ -76,7 +76,7 @@ class ProcessSource:
         self._blocked_since: float | None = None
 
     def started(self) -> None:
-        """Note the event loop, and carry the first orders out; a function for `App.on_start`."""
+        """Remember the event loop, and carry the first orders out. `App.on_start` gets this method."""
         self._loop = LoopCaller()
         self._thread = threading.get_ident()
         running = self._app.current

@@ -69,7 +69,7 @@ COUNTED: Final = {
     "reconnections": Counted("counter", "Lost connections that were reconnected", ("queue_manager",)),
     "outages_seconds": Counted("counter", "Seconds of all outages that have ended", ("queue_manager",)),
     "away_seconds": Counted("gauge", "Seconds without connection, at the latest attempt; else 0", ("queue_manager",)),
-    "generation": Counted("gauge", "Number of reconnections of the process with the most", ("queue_manager",)),
+    "generation": Counted("gauge", "Largest number of reconnections of one process", ("queue_manager",)),
     "reopen_refusals": Counted("counter", "Objects not opened again after an outage", ("object", "reason")),
     "delayed_late_seconds": Counted("histogram", "Time between the due time of a delayed message and its put", ("queue",)),
     "delayed_refusals": Counted("counter", "Delayed messages that their target refused", ("queue", "reason")),

@@ -42,7 +42,7 @@ _listener = click.argument("listener")
 @_listener
 @click.pass_obj
 def pause(application: str, listener: str) -> None:
-    """Stop the gets of LISTENER (a name or a queue) at once. Handlers that run finish, and their units of work commit."""
+    """Stop the gets of LISTENER (a name or a queue) immediately. Handlers that run finish, and their units of work commit."""
     _order(application, Order(listener=listener, held=True))
     resume_it = f"mqflow ctl {safe(application)} resume {safe(listener)}"
     click.echo(f"{safe(listener)} of {safe(application)} is paused. `{resume_it}` ends the pause.")

@@ -106,7 +106,7 @@ def watched_workers(
 
 @contextmanager
 def _answering(source: Source, name: str, path: Path | None, inquire: Figures) -> Iterator[None]:
-    """Answer on the control socket in the block. Without the socket, the application runs all the same."""
+    """Answer on the control socket in the block. Without the socket, the application still runs."""
     with ExitStack() as stack:
         try:
             stack.enter_context(closing(ControlServer(path or socket_for(name), source, inquire)))

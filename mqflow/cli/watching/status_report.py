@@ -47,7 +47,7 @@ class History:
         self._last: dict[_Key, tuple[float, float]] = {}
 
     def note(self, report: StatusReport, now: float) -> None:
-        """Note the present depths and counts; `now` is in monotonic seconds."""
+        """Record the present depths and counts; `now` is in monotonic seconds."""
         status = report.status
         delivered = Counter[str]()
         for process in status.processes:

@@ -68,7 +68,7 @@ class WorkersSource:
         self._orders: dict[str, Order] = {}
 
     def status(self) -> ApplicationStatus:
-        """Return the state of all worker processes that answer; a process that does not is in `silent`."""
+        """Return the state of all worker processes that answer; a process that does not answer is in `silent`."""
         running = dict(self._running())
         processes: list[ProcessStatus] = []
         silent: list[SilentProcess] = []

@@ -1,4 +1,4 @@
-"""The last step of every put: checks the room on the queue, and gives the message a serial and a place.
+"""The last step of every put: checks the room on the queue, and gives the message a serial number and a position.
 
 The message is added to a unit of work, or is available immediately. Applications and the queue manager put with this step.
 Callers hold the lock.

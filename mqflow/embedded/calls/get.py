@@ -266,7 +266,7 @@ def _parted(
     body: bytes,
     plan: GetPlan,
 ) -> Parted:
-    """Return the message with its properties where the get wants the properties: in the body, separate, or not at all.
+    """Return the message with its properties in the place that the get asks for: in the body, separate, or left out.
 
     Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also for an alias.
     """
@@ -278,7 +278,7 @@ def _parted(
 
 
 def _with_remaining_expiry(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
-    """Return the descriptor with the remaining expiry: at least a tenth of a second, as the message has not expired."""
+    """Return the descriptor with the remaining expiry: at least a tenth of a second, because the message has not expired."""
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - state.clock.wall()) * 10))

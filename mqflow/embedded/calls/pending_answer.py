@@ -1,9 +1,9 @@
 """The decision of a call, and the code that carries it out: stores the changes, waits, and undoes refused changes.
 
-A step runs under the lock and changes the memory. It returns a `Pending`, which names the changes that must become durable
-before the caller gets the answer. `begin` gives these changes to the store before the lock is released, so the store gets
-changes in the order of the steps. `finish` waits without the lock. The connection and the administrator's commands use both
-functions. `carry_out` is the frame of every administrator's command; it knows no object.
+A step runs under the lock and changes the memory. The step returns a `Pending`, which names the changes that must become
+durable before the caller gets the answer. `begin` gives these changes to the store before the lock is released, so the store
+gets changes in the order of the steps. `finish` waits without the lock. The connection and the administrator's commands use
+both functions. `carry_out` is the frame of every administrator's command; it knows no object.
 """
 
 from collections.abc import Callable, Sequence

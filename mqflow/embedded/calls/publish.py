@@ -315,7 +315,7 @@ def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -
 
 
 def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:
-    """Return one subscription of each group (MQSO_GROUP_SUB: same queue and CorrelId), and all ungrouped subscriptions."""
+    """Return one subscription of each group (MQSO_GROUP_SUB with equal queue and CorrelId), and all ungrouped subscriptions."""
     seen: set[tuple[str, bytes]] = set()
     chosen: list[Subscription] = []
     for subscription in subscriptions:

@@ -70,7 +70,7 @@ def give_back(state: QueueManagerState, connection: ConnectionState, count: int)
 
 
 def _undo(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Return the messages. The application never got them, so the statistics of their queues forget the gets too."""
+    """Put the messages back on their queues. The application never got them, so the queues' statistics forget the gets too."""
     for queue, _ in unit.gets:
         queue.statistics.dequeued -= 1
     back_out(state, unit, count=False)

@@ -57,7 +57,6 @@ _NO_DEFAULTS: Final = calls.OpenDefaults(Persistence.AS_Q_DEF)
 _XAER_RMERR: Final = -3
 # The request number of messages and notices that answer no question.
 _PUSHED: Final = 1
-# Numbers of waits: the gets of handles are the handles themselves.
 _CONNECTION_ID_BYTES: Final = 24
 _TOO_LONG: Final = frozenset({Reason.TRUNCATED_MSG_FAILED})
 

@@ -277,7 +277,7 @@ class ChannelPeer:
         return True
 
     def _waits_in_mqget(self) -> bool:
-        """Return whether a program waits in MQGET on a socket that is not shared. It sends nothing before the reply."""
+        """Return whether a program waits in MQGET on a socket that is not shared. The program is then silent."""
         shared = self._agreed is not None and self._agreed.conversations_max > 0
         return not shared and any(conversation.waiting for conversation in self._conversations.values())
 

@@ -77,9 +77,7 @@ def sort(
         spec = attributes.get(clause.word)
         subject = options.get(clause.word) or (spec.field if spec else clause.word)
         if subject in said:
-            raise RefusedError(
-                clause.keyword, f"{clause.word} stands twice in the command, or contradicts an earlier word of it."
-            )
+            raise RefusedError(clause.keyword, f"{clause.word} is twice in the command, or contradicts an earlier word of it.")
         said.add(subject)
         if clause.word in options:
             found.options[clause.word] = clause

@@ -51,8 +51,7 @@ def summary(results: Results) -> str:
     unsupported = results.count(Verdict.UNSUPPORTED)
     if unsupported:
         sentences.append(
-            f"{_commands(unsupported)} not supported by the embedded queue manager yet: "
-            "the queues of this script are defined all the same."
+            f"{_commands(unsupported)} not supported by the embedded queue manager yet: the script still defines its queues."
         )
     if results.ignored:
         sentences.append(f"{results.ignored} attribute{'s' if results.ignored > 1 else ''} not supported yet and left out.")

@@ -75,7 +75,7 @@ SYNONYMS: Final = {
     "TPS": "TPSTATUS",
     "LSS": "LSSTATUS",
 }
-"""MQSC takes no other short forms: DEFI is no command. MQSC has no short form of CLEAR and DELETE, on purpose."""
+"""MQSC takes no other short forms: DEFI is no command. MQSC deliberately has no short form of CLEAR and DELETE."""
 
 _OBJECTS: Final = ("COMMINFO",)
 

@@ -170,7 +170,7 @@ class Request:
         if not isinstance(parameter, CFIL | CFIL64):
             raise unexpected(parameter)
         if len(set(parameter.value)) < len(parameter.value):
-            detail = f"A number stands twice in the list of parameter {identifier:d}"
+            detail = f"A number is twice in the list of parameter {identifier:d}"
             raise PCFError(PCFReason.CFIL_DUPLICATE_VALUE, detail=detail, parameter=identifier)
         return parameter.value
 

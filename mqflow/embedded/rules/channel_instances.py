@@ -30,7 +30,7 @@ _UNLIMITED: Final = 999_999_999
 
 
 class ChannelSettings(Struct, frozen=True, kw_only=True):
-    """The settings of a server-connection channel for its client programs. For None, the listener chooses the value."""
+    """The settings of a server-connection channel for its client programs. If one is None, the listener chooses it."""
 
     name: str
     #: MCAUSER: the user of the connections; empty for the user of the log-in.

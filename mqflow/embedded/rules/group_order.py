@@ -182,7 +182,7 @@ def is_part(flags: int, whole: Whole) -> bool:
 
 
 def are_all_available(parts: Iterable[Part], whole: Whole) -> bool:
-    """Return whether these parts are a complete group, or a complete logical message. Their order is of no importance.
+    """Return whether these parts are a complete group, or a complete logical message. Their order does not matter.
 
     The parts have one GroupId; for a logical message, also one MsgSeqNumber. A part that is there twice counts once.
     """

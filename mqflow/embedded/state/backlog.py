@@ -25,7 +25,7 @@ BEFORE_FIRST: Final = -1
 _PRIORITY_MAX: Final = 9
 _SERIAL_BITS: Final = 56
 _SERIALS: Final = (1 << _SERIAL_BITS) - 1
-# A search in order reads so many messages together.
+# The number of messages that a search in order reads together.
 _READ_AHEAD: Final = 256
 
 

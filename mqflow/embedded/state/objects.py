@@ -362,7 +362,7 @@ class UnitOfWork:
         self.retained.append(publication)
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Remove a put that this unit of work got again, or that expired. The removal counts as an operation too."""
+        """Remove a put of this unit of work if the unit got the message, or if it expired. The removal is an operation."""
         self.operations += 1
         queue.uncommitted -= 1
         del self.puts[message.key]

@@ -115,7 +115,7 @@ class DurableStore:
             done(self._ended)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Note that a unit of work holds this message; return the mark. With `harden`, sync the note before the return."""
+        """Record that a unit of work holds this message; return the mark. With `harden`, sync the note before the return."""
         return self._marks.mark(serial, backout_count, harden=harden)
 
     def release_in_flight(self, marks: Sequence[int]) -> None:

@@ -3,8 +3,9 @@
 Callers that got their answers together call again almost together, one after the other. Without a wait the first call
 gets a sync of its own, and all other calls wait for that sync. A measurement showed this: sixteen callers alternated, with
 one call in one sync and fifteen in the next.
-So the writer, the thread that makes the syncs, waits a moment. It waits while calls still arrive, and fewer callers wait than
-lately waited together. After a useless wait the writer waits less often. This file knows a mailbox, but no change and no disk.
+So the writer, the thread that makes the syncs, waits a moment. It waits while calls still arrive, and fewer callers wait
+than recently waited together. After a useless wait the writer waits less often. This file knows a mailbox, but no change and
+no disk.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ class GroupCommit:
         self._mailbox = mailbox
         self._clock = clock
         self._give_way = give_way
-        #: The estimated number of callers: the most that lately waited at the same time.
+        #: The estimated number of callers: the most that recently waited at the same time.
         self._crowd = 0
         self._lull_s = 0.0
         #: The number of transactions without a wait, and that number after the next useless wait.
@@ -49,7 +50,7 @@ class GroupCommit:
         return items
 
     def synced(self, calls: int, took_s: float) -> None:
-        """Note a sync of `calls` calls, before their callers get the answers: the items in the mailbox are of other callers."""
+        """Record a sync of `calls` calls. Must run before their callers get the answers and can call again."""
         self._crowd = max(calls + self._mailbox.qsize(), self._crowd - 1)
         self._lull_s = min(took_s * _LULL, _LULL_S_MAX)
 

@@ -59,7 +59,7 @@ class InFlightMarks:
             self._grow()
 
     def mark(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Note that a unit of work holds this message; return the mark (slot number). With `harden`, sync the note to the disk.
+        """Record that a unit of work holds this message; return the slot number. With `harden`, sync the note to the disk.
 
         Raises `MQIError` 2192 if all slots are taken and the disk has no room for more, and 2208 if the sync of the note fails.
         After an error there is no note.

@@ -59,7 +59,7 @@ class Medium(Protocol):
         ...
 
     def set_aside(self, damaged: Sequence[tuple[int, str]], now: float) -> None:
-        """Note messages with their damage, so that they stay in quarantine. Raises `NoRoomError`."""
+        """Record messages with their damage, so that they stay in quarantine. Raises `NoRoomError`."""
         ...
 
     def tidy(self) -> None:
@@ -91,5 +91,5 @@ class Medium(Protocol):
         ...
 
     def close(self, *, write: bool) -> None:
-        """Close the files. Without `write`, leave them as they are."""
+        """Close the files. If `write` is false, leave their contents as they are."""
         ...

@@ -193,7 +193,7 @@ class Store(Protocol):
         ...
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Note that a unit of work holds this message, and return the mark. The note survives a crash of the process.
+        """Record that a unit of work holds this message, and return the mark. The note survives a crash of the process.
 
         `harden` makes the note survive a power cut as well. After a crash the loader counts such a delivery as backed out:
         BackoutCount becomes at least `backout_count + 1`. `read_messages` then returns the new BackoutCount.

@@ -108,8 +108,9 @@ class TableRedriver(Struct, kw_only=True):
         out, or its commit is in doubt. In both cases a new run with the same id continues correctly. Raises `PipelineError` for
         rows out of order, and for an id that began with another description.
 
-        A run skips the rows up to the last position of the earlier runs with its id. `PipelineError` also means that these are
-        more rows than those runs have put. Rows that have changed in another way are not noticed: a skipped row counts as put.
+        A run skips the rows up to the last position of the earlier runs with its id. `PipelineError` also means that this run
+        would skip more rows than the earlier runs have put. Rows that have changed in another way are not noticed: a skipped
+        row counts as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:

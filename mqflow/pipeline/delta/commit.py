@@ -200,10 +200,10 @@ def _actions(files: Sequence[WrittenFile]) -> "list[AddAction]":
 def _properties(asked: Commit, query: str) -> "CommitProperties":
     from deltalake import CommitProperties, Transaction  # noqa: PLC0415 - optional
 
-    told = {name: moved.after for name, moved in asked.transactions.items()}
+    numbers = {name: moved.after for name, moved in asked.transactions.items()}
     if asked.app_id:
-        told |= {asked.app_id: asked.batch} | ({f"{asked.app_id} {query}": asked.batch} if query else {})
-    return CommitProperties(app_transactions=[Transaction(name, number) for name, number in told.items()] or None)
+        numbers |= {asked.app_id: asked.batch} | ({f"{asked.app_id} {query}": asked.batch} if query else {})
+    return CommitProperties(app_transactions=[Transaction(name, number) for name, number in numbers.items()] or None)
 
 
 def _sync(folder: Folder, version: int) -> None:

@@ -164,8 +164,8 @@ def disk_full_error(uri: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = _RUST_ERRNO.search(str(error))  # delta-rs sets no errno
-        number = error.errno or (int(told[1]) if told else None)
+        matched = _RUST_ERRNO.search(str(error))  # delta-rs sets no errno
+        number = error.errno or (int(matched[1]) if matched else None)
         if number not in _NO_ROOM:
             raise
         raise SinkError(

@@ -108,7 +108,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
 
 def _written(asked: Commit, batches: Iterator["pa.RecordBatch"]) -> list[WrittenFile]:
     task = TaskContext.get()
-    # Several attempts of a task can write at once, so file names are unique.
+    # Several attempts of a task can write at the same time, so file names are unique.
     token = f"{int(SYSTEM_RANDOM.random() * 2**48):012x}{int(SYSTEM_RANDOM.random() * 2**48):012x}"
     prefix = f"part-{0 if task is None else task.partitionId():05d}-{token}"
     return write_files(folder_at(asked.uri), arrow_schema_of(asked.schema), asked.partition_by, batches, prefix=prefix)

@@ -170,7 +170,7 @@ class HistoryTables:
         )
 
     def messages(self, selection: Selection, most: int) -> tuple[tuple[TableMessage, ...], int]:
-        """Return the newest messages of a number on the page, and how many messages, or deliveries, the number counts."""
+        """Return the newest messages that a number on the page counts, and the number: of messages, or of deliveries."""
         selected, what = self._selected(selection), selection.what
         grouped = selected.group_by(list(_KEY)).aggregate([("at", "max"), ([], "count_all")])
         number = selected.num_rows if isinstance(what, AttemptsOf) else grouped.num_rows
@@ -193,7 +193,7 @@ class HistoryTables:
         return tuple(rows), number
 
     def identifiers(self, selection: Selection) -> frozenset[bytes]:
-        """Return the MsgId of every message of a number on the page."""
+        """Return the MsgId of every message that a number on the page counts."""
         return frozenset(self._selected(selection)["msg_id"].drop_null().unique().to_pylist())
 
     def _selected(self, selection: Selection) -> "pa.Table":
@@ -221,7 +221,7 @@ class HistoryTables:
         return chosen.filter(pa.array([tuple(row[name] for name in _KEY) in poison for row in chosen.to_pylist()], pa.bool_()))
 
     def _aside(self, failed: "pa.Table") -> dict[Failure, SetAside]:
-        """Return the messages of each group that are poison by their last end."""
+        """Return, for each group, the number of its messages that ended as poison, and when the first of them ended."""
         columns = (*_KEY, "final_ts", "final_outcome")
         ended = self._all("message", columns, _put_as(failed), _field("final_outcome").isin(POISON))
         groups = failed.group_by(list(dict.fromkeys((*_KEY, *_FAILURE_COLUMNS)))).aggregate([])

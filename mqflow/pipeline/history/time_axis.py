@@ -1,4 +1,4 @@
-"""Decides the marks and the bars of an axis of time, for a run of six minutes and for a year. Pure: times in, records out."""
+"""Decides the marks and the bars of an axis of time, which can be six minutes or a year long. The functions are pure."""
 
 import math
 from collections.abc import Mapping

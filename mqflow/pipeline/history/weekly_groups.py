@@ -1,6 +1,6 @@
 """Decides the rows of the history page: failure groups week by week, retries by attempt, and owners of queues.
 
-Pure: counts in, records out. It knows no table and no clock.
+The functions are pure: they take counts and return records. This file knows no table and no clock.
 """
 
 from collections.abc import Iterable, Mapping
@@ -142,7 +142,7 @@ class WeeklyGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """The messages of the last week more than in the week before; below zero for fewer."""
+        """The messages of the last week minus the messages of the week before."""
         return self.this_week - self.week_before
 
 
@@ -157,7 +157,7 @@ class RetryStep(Struct, frozen=True, kw_only=True):
 
     @property
     def percent(self) -> float:
-        """The share of success."""
+        """The percentage of the deliveries that succeeded."""
         return 100 * self.succeeded / self.entered
 
 

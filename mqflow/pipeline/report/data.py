@@ -89,9 +89,9 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
     rates = gold.read(spark, "poison_rate", current).where(hours)
     parts = rates.where("exc_class is not null")
     # Messages without a handler were moved, by a rule or after a delay: they count on the queue where they are handled.
-    told, attempted = silver.read(spark, "message").where("handler is not null"), silver.read(spark, "attempt")
+    messages, attempted = silver.read(spark, "message").where("handler is not null"), silver.read(spark, "attempt")
     poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
-    totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
+    totals = messages.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
     deliveries = f.coalesce(f.sum("attempts"), f.lit(0)).alias("n")
     last = f.max("event_ts")
     ends = (f.min("event_ts").alias("first"), last.alias("last"), f.unix_micros(last).alias("last_us"))
@@ -168,10 +168,10 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
             "queue",
         ),
         dead_letters=rows("dead_letter", lettered.orderBy(f.desc("messages"), "reason_name", "dlh_dest_q").limit(_SHOWN)),
-        redrives=latest("redrive", _redrives(gold.read(spark, "redrive", current), told), "day", "queue"),
+        redrives=latest("redrive", _redrives(gold.read(spark, "redrive", current), messages), "day", "queue"),
         groups=rows("groups", _groups(attempted)),
-        weeks=rows("weeks", _weeks(told, span["last_us"])),
-        unfinished=rows("unfinished", _unfinished(told, span["last_us"])),
+        weeks=rows("weeks", _weeks(messages, span["last_us"])),
+        unfinished=rows("unfinished", _unfinished(messages, span["last_us"])),
         late_rows=late.collect()[0]["n"] or 0,
         letters=letters.count(),
         alarms=alarms.count(),
@@ -229,13 +229,13 @@ def _groups(attempted: "DataFrame") -> "DataFrame":
     return found.orderBy(f.desc("week"), f.desc("deliveries"), *of)
 
 
-def _weeks(told: "DataFrame", last_us: int | None) -> "DataFrame":
+def _weeks(messages: "DataFrame", last_us: int | None) -> "DataFrame":
     """Return the ended messages of the last seven days, and of the seven days before those, by handler."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     ago = f.floor((f.lit(last_us) - f.unix_micros("final_ts")) / (7 * DAY_US))
     poison = f.col("final_outcome").isin(*POISON)
-    both = told.where("final_ts is not null").withColumn("ago", f.greatest(ago, f.lit(0))).where("ago < 2")
+    both = messages.where("final_ts is not null").withColumn("ago", f.greatest(ago, f.lit(0))).where("ago < 2")
     found = both.groupBy("queue", "handler").agg(
         f.count_if(f.col("ago") == 0).alias("messages"),
         f.count_if((f.col("ago") == 0) & poison).alias("poisoned"),
@@ -245,13 +245,13 @@ def _weeks(told: "DataFrame", last_us: int | None) -> "DataFrame":
     return found.orderBy(f.desc("poisoned"), "queue", "handler")
 
 
-def _unfinished(told: "DataFrame", last_us: int | None) -> "DataFrame":
+def _unfinished(messages: "DataFrame", last_us: int | None) -> "DataFrame":
     """Return the messages without an end, by handler, oldest first."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     oldest = f.min("first_get_ts")
     found = (
-        told.where("final_outcome is null")
+        messages.where("final_outcome is null")
         .groupBy("queue", "handler")
         .agg(
             f.count(f.lit(1)).alias("messages"),
@@ -271,16 +271,16 @@ def _age_s(oldest: "Column", now_us: int | None) -> "Column":
     return f.when(age < 0, 0).otherwise(age)
 
 
-def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
+def _redrives(by_id: "DataFrame", messages: "DataFrame") -> "DataFrame":
     """Return the outcomes of redriven messages by redrive id.
 
-    If `told` has more redriven messages than `by_id`, returns the outcomes from `told`, without redrive ids.
+    If `messages` has more redriven messages than `by_id`, returns the outcomes from `messages`, without redrive ids.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     outcome = f.col("redrive_outcome")
     by_life = (
-        told.where("redrives > 0")
+        messages.where("redrives > 0")
         .groupBy(day_of("final_ts").alias("day"), "queue", f.lit("").alias("redrive_id"))
         .agg(
             f.count(f.lit(1)).alias("redriven"),

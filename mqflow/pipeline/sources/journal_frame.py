@@ -1,4 +1,4 @@
-"""Whole segments of a journal as a frame: by Spark's own Parquet scan where Spark reaches the files, else by Python.
+"""Whole segments of a journal as a frame: by Spark's own Parquet scan if Spark reaches the files, else by Python.
 
 The scan reads segments in the JVM, without a Python worker, so it costs half the processor time. The driver first checks the
 checksum, the place and the schema version of each segment. This file knows segments, but no lane, offset or stream.

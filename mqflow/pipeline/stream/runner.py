@@ -25,7 +25,7 @@ from mqflow.policy.stream.rounds import (
 )
 from mqflow.world import World
 
-__all__ = ("Ran", "StageFailed", "StreamError", "Told", "Waits", "keep_up")
+__all__ = ("Ran", "StageFailed", "StreamError", "StreamStep", "Waits", "keep_up")
 
 
 class Ran(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Waits(Struct, frozen=True):
     seconds: float
 
 
-Told: TypeAlias = Ran | StageFailed | Waits
+StreamStep: TypeAlias = Ran | StageFailed | Waits
 
 
 class StreamError(PipelineError):
@@ -67,7 +67,7 @@ def keep_up(
     world: World,
     pause: Callable[[float], object],
     stopping: Callable[[], bool],
-    tell: Callable[[Told], None],
+    tell: Callable[[StreamStep], None],
 ) -> bool:
     """Run stages until the stream ends. Return True if the last round left something undone: alerts that nobody took.
 

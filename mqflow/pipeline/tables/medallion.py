@@ -123,14 +123,14 @@ def run_silver(
             lasts.get(name, 0) >= last for name, last in changed_rows.lanes_of(before).items()
         )
         making = _Silver(spark=spark, run=run, dedupe=dedupe, goes_on=fits and not whole, before=before, lasts=lasts)
-        told = crc32(repr(None if rules is None else rules.rules).encode())
+        rules_sum = crc32(repr(None if rules is None else rules.rules).encode())
         run.state |= {name: value for name, value in before.items() if name.startswith((_CHANGED, _ANEW))}
-        run.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1, _RULES: told, **lasts}
+        run.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1, _RULES: rules_sum, **lasts}
         changed = None
         if bronze.dispositions is not None:
             changed = _messages(making, bronze.dispositions)
         if bronze.letters is not None:
-            _dead_letters(making, bronze.letters, rules, anew=before.get(_RULES) != told)
+            _dead_letters(making, bronze.letters, rules, anew=before.get(_RULES) != rules_sum)
         if bronze.backed_out is not None:
             _backed_out(making, bronze.backed_out, changed)
         if bronze.payloads is not None:
@@ -242,8 +242,8 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
             run.state |= before
             return GoldRun(watermark=_watermark(closed_us), late=0)
         dedupe = bool(made.state.get(_DEDUPE, 0))
-        told = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=dedupe).where("event_ts is not null")
-        new = changed_rows.new_since(told, before, made.state).select("event_ts", "landed_ts", "lane", "outcome").cache()
+        records = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=dedupe).where("event_ts is not null")
+        new = changed_rows.new_since(records, before, made.state).select("event_ts", "landed_ts", "lane", "outcome").cache()
         after_us = _watermark_us(new, closed_us)
         _count_windows(spark, run, silver_tables, made, closed_us)
         _count_days(spark, run, silver_tables, made)
@@ -348,12 +348,12 @@ def _time(micros: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
-def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
+def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
     """Return the latest event less the lateness; it never moves back. No event counts as later than its landing."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))
-    latest: int | None = told.agg(f.max(happened).alias("latest")).collect()[0]["latest"]
+    latest: int | None = records.agg(f.max(happened).alias("latest")).collect()[0]["latest"]
     if latest is None:
         return closed_us
     return max(latest - LATENESS // timedelta(microseconds=1), closed_us or 0)

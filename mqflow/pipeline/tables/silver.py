@@ -222,7 +222,7 @@ def _message_records(dispositions: "DataFrame") -> "DataFrame":
 
 
 def _with_life(dispositions: "DataFrame") -> "DataFrame":
-    """Return the records with the life of their message, and whether each is an attempt."""
+    """Add `life`, the number of ends of the message before the record, and `is_attempt` to the records."""
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -275,7 +275,7 @@ def _attempt_number() -> "Column":
 
 
 def _gaps() -> "Column":
-    """Return the gaps in the numbers from 1 to `proved`: the number before each gap, and the last missing number."""
+    """Return the gaps in the attempt numbers from 1 to `proved`: the number before each gap, and its last missing number."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     seen = f.array_sort(f.filter("seen", lambda one: one.between(1, f.col("proved"))))
@@ -285,7 +285,7 @@ def _gaps() -> "Column":
 
 
 def _gap_rows(gap: "Column") -> "Column":
-    """Return a row for each attempt of a gap, or one row for all of them if there are too many."""
+    """Return a row for each missing attempt of a gap, or one row for all of them if there are more than `UNOBSERVED_MAX`."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     def row(number: "Column", attempts: "Column") -> "Column":

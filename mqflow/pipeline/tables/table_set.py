@@ -123,7 +123,7 @@ class Run(Struct):
         if {*keys.column_names} <= there:
             self._committed(name, lambda at: delta_writes.erase(at, keys, self.heads[name]), columns)
         for column in there & _OTHER_MESSAGES:
-            self._committed(name, lambda at: delta_writes.clear(at, column, keys["msg_id"], self.heads[name]), columns)  # noqa: B023 - called at once
+            self._committed(name, lambda at: delta_writes.clear(at, column, keys["msg_id"], self.heads[name]), columns)  # noqa: B023 - called immediately
 
     def read(self, spark: "SparkSession", name: str) -> "DataFrame":
         """Return a table as this run leaves it."""

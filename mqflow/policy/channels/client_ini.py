@@ -127,7 +127,7 @@ def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfigur
 
 
 def _local(text: str) -> str:
-    """Return the path in MQCLNTCF, where "file:" is optional."""
+    """Return the path in MQCLNTCF; the prefix "file:" is optional."""
     parts = urlsplit(text)
     if not parts.scheme:
         return text

@@ -23,7 +23,7 @@ class Redirect(Struct, frozen=True, tag=True):
 
 
 class Discard(Struct, frozen=True, tag=True):
-    """Remove the message from the queue for good."""
+    """Remove the message from the queue permanently."""
 
 
 class Ignore(Struct, frozen=True, tag=True):

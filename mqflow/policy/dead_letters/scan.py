@@ -126,11 +126,11 @@ class Scan:
         return self._look
 
     def found(self) -> None:
-        """Record that the look found a message."""
+        """Record that the last `Look` found a message."""
         self._starting = False
 
     def found_nothing(self, now: float) -> None:
-        """Record that the look found no message within its wait."""
+        """Record that the last `Look` found no message within its wait."""
         if self._look.identity:  # the first failure is gone: a scan from the head finds the failures behind it
             self._begin_round(now)
             return

@@ -63,13 +63,13 @@ class DeadLetter(Struct, frozen=True, tag=True):
 
 
 class Discard(Struct, frozen=True, tag=True):
-    """Remove the message for good: its sender asked for it (MQRO_DISCARD_MSG), or the behaviour of JMS requires it."""
+    """Remove the message permanently: its sender asked for it (MQRO_DISCARD_MSG), or the behaviour of JMS requires it."""
 
     why: str
 
 
 class Return(Struct, frozen=True, tag=True):
-    """Leave the message on its input queue; the listener pauses (`stop_delivery`: until a person removes the obstacle)."""
+    """Leave the message on its input queue, and pause the listener. `stop_delivery` makes already the first pause long."""
 
     why: str
     stop_delivery: bool = False
@@ -140,7 +140,7 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
 def without_exception(outcome: OutcomeT) -> OutcomeT:
-    """Return the outcome without its exception, to keep for long: a traceback holds all local variables of its frames."""
+    """Return the outcome without its exception, for records: a traceback holds all local variables of its frames."""
     if isinstance(outcome, Failed | Undecodable) and outcome.exception is not None:
         return replace(outcome, raised=Raised(outcome.frame))
     return outcome

@@ -26,7 +26,7 @@ _BETWEEN: Final = frozenset({"anyio", "fast_depends", "msgspec", "opentelemetry"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Raised:
-    """The origin of a failure. Only `frame` is ever serialized; a copy lacks the exception too.
+    """The origin of a failure. A serialized origin and a copied origin have only the `frame`, without the exception.
 
     An origin is equal to every other origin, and to a missing origin: outcomes that differ only in their origin are equal.
     """
@@ -60,7 +60,7 @@ class Raised:
 
 
 def raised_by(error: BaseException) -> Raised:
-    """Return the origin of a failure that this exception caused. In a group, the first exception with a frame gives it."""
+    """Return the origin of a failure that this exception caused. Of a group, the first exception with a frame counts."""
     return Raised(_frame_of(error), error)
 
 

@@ -1,4 +1,4 @@
-"""Decides the next step for a message after a handler had it.
+"""Decides the next step for a message after its handling.
 
 This module knows outcomes and plans; it knows no connection and no clock. `backout` decides the plan, `redelivery_delay` the
 pause.

@@ -22,14 +22,14 @@ _PAIRS_MAX: Final = 100
 
 
 class DelaysError(ValueError):
-    """A text is not a ladder of delays; the error gives the accepted form."""
+    """A text is not a list of reconnect delays; the error gives the accepted form."""
 
 
 def parse_delays(text: str) -> Ladder:
-    """Return the ladder of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)", in milliseconds.
+    """Return the pairs of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)" in seconds. The text is in milliseconds.
 
-    A pair without its second number has no random part. Raises `DelaysError` for any other text, and for a ladder that ends in
-    a delay of 0: the attempts would be a busy loop.
+    A pair without its second number has no random part. Raises `DelaysError` for any other text, and if the last
+    delay is 0: the attempts would be a busy loop.
     """
     ladder: list[tuple[float, float]] = []
     at = 0

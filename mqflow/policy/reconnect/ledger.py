@@ -181,8 +181,9 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
 def after_refusal(entry: Opened, error: MQIError) -> Again:
     """Return the next step after the step of an entry ended with this error.
 
-    A lost connection starts over. An obstacle that may go away (the old connection still holds the queue exclusively: 2042) is
-    tried again. Everything else is 2548 for the owner of this entry only, with the object and the reason in the sentence.
+    After a lost connection, the caller makes a new connection and opens all entries again. An open is tried
+    again if its obstacle may go away, such as 2042 while the old connection still holds the queue. Any other error becomes 2548
+    for the owner of this entry only; its text names the object and the reason.
     """
     reason = int(error.reason)
     match classify(reason):
@@ -227,8 +228,8 @@ def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
 def gone(entry: Opened) -> tuple[str, ...]:
     """Return the losses of the handle when it is opened again, in words; an empty tuple if it loses nothing.
 
-    The context that the last get saved is not included. It is lost with the unit of work, and the program gets a message about
-    that loss.
+    The context that the last get saved is not included. This context is lost with the unit of work, and the program gets a
+    message about that loss.
     """
     match entry:
         case Subscription():

@@ -45,7 +45,7 @@ class InlineSession:
         self._options = self._at_once = GetOptions()
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Return the result of the verb, called directly."""
+        """Call the verb directly, and return its result."""
         return verb(*args, **options)
 
     async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:
@@ -103,7 +103,7 @@ class InlineSession:
             self._options, self._at_once = options, without_wait(options)
         at_once = self._at_once
         first = self.connection.get(handle, at_once)
-        if first is None and wait and at_once is not options:  # a get without MQGMO_WAIT is a get at once already
+        if first is None and wait and at_once is not options:  # a get without MQGMO_WAIT does not wait
             first = await self._wait(handle, at_once, options.wait_ms)
         if first is None:
             return ()

@@ -131,7 +131,7 @@ class OpenObjects:
     def put_if_accepted(
         self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, put: Callable[[MessageDescriptor], Put]
     ) -> Put:
-        """Return the result of `put`; on a temporary dynamic queue, put a persistent message as a non-persistent message.
+        """Call `put` and return its result. On a temporary dynamic queue, put a persistent message as a non-persistent message.
 
         Such a queue refuses persistent messages (2048), and its messages end with it. The refused put has no effect on the unit
         of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
@@ -243,7 +243,7 @@ class OpenObjects:
             number = before._number_of(handle)  # noqa: SLF001 - as above
             if number in self._handles:
                 self._outputs[wanted] = self._handles[number]
-            elif number is not None:  # a queue for replies can be gone for good; the next put opens an existing queue again
+            elif number is not None:  # a queue for replies can be gone for ever; the next put opens an existing queue again
                 self._forget(number)
         return TakenOver(tuple(objects), tuple(refused))
 

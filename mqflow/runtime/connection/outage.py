@@ -34,18 +34,18 @@ class Outage:
         return self._lost
 
     def begin(self, error: MQIError, *, goes_on: bool) -> None:
-        """Note a lost connection. `goes_on` says that the outage had begun before this loss."""
+        """Record a lost connection. `goes_on` says that the outage had begun before this loss."""
         now = self._clock.monotonic()
         self._lost = (now, error)
         if not goes_on:
             self._since = now
 
     def expect(self, session: Session) -> None:
-        """Note that the owner of this lost session needs a new session."""
+        """Record that the owner of this lost session needs a new session."""
         self._waiting[session] = None
 
     def expect_no_more(self, session: Session) -> None:
-        """Note that the owner of this lost session has a new session, or needs none."""
+        """Record that the owner of this lost session has a new session, or needs none."""
         self._waiting.pop(session, None)
 
     @property
@@ -54,7 +54,7 @@ class Outage:
         return not self._waiting
 
     def reopened(self, objects: tuple[Opened, ...]) -> None:
-        """Note the objects that are open again on one of the new sessions."""
+        """Record the objects that are open again on one of the new sessions."""
         self._objects.update({entry.number: entry for entry in objects})
 
     def count(self, attempts: int) -> None:

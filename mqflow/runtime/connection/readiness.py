@@ -33,27 +33,27 @@ class Readiness:
         return tuple(dict.fromkeys(self._missing.values()))
 
     async def wait(self) -> None:
-        """Return when the application is ready."""
+        """Wait until the application is ready."""
         while not self._event.is_set():
             await self._event.wait()
 
     def started(self) -> None:
-        """Note that every listener and service has tried to open its object."""
+        """Record that every listener and service has tried to open its object."""
         self._started = True
         self._report_change()
 
     def stopped(self) -> None:
-        """Note that the application stops, and is not ready any more."""
+        """Record that the application stops, and is not ready any more."""
         self._started = False
         self._report_change()
 
     def lacks(self, key: object, name: str) -> None:
-        """Note that the owner `key` lacks this object."""
+        """Record that the owner `key` lacks this object."""
         self._missing[key] = name
         self._report_change()
 
     def has(self, key: object) -> None:
-        """Note that the owner `key` has its object, or does not need the object any more."""
+        """Record that the owner `key` has its object, or does not need the object any more."""
         self._missing.pop(key, None)
         self._report_change()
 

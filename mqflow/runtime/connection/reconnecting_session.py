@@ -1,6 +1,6 @@
 """A session that reconnects after each outage. Each new connection takes over the open objects of the last connection.
 
-Such a session is for code that needs a session only now and then, and not directly after an outage. This module also knows
+Such a session is for code that needs a session only from time to time, and not directly after an outage. This module also knows
 whether a caller runs inside a delivery. It knows no message.
 """
 
@@ -30,7 +30,7 @@ _WORKER: Final[ContextVar[tuple[object, HoldsUnitOfWork] | None]] = ContextVar("
 
 
 def delivers(application: object, worker: HoldsUnitOfWork) -> None:
-    """Note that this task, and each task that it starts from now on, works for this worker of the application."""
+    """Record that this task, and each task that it starts from now on, works for this worker of the application."""
     _WORKER.set((application, worker))
 
 
@@ -44,7 +44,7 @@ class ReconnectingSession:
     """The session of one owner, used by one task at a time."""
 
     def __init__(self, supervisor: Supervisor, owner: str, *, waits: bool = True) -> None:
-        """Take the name of the owner. Without `waits`, no call waits for a connection, like a call inside a delivery."""
+        """Take the name of the owner. If `waits` is false, no call waits for a connection, like a call inside a delivery."""
         self._supervisor: Final = supervisor
         self._waits: Final = waits
         self._owner: Final = owner

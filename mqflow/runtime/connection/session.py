@@ -39,7 +39,7 @@ class Session(Protocol):
         ...
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Return the result of the verb, which runs to its end even if the caller is cancelled."""
+        """Call the verb, and return its result. The verb runs to its end even if the caller is cancelled."""
         ...
 
     async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:

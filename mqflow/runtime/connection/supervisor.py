@@ -105,9 +105,9 @@ class Supervisor:
         A queue manager counts as reached when it has answered MQCONNX. A failure after that, even of the inquiry for the QMID,
         is an outage.
 
-        Raises `MQIError` if no queue manager was reached within `start_limit_s`, if no retry can help, or if an embedded queue
-        manager has stopped for good. Raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
-        manager answers. Raises 2556 if the time limit is over, and 2202 if the application stops meanwhile.
+        Raises `MQIError` if no queue manager was reached within `start_limit_s`, if no retry can help, or if an embedded
+        queue manager has stopped permanently. Raises the reason of the loss if reconnecting is switched off, and 2546 if
+        another queue manager answers. Raises 2556 if the time limit is over, and 2202 if the application stops meanwhile.
         """
         return await self._connect(user, owner, before, None)
 
@@ -161,7 +161,7 @@ class Supervisor:
         raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def lost(self, error: MQIError, session: Session | None = None) -> None:
-        """Note that a connection broke; the next `connect` is a reconnect.
+        """Record that a connection broke; the next `connect` is a reconnect.
 
         A lost session of an earlier generation is not a new outage, because the application has reconnected since. The owner of
         the session connects without a delay.
@@ -196,11 +196,11 @@ class Supervisor:
         self._idle.append(let_go)
 
     def expect(self, session: Session) -> None:
-        """Note that this session may be lost too. The outage lasts until the owner has a new session, or releases this one."""
+        """Record that this session may be lost. The outage lasts until the owner has a new session, or releases this one."""
         self._outage.expect(session)
 
     def release(self, session: Session | None) -> None:
-        """Note that the owner of this lost session has a new session, or needs none. If the outage is over, report its end."""
+        """Record that the owner of this lost session has a new one, or needs none. If the outage is over, report its end."""
         if session is not None:
             self._outage.expect_no_more(session)
         if self._states.connection is SupervisorState.RETURNING and self._outage.all_back:

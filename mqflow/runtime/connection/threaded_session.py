@@ -154,7 +154,7 @@ class ThreadedSession:
             raise error_for(Reason.HCONN_ERROR, "A call", detail="The session is closed")
 
     async def _run(self, work: Callable[[], T], *, in_unit_of_work: bool = True) -> T:
-        """Return the result of the work, run on the session's thread. A verb cannot be cancelled, so the wait is shielded.
+        """Run the work on the session's thread, and return its result. A verb cannot be cancelled, so the wait is shielded.
 
         `in_unit_of_work` says whether the work can change the unit of work: then its caller must not abandon it.
         """
@@ -178,7 +178,7 @@ class ThreadedSession:
         return answer
 
     def leave(self) -> None:
-        """Note that nobody waits for the thread any more: when its work ends, it backs out, and `close` does not wait."""
+        """Record that nobody waits for the thread any more: when its work ends, it backs out, and `close` does not wait."""
         self._stuck = True
 
     @property
@@ -264,7 +264,7 @@ class ThreadedSession:
             self._loop_caller(partial(done, refused))
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Return the result of the verb, called on the session's thread."""
+        """Call the verb on the session's thread, and return its result."""
         return await self._run(lambda: verb(*args, **options))
 
     async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:
@@ -344,7 +344,7 @@ class ThreadedSession:
             self._stuck = not answer.has_come
 
     async def _settle_and_get(self, work: Callable[[], Exchange], settlement: Settlement) -> Exchange:
-        """Return the result of the work, run on the session's thread and shielded from cancellation.
+        """Run the work on the session's thread, shielded from cancellation, and return its result.
 
         The settlement has a time limit. The get after the settlement has no time limit.
         """

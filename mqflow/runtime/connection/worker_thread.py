@@ -46,7 +46,7 @@ class WorkerThread:
             del ours.current_token
 
     def cancel(self, cancellation: BaseException) -> None:
-        """Let `check_cancelled` raise this cancellation on the thread. asyncio needs no call: it looks at the scope."""
+        """Let `check_cancelled` raise this cancellation on the thread. asyncio needs no call: it checks the scope."""
 
         def raise_cancelled() -> None:
             raise cancellation

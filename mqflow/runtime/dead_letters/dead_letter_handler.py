@@ -225,7 +225,7 @@ class DeadLetterHandler:
         return self._carry_out(identity, chosen, attempts + 1, letter)
 
     def settled(self, error: MQIError | None = None) -> None:
-        """Note that the unit of work of `act` has ended. `error` is 2003 (MQRC_BACKED_OUT) if the commit ended in a backout."""
+        """Record that the unit of work of `act` has ended. `error` is 2003 if the commit ended in a backout."""
         done, self._open = self._open, None
         if done is None:  # no rule matches the message, so it is back in its place on the queue
             return

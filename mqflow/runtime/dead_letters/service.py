@@ -76,7 +76,7 @@ class DeadLetterService:
             self._session.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when WAIT or `stop` ends the handler. The service counts as started once it has tried to open its queue.
+        """Run the handler until WAIT or `stop` ends it. The service counts as started once it has tried to open its queue.
 
         Raises `MQIError` if the queue cannot be opened at the start, or if the connection cannot be made again.
         """

@@ -4,7 +4,7 @@ Any program that may put on a staging queue can write its messages, with any tar
 that put the message there (alternate-user authority), unless the queue manager staged the message by itself.
 
 One function makes all calls of a move, so that a session with a thread needs only one request. `policy.delivery_delay` decides
-the target. The result contains events. They are true only after the unit of work has ended as `DelayedResult` says.
+the target. The result contains events. The events are true only after the unit of work has ended as `DelayedResult` says.
 Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
 """
 
@@ -242,7 +242,7 @@ class DelayedMove(Struct, frozen=True):
         *,
         own_unit: bool = True,
     ) -> DelayedResult:
-        """Put the report that is owed, or dead-letter the report. If no queue takes it, back out the move of its message.
+        """Put the report that the sender asked for, or dead-letter it. If no queue takes it, back out the move of its message.
 
         If the message is not persistent, its move is kept even then.
         """

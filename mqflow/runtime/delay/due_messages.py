@@ -54,15 +54,15 @@ class StagedMessages(Protocol):
         ...
 
     async def wait(self, longest_ms: float) -> None:
-        """Return when a new browse can find another message, or when the time is over."""
+        """Wait until a new browse can find another message, or the time is over."""
         ...
 
     def forget(self, seen: Seen) -> None:
-        """Note that this message is not on the queue any more."""
+        """Record that this message is not on the queue any more."""
         ...
 
     def skip(self, seen: Seen) -> None:
-        """Note that the message stays on the queue. From now on, `soonest` returns another message."""
+        """Record that the message stays on the queue. From now on, `soonest` returns another message."""
         ...
 
     def interrupt(self) -> None:
@@ -111,7 +111,7 @@ class OrderedMessages:
         return None
 
     async def wait(self, longest_ms: float) -> None:
-        """Wait like `StagedMessages.wait`. Without `on_staged`, return soon: a new message can be due before all others."""
+        """Wait like `StagedMessages.wait`. If nothing reports new messages, return soon: a new message can be due first."""
         if self._empty:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
         elif self._on_staged is None or self._loop_caller is None:

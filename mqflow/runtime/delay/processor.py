@@ -101,7 +101,7 @@ class DelayProcessor:
             self._staged.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the processor was stopped. The processor counts as started immediately, and waits for its queue."""
+        """Move due messages until `stop`. The processor counts as started immediately, and waits for its queue."""
         task_status.started()
         try:
             await self._run()
@@ -136,7 +136,7 @@ class DelayProcessor:
                     await session.close()
 
     async def _wait_until_staged(self) -> None:
-        """Return when a queue manager in this process reports a staged message: until then, the processor costs nothing.
+        """Wait until a queue manager in this process reports a staged message: until then, the processor costs nothing.
 
         A queue manager reports only messages on its own staging queue. For any other queue, return immediately.
         """

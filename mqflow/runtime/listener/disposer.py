@@ -224,7 +224,7 @@ class Disposer:
         return DONE
 
     async def follow(self, unit: Unit, delivery: Delivery) -> DeliveryDone | BackOut:
-        """Move a further message of a poison group to where its first message went, in the same unit of work.
+        """Move a further message of a poison group to the destination of its first message, in the same unit of work.
 
         If the queue refuses it, back the unit out: the next delivery moves the whole group to the next destination of the plan.
         """

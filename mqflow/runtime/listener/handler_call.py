@@ -34,7 +34,7 @@ _UNDER_IT: Final = "something that the handler waited for was cancelled, and not
 async def call_handler(
     handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
 ) -> Outcome:
-    """Return the outcome that the handler returned, or `COMPLETED` for None. An exception of the handler becomes an outcome.
+    """Call the handler. Return its outcome, or `COMPLETED` if it returns None. An exception of the handler becomes an outcome.
 
     Only a cancel scope around the caller interrupts the handler: its cancellation is raised. After any other cancellation the
     handler has failed, and its task is not cancelled any more. `KeyboardInterrupt` is raised: a person stops the program.

@@ -92,7 +92,7 @@ class RunningListener:
         return f"listener {self._state.spec.name}"
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the listener was stopped and its workers have ended.
+        """Run the workers until the listener was stopped and the workers have ended.
 
         The listener counts as started once every worker has tried to open its queue. Raises `MQIError` if a queue cannot be
         opened at the start, or if the connection cannot be made again.
@@ -143,7 +143,7 @@ class RunningListener:
                     self._workers.start_soon(self._serve, number)
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for."""
+        """Record from now on the call that each worker waits for."""
         self._state.watch()
 
     def status(self) -> ListenerStatus:

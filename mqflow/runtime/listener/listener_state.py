@@ -105,7 +105,7 @@ class ListenerState:
         self.order()
 
     def watch(self) -> None:
-        """Note from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
         self.calls = {}
 
     def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
@@ -132,12 +132,12 @@ class ListenerState:
         return self._stuck
 
     def stays(self, key: bytes) -> None:
-        """Note that no destination accepts this message."""
+        """Record that no destination accepts this message."""
         self._stuck[key] = anyio.current_time()
         self.refused_groups.pop(key, None)
 
     def moved(self, key: bytes) -> None:
-        """Note that a poison message has left its queue."""
+        """Record that a poison message has left its queue."""
         self.notes.forget(key)
         self._stuck.pop(key, None)
         self.refused_groups.pop(key, None)
@@ -158,7 +158,7 @@ class ListenerState:
 
     @property
     def rest_left_s(self) -> float:
-        """The seconds until the pause of the listener ends; not positive if it does not pause."""
+        """The seconds until the pause of the listener ends; 0 or less if the listener does not pause."""
         return self._rest_until - anyio.current_time()
 
     @property
@@ -189,7 +189,7 @@ class ListenerState:
         )
 
     def accept(self) -> None:
-        """Note a success. It ends the pauses, unless a message still stays that no destination accepts."""
+        """Record a success. It ends the pauses, unless a message still stays that no destination accepts."""
         if self._refusals:
             now = anyio.current_time()
             for key in [key for key, since in self._stuck.items() if now - since >= _STAYS_S]:

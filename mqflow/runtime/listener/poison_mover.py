@@ -59,7 +59,7 @@ class PoisonMover(Struct, frozen=True):
     answers_requests: bool = False
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
-        """Return the attempts, of which the last succeeded. A refused put is an attempt with a reason code.
+        """Try the destinations of the plan in order. Return the refused attempts with reasons, and then the successful one.
 
         Raises `MQIError` if the connection is lost, or if the last destination of the plan fails.
         """
@@ -118,7 +118,7 @@ class PoisonMover(Struct, frozen=True):
     async def _reports(self, got: Got, attempts: Sequence[Attempt], why: moved_message.Why) -> tuple[ReportSent, ...]:
         """Send the exception report that is due, or the answer to a request, in the same unit of work.
 
-        Source: IBM q032680: a message that missed the backout requeue queue owes its sender the report it asked for.
+        Source: IBM q032680: a message that missed the backout requeue queue causes the report that its sender asked for.
         """
         owed, disposition = None, attempts[-1].disposition
         if report.is_exception_report_owed(got.descriptor, disposition, self.behaviour):
@@ -196,5 +196,5 @@ def _feedback(attempts: Sequence[Attempt]) -> int:
 
 
 def _cause(why: moved_message.Why) -> int:
-    """Return why the message cannot be handled, for its sender: the code that its MQDLH has, or would have."""
+    """Return the code that tells the sender why the message cannot be handled: the code that an MQDLH of the message has."""
     return Reason.JMS_FORMAT_ERROR if why.outcome == "undecodable" else Reason.BACKOUT_THRESHOLD_REACHED

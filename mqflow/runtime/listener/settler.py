@@ -61,7 +61,7 @@ class Settler:
         return self._under_way is not None
 
     def begin(self, unit: Unit) -> None:
-        """Note that the messages of this unit were got."""
+        """Record that the messages of this unit were got."""
         self._under_way = unit
 
     def lost(self, error: MQIError) -> None:
@@ -73,7 +73,7 @@ class Settler:
             self._forgive(self._session.lost_ahead())
 
     def _forgive(self, messages: Iterable[Got]) -> None:
-        """Note that these messages did not cause their last backout."""
+        """Record that these messages did not cause their last backout."""
         self._state.notes.forgive(message_key(got) for got in messages)
 
     def _report_lost(self, unit: Unit, error: MQIError) -> None:
@@ -232,7 +232,7 @@ class Settler:
         self._events.in_doubt(error, message_ids(unit.deliveries), puts)
 
     def _note_begin(self, unit: Unit) -> None:
-        """Note that the commit of this unit begins, if the listener is watched."""
+        """Record that the commit of this unit begins, if the listener is watched."""
         if self._state.calls is not None:
             unit.settling_since = self._state.clock.monotonic()
 

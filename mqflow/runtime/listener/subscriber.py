@@ -60,7 +60,7 @@ class Subscriber:
         supervisor.let_go_when_quiescing(self._close_idle)
 
     def suspect(self) -> None:
-        """Note that a worker lost its connection, so this session may be lost too. The outage lasts until that is known."""
+        """Record that a worker lost its connection, so this session may be lost too. The outage lasts until that is known."""
         if self._session is not None and self._suspected is None:
             self._suspected = self._session
             self._supervisor.expect(self._session)
@@ -142,10 +142,10 @@ async def queue_of(session: Session, subscribed: Subscribed) -> str:
 
 
 def end_subscription(connection: Connection, durable: str) -> None:
-    """End a durable subscription for good, and delete the messages on its managed queue.
+    """End a durable subscription permanently, and delete the messages on its managed queue.
 
-    Raises `MQIError`: 2428 if there is no such subscription, and 2429 while an application holds the subscription. It has
-    2434 if the subscription belongs to another user, and 2035 without the authority RESUME.
+    Raises `MQIError`: 2428 if there is no such subscription, and 2429 while an application holds the subscription. Also
+    raises 2434 if the subscription belongs to another user, and 2035 without the authority RESUME.
     """
     subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
     connection.close(subscribed.queue)

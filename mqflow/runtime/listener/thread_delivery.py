@@ -68,7 +68,7 @@ class OnThread:
         exchange: Callable[[], Exchange],
         tell: Callable[[News], Awaitable[None]],
     ) -> None:
-        """Take the functions that make a unit, that commit and get on the thread, and that report news on the event loop."""
+        """Take the functions that make a unit, that commit and get on the thread, and that report `News` on the event loop."""
         self._state: Final = state
         self._session: Final = session
         self._number: Final = number
@@ -113,7 +113,7 @@ class OnThread:
         raise AssertionError("nothing cancels this scope")
 
     async def _wait(self, answer: OneShot) -> HandedBack:
-        """Wait for the thread, and report its news meanwhile. A commit without an answer in time is in doubt."""
+        """Wait for the thread, and report its events (`News`) meanwhile. A commit without an answer in time is in doubt."""
         look_s = _NEWS_S
         while True:
             with anyio.move_on_after(self._until_look_s(look_s)):

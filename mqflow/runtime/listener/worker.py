@@ -87,7 +87,7 @@ class Worker:
             self._on_thread = OnThread(state, session, number, self._unit_of, partial(self._exchange_here, session), self._tell)
 
     async def open(self) -> ObjectHandle:
-        """Return the handle of the queue, open for input. Raises `MQIError`."""
+        """Open the queue for input, and return the handle. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
@@ -100,7 +100,7 @@ class Worker:
         return self._input
 
     async def run(self, allowed: Callable[[], None]) -> None:
-        """Return when the worker must leave. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry of settings.
+        """Handle messages until the worker must leave. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry.
 
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
@@ -354,7 +354,7 @@ class Worker:
         return DONE
 
     async def _call(self, unit: Unit, call: Sequence[Delivery]) -> Step:
-        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the others.
+        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the other messages.
 
         A message group fails as a whole.
         """
@@ -433,7 +433,7 @@ class Worker:
             deliveries[0].handled_s = handled_s
 
     def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
-        """Return the outcome, but a failure for a completed handler: it abandoned a put, which has an unknown result."""
+        """Return the outcome, or a failure if a completed handler abandoned a put: nobody knows the result of that put."""
         self._session.abandoned = False
         for delivery in deliveries:
             delivery.put_is_unknown = True
@@ -443,7 +443,7 @@ class Worker:
         return Failed("CallInterrupted", text)
 
     def _call_handler(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
-        """Return the outcome of the handler. Exceptions and the time limit are outcomes too."""
+        """Call the handler, and return its outcome. Exceptions and the time limit are outcomes too."""
         spec = self._spec
         if deliveries[0].rest is not None:
             return call_handler(rest_of, deliveries, spec.never_retry)

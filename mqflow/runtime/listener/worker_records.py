@@ -83,7 +83,7 @@ class Recorder:
         self._refused = False
 
     def got(self) -> None:
-        """Note that the worker has now got a unit."""
+        """Record that the worker has now got a unit."""
         self._unit += 1
         self._ordinal = 0
         self._got_us = self._now_us()

@@ -225,7 +225,7 @@ class Consumers:
     def _offer(self, consumer: Consumer, wait_ms: int = 0) -> bool:
         """Call the consumer with the next message or with an error; return whether it was called.
 
-        With `wait_ms`, wait so long for a message.
+        With `wait_ms`, wait up to that time for a message.
         """
         request = consumer.request
         handle = self._hconn.objects.get(consumer.hobj)

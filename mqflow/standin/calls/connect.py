@@ -74,7 +74,7 @@ def disconnect(host: Host, hconn_at: int, number: int) -> int:
 
 
 def give_up_unit(hconn: Hconn) -> bool:
-    """Back out a unit of work in which an asynchronous put failed; return whether there was one (rc2003, a warning)."""
+    """Back out the unit of work if an asynchronous put in it failed; return whether this happened (2003 as a warning)."""
     failed, hconn.unit_failed = hconn.unit_failed, False
     if failed:
         hconn.connection.backout()

@@ -213,7 +213,7 @@ def _escaped(text: str) -> str:
 
 
 def _functions() -> Iterator[str]:
-    """Yield the C function of each call: it jumps to the function of Python in the table."""
+    """Yield the text of a C function for each call. Each C function jumps to the Python function of its call, in the table."""
     kinds = {"i": "int", "q": "long long", "p": "void *"}
     signatures = {**SIGNATURES, **{name: "p" * count for name, count in BAGS.items()}}
     for number, name in enumerate(SYMBOLS):

@@ -49,7 +49,7 @@ def _source(record: Item) -> Iterator[str]:
 
 
 def _class(item: Item, indent: str) -> Iterator[str]:
-    """Return the class of a group; the classes of its groups are in it, so equal names do not meet."""
+    """Yield the lines of the class of a group; the classes of inner groups are inside it, so equal names do not collide."""
     yield f"{indent}class {type_name(item)}(Struct, kw_only=True):"
     indent += "    "
     for region in item.regions:

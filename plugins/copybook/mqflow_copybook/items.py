@@ -125,7 +125,7 @@ def _has_no_storage(statement: Statement) -> bool:
 
 
 def _item(statement: Statement) -> Item:
-    """Return the item of a statement, without its children and without what it inherits from its group."""
+    """Return the item of a statement, without its children and without the clauses that it inherits from its group."""
     first, *words = (re.sub(r"^COMPUTATIONAL(?=$|-\w$)", "COMP", word) for word in statement.words)
     if not first.isdecimal():
         hint = "put the text of that copybook in its place" if first == "COPY" else "a level number was expected"

@@ -1,4 +1,4 @@
-"""A body to the values of a record by name, and back: groups, tables and redefinitions, in the order of the copybook.
+"""Converts a body to the values of a record by name, and back: groups, tables and redefinitions, in the order of the copybook.
 
 A name after a table with DEPENDING ON moves with the number of occurrences, as on z/OS.
 """

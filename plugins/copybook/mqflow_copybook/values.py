@@ -1,4 +1,4 @@
-"""Bytes of elementary items to values, and back. Knows formats and the machine of the sender; knows no record.
+"""Converts the bytes of elementary items to values, and back. Knows formats and the machine of the sender; knows no record.
 
 `ValueError` and `TypeError` say what is wrong with the bytes or the value; the caller adds the item.
 Sources: the EBCDIC and hexadecimal formats of z/Architecture, from memory; the formats with ASCII are compared with GnuCOBOL.
@@ -42,7 +42,7 @@ Order = Literal["big", "little"]
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """How the program at the other end writes text and numbers."""
+    """The form in which the program at the other end writes text and numbers."""
 
     ccsid: int
     decode: Callable[[bytes], str]

@@ -34,7 +34,7 @@ __all__ = ("PrometheusMetrics", "port_of_worker", "serve")
 
 
 def port_of_worker(first_port: int, environment: dict[str, str] | None = None) -> int:
-    """Return the port of this process: `first_port`, or of worker process N of `mqflow run --workers` `first_port` + N - 1."""
+    """Return the port of this process: `first_port`; for worker process N of `mqflow run --workers`, `first_port` + N - 1."""
     number = (os.environ if environment is None else environment).get("MQFLOW_WORKER", "1")
     return first_port + int(number) - 1
 

@@ -142,7 +142,7 @@ def supervisor(queue_manager: Elsewhere, mode: ReconnectMode) -> Supervisor:
 
 
 @pytest.mark.anyio
-async def test_one_that_was_created_anew_under_the_old_name_is_refused_by_its_qmid(
+async def test_one_that_was_created_again_under_the_old_name_is_refused_by_its_qmid(
     two: tuple[EmbeddedQueueManager, EmbeddedQueueManager],
 ) -> None:
     there = Elsewhere(*two)

@@ -445,7 +445,7 @@ async def test_an_output_queue_that_was_changed_under_its_handle_is_opened_again
     assert ("IN", "SECOND", "AUDIT", "OUT") == back.objects  # OUT was opened last
 
 
-async def test_an_output_queue_that_is_gone_for_good_is_named_at_the_put(mq: QueueManagerKit) -> None:
+async def test_an_output_queue_that_is_gone_permanently_is_named_at_the_put(mq: QueueManagerKit) -> None:
     app = App()
     async with mq.run(app):
         await app.put("OUT", "1")

@@ -155,7 +155,7 @@ def test_no_more_is_read_than_shows_that_it_is_too_much() -> None:
 @pytest.mark.parametrize(
     "start", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["status", "header", "body"]
 )
-def test_a_server_that_sends_a_byte_now_and_then_does_not_get_around_the_limit(start: bytes) -> None:
+def test_a_server_that_sends_a_byte_from_time_to_time_does_not_get_around_the_limit(start: bytes) -> None:
     # The clock reaches the limit of 5 s long before the limits of lines and bodies.
     with server(partial(drip, start=start)) as serving, pytest.raises(ChannelTableError, match="did not arrive within 5 s"):
         fetched(serving.port, clock=Hurried())

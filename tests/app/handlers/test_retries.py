@@ -68,7 +68,7 @@ async def test_a_worker_handles_others_meanwhile(mq: QueueManagerKit) -> None:
     assert [b"first", b"second"] == [message.body for message in seen]
 
 
-async def test_the_threshold_is_reached_all_the_same(mq: QueueManagerKit) -> None:
+async def test_the_threshold_is_reached_nevertheless(mq: QueueManagerKit) -> None:
     app, seen = failing(100)
     async with mq.run(app):
         await mq.put("IN", "text", properties={"colour": "blue"})

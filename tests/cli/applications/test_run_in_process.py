@@ -231,7 +231,7 @@ def test_a_handler_that_still_runs_after_a_cut_off_does_not_delay_the_end(
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[WorkersOptions, Settings, object, object]]:
-    """Note the worker processes that would start."""
+    """Record the worker processes that would start."""
     given: list[tuple[WorkersOptions, Settings, object, object]] = []
 
     def note(*arguments: Any) -> int:
@@ -286,7 +286,7 @@ def test_worker_processes_of_a_plain_command_have_the_settings(
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Note the process that would be restarted when a file changes."""
+    """Record the process that would be restarted when a file changes."""
     given: list[dict[str, Any]] = []
     fake = ModuleType("watchfiles")
     # setattr: the names of another module.
@@ -390,7 +390,7 @@ def test_only_a_terminal_has_a_line_for_an_outage(run: Run, monkeypatch: pytest.
     assert (0, True) == (
         done.exit_code,
         "IN has no backout threshold" in done.stderr,
-    )  # the log goes to the terminal all the same
+    )  # the log goes to the terminal nevertheless
 
     assert "Traceback" not in done.stderr
     hooks = [type(hook).__name__ for hook in sys.modules[name].app.hooks]

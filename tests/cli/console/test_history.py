@@ -115,7 +115,7 @@ async def test_the_messages_that_are_still_on_their_queue_are_redriven_from_the_
 
     assert "1 message moved" in done.text
     assert (1, 1) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
-    assert "of a number in the tables" in bench.audit.read_text()
+    assert "of the history counts" in bench.audit.read_text()
 
 
 async def test_a_read_only_console_shows_the_messages_and_no_redrive(bench: Bench, desk: HistoryDesk) -> None:
@@ -171,7 +171,7 @@ async def test_an_address_without_a_number_of_the_history_is_refused(bench: Benc
 
     page = await (await browser(bench, desk)).get(address)
 
-    assert (409, True) == (page.status_code, "The address names no number of the history." in page.text)
+    assert (409, True) == (page.status_code, "The address does not name a number of the page History." in page.text)
 
 
 async def test_empty_tables_say_which_command_fills_them(bench: Bench, tmp_path: Path) -> None:

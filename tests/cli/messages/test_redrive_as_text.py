@@ -253,7 +253,7 @@ async def book(order: str) -> str:
 
 @pytest.mark.usefixtures("dead")
 def test_handlers_get_the_messages_with_the_queues_that_they_need(run: Run, tmp_path: Path) -> None:
-    for number in range(3):  # each run is a process of its own for its user, and loads the application anew
+    for number in range(3):  # each run is a process of its own for its user, and loads the application again
         (tmp_path / f"replayed_shop_{number}.py").write_text(APP)
     (tmp_path / "more.mqsc").write_text("DEFINE QLOCAL(BOOKED)")
     run("redrive", DLQ, "--to", "origin")

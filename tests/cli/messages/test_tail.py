@@ -72,7 +72,7 @@ def test_a_ledger_that_appears_later_is_shown_whole(ledger: Path) -> None:
     assert [1, 2] == numbers(ledger, lambda: None, lambda: tell(ledger, disposed(1), disposed(2)), last=0)
 
 
-def test_a_ledger_that_was_made_anew_is_shown_from_its_first_event(ledger: Path) -> None:
+def test_a_ledger_that_was_made_again_is_shown_from_its_first_event(ledger: Path) -> None:
     tell(ledger, disposed(1), disposed(2))
 
     def renew() -> None:

@@ -9,7 +9,7 @@ import pytest
 from mqflow.cli.pipeline.spark_session import attempted
 from mqflow.cli.pipeline.stream_view import level_cells, level_record, stream_view
 from mqflow.pipeline.stream.freshness import Level
-from mqflow.pipeline.stream.runner import Ran, StageFailed, Told, Waits
+from mqflow.pipeline.stream.runner import Ran, StageFailed, StreamStep, Waits
 from mqflow.policy.stream.failures import Failure, Kind
 from mqflow.policy.stream.rounds import Stage, Taken
 
@@ -19,7 +19,7 @@ LATE = Level(
 )  # fmt: skip
 FRESH = Level(name="gold", rows=7, rows_behind=0, seconds_behind=None)
 FAILURE = StageFailed(Stage.GOLD, Failure(Kind.TRANSIENT, "disk_full"), 2, 1.23456, OSError("no room\x07\nat line 7"))
-TOLD: list[Told] = [
+TOLD: list[StreamStep] = [
     Ran(Stage.BRONZE, Taken(rows=2_000, more=True), 1.23456),
     Ran(Stage.ALERTS, Taken(rows=1, said="1 waits"), 0.06),
     Ran(Stage.GOLD, Taken(), 0.5),
@@ -32,8 +32,8 @@ TOLD: list[Told] = [
 def test_lines_name_each_step_that_did_something(capsys: pytest.CaptureFixture[str]) -> None:
     with stream_view(as_json=False) as view:
         for event in TOLD:
-            view.told(event)
-        view.measured([LATE])
+            view.show(event)
+        view.show_levels([LATE])
 
     assert (
         "",
@@ -47,8 +47,8 @@ def test_lines_name_each_step_that_did_something(capsys: pytest.CaptureFixture[s
 def test_json_has_a_record_for_each_step_and_each_level(capsys: pytest.CaptureFixture[str]) -> None:
     with stream_view(as_json=True) as view:
         for event in (TOLD[0], FAILURE, TOLD[-1]):
-            view.told(event)
-        view.measured([LATE, FRESH])
+            view.show(event)
+        view.show_levels([LATE, FRESH])
 
     failed = {"failure": "disk_full", "kind": Kind.TRANSIENT.value, "failures": 2, "pause_s": 1.235}
     times = {"newest_landing": "2026-11-18T11:06:40Z", "newest_event": "2026-11-18T11:06:41Z"}
@@ -96,8 +96,8 @@ def test_a_terminal_has_a_live_table_if_rich_is_installed(monkeypatch: pytest.Mo
 
     with stream_view(as_json=False) as view:
         for event in (TOLD[0], TOLD[0], TOLD[1], FAILURE):
-            view.told(event)
-        view.measured([LATE])
+            view.show(event)
+        view.show_levels([LATE])
 
     lines = [" ".join(line.split()) for line in shown.getvalue().splitlines()]
     assert with_rich is any("4,000 rows taken, 1 alerts sent." in line for line in lines)

@@ -115,7 +115,7 @@ def order_end(how: End) -> Callable[[Hosted], Awaitable[None]]:
 # -- the life of a queue manager
 
 
-def test_an_order_ends_the_queue_manager_for_good(short: Path) -> None:
+def test_an_order_ends_the_queue_manager_permanently(short: Path) -> None:
     hosted = hosting(options_for(created(short / "qm")), order_end(End(Manner.IMMEDIATE)))
 
     socket = short / "qm" / SOCKET
@@ -342,7 +342,7 @@ def test_a_queue_manager_that_stopped_by_itself_says_why_and_how_to_go_on(failur
 # -- requests, signals and pipes
 
 
-def test_a_later_request_replaces_the_manner_but_an_end_for_good_stays() -> None:
+def test_a_later_request_replaces_the_manner_but_an_end_permanently_stays() -> None:
     async def main() -> list[tuple[End, bool, bool]]:
         request = EndRequest()
         seen = [(request.how, request.requested, request.for_good)]

@@ -181,7 +181,7 @@ def test_start_prints_json_for_scripts(
 
 @pytest.fixture
 def hosted(monkeypatch: pytest.MonkeyPatch) -> list[HostOptions]:
-    """Collect the options of the served queue managers. Each says a line, and ends for good."""
+    """Collect the options of the served queue managers. Each says a line, and ends permanently."""
     seen: list[HostOptions] = []
 
     async def host(options: HostOptions, say: Callable[[str], None]) -> bool:

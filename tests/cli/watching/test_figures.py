@@ -1,4 +1,4 @@
-"""The figures of queues need inquire authority alone: a queue manager without administration tells the depth all the same."""
+"""The figures of queues need inquire authority alone: a queue manager without administration tells the depth too."""
 
 import os
 from collections.abc import Callable

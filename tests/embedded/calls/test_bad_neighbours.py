@@ -164,7 +164,7 @@ def test_a_selector_that_takes_too_long_to_compile_is_refused(queue_manager: Emb
     assert refused.value.reason == Reason.SELECTION_STRING_ERROR
 
 
-def test_a_temporary_queue_that_was_altered_is_gone_after_a_restart_all_the_same(folder: Path) -> None:
+def test_a_temporary_queue_that_was_altered_is_gone_after_a_restart_nevertheless(folder: Path) -> None:
     inhibit_put = 10
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
         connection = queue_manager.connect()

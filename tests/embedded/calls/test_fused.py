@@ -101,7 +101,7 @@ def test_a_unit_goes_on_over_a_message_that_is_special(owner: EmbeddedQueueManag
     assert [b"one", b"two", b"three"] == [got.body for got in exchange.unit]
 
 
-def test_without_a_next_message_the_commit_is_made_all_the_same(
+def test_without_a_next_message_the_commit_is_made_nevertheless(
     owner: EmbeddedQueueManager, connection: ServedConnection
 ) -> None:
     put(owner, b"one")

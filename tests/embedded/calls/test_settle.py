@@ -452,7 +452,7 @@ def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
     assert ([BackoutCounted(1, 1)], [1]) == (rig.store.written, rig.store.released)
 
 
-def test_a_commit_that_cannot_be_made_visible_is_answered_all_the_same(rig: Rig) -> None:
+def test_a_commit_that_cannot_be_made_visible_is_answered_nevertheless(rig: Rig) -> None:
     """A woken function has a defect. The memory can be wrong from then on, but no caller waits for ever."""
     waiting = rig.other.on_arrival(rig.others_handle, OUTSIDE, _defect)
     rig.put()

@@ -123,7 +123,7 @@ def test_a_queue_manager_forgets_connections_that_ended(way: str) -> None:
 
 
 def _until_it_waits(queue_manager: EmbeddedQueueManager, name: str) -> None:
-    """Return when a get waits on the queue. Each check takes the lock, so the other thread gets its turn."""
+    """Wait until a get waits on the queue. Each check takes the lock, so the other thread gets its turn."""
     queue = queue_manager._state.local_queue(name)
     while not queue.waiters:
         queue_manager.administration.queue_status(name)

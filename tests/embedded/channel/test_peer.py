@@ -149,7 +149,7 @@ def test_a_stranger_whose_time_is_over_gets_no_more_bytes(begin: Begin) -> None:
         stranger.raw.send(b"an answer")
 
 
-def test_a_send_ends_after_its_time_also_if_a_program_takes_a_byte_now_and_then() -> None:
+def test_a_send_ends_after_its_time_also_if_a_program_takes_a_byte_from_time_to_time() -> None:
     clock, taken = ManualClock(), bytearray()
 
     def slow(data: memoryview) -> int:

@@ -128,7 +128,7 @@ def _create(folder: Path) -> None:
 
 
 def _wait_until_noticed(socket_path: Path) -> None:
-    """Return when the owner has backed out the unit of work of the killed application."""
+    """Wait until the owner has backed out the unit of work of the killed application."""
     administration = ServedQueueManager(socket_path).administration
     while administration.queue_status(IN).open_input_count:
         threading.Event().wait(0.001)

@@ -211,7 +211,7 @@ def test_the_summary_counts_the_results_of_the_commands(administration: Definiti
         "5 commands read.\n"
         "One command with a syntax error.\n"
         "One command could not be processed.\n"
-        "2 commands not supported by the embedded queue manager yet: the queues of this script are defined all the same.\n"
+        "2 commands not supported by the embedded queue manager yet: the script still defines its queues.\n"
         "1 attribute not supported yet and left out."
     ) == summary(run(script, administration))
 

@@ -196,7 +196,7 @@ PROBLEMS = [
     ("DEFINE QLOCAL(A) SHARE(YES)", 24, "SHARE takes no brackets"),
     ("DEFINE QLOCAL(A) SHARE NOSHARE", 24, "twice in the command, or contradicts"),
     ("DEFINE QLOCAL(A) REPLACE NOREPLACE", 26, "twice in the command, or contradicts"),
-    ("DEFINE QLOCAL(A) MAXDEPTH(1) MAXDEPTH(2)", 30, "stands twice"),
+    ("DEFINE QLOCAL(A) MAXDEPTH(1) MAXDEPTH(2)", 30, "is twice"),
     ("DEFINE QLOCAL(A) CURDEPTH(1)", 18, "cannot be set"),
     ("DEFINE QLOCAL(A) DEFTYPE(PERMDYN)", 18, "cannot be set"),
     ("DEFINE QMODEL(A) DEFTYPE(PREDEFINED)", 26, "PERMDYN or TEMPDYN"),

@@ -61,7 +61,7 @@ VERBS: dict[str, tuple[Act, Reason]] = {
     "back out, then get": (lambda each, handle: _settled(each.exchange(handle, UNIT, commit=False, most=4)), BROKEN),
     "get several": (lambda each, handle: _settled(each.exchange(handle, UNIT, commit=None, most=4)), BROKEN),
 }
-"""Each verb, with the reason of a call without an answer: 2549 if the call can have taken effect for good."""
+"""Each verb, with the reason of a call without an answer: 2549 if the call can have taken effect permanently."""
 
 
 class Everybody:

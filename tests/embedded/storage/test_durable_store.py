@@ -1,4 +1,4 @@
-"""The decisions of a durable store: groups, syncs, a full disk, the load, the close, and an error that stops it for good.
+"""The decisions of a durable store: groups, syncs, a full disk, the load, the close, and an error that stops it permanently.
 
 The medium records its calls, and no thread runs. `test_promises` has a store on the disk.
 """
@@ -272,7 +272,7 @@ def stopped(folder: Path, why: str) -> str:
     )
 
 
-def test_any_other_error_stops_the_store_for_good_and_every_call_is_unknown(tmp_path: Path) -> None:
+def test_any_other_error_stops_the_store_permanently_and_every_call_is_unknown(tmp_path: Path) -> None:
     """A second sync would report success for pages that the first one lost. Even a close would write."""
     kit = Kit(tmp_path / "data")
     kit.store.load()

@@ -1,4 +1,4 @@
-"""An owner that has lost its folder stops for good, and acknowledges no further change."""
+"""An owner that has lost its folder stops permanently, and acknowledges no further change."""
 
 import contextlib
 import os
@@ -80,7 +80,7 @@ def store(folder: Path) -> Iterator[DurableStore]:
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_an_owner_stops_for_good_when(harm: Harm, store: DurableStore, folder: Path) -> None:
+def test_an_owner_stops_permanently_when(harm: Harm, store: DurableStore, folder: Path) -> None:
     assert write(store, added(1)) is None
 
     harm(folder)

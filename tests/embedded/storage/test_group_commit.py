@@ -53,7 +53,7 @@ class Callers:
 
 
 def seen_together(callers: Callers, made: int, waiting: int) -> None:
-    """Note one transaction of `made` calls, during which `waiting` other calls arrived."""
+    """Record one transaction of `made` calls, during which `waiting` other calls arrived."""
     callers.come(waiting)
     callers.group_commit.synced(made, SYNC_S)
 

@@ -91,7 +91,7 @@ def test_a_parsed_folder_is_written_unchanged(folder: Folder) -> None:
     assert raw == folder_text(read_folder(raw))
 
 
-def test_a_changed_folder_is_written_anew() -> None:
+def test_a_changed_folder_is_written_again() -> None:
     read = read_folder("<usr><a>old</a></usr>  ")
 
     changed = replace(read, properties=(FolderProperty("a", "new"),))

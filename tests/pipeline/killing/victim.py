@@ -162,7 +162,7 @@ class _Queries:
         self._running = {design: self._start(design) for design in designs}
 
     def run(self) -> None:
-        """Return when each query has taken everything; never, if the queries must continue."""
+        """Wait until each query has taken everything; without an end if the queries must continue."""
         while self._running:
             threading.Event().wait(0.05)
             for design, query in list(self._running.items()):

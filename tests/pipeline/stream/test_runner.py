@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from msgspec import Struct, field
 
-from mqflow.pipeline.stream.runner import Ran, StageFailed, StreamError, Told, Waits, keep_up, said, text_of
+from mqflow.pipeline.stream.runner import Ran, StageFailed, StreamError, StreamStep, Waits, keep_up, said, text_of
 from mqflow.policy.poison.redelivery_delay import Pace
 from mqflow.policy.stream.failures import Kind
 from mqflow.policy.stream.rounds import Limits, Stage, Taken
@@ -23,7 +23,7 @@ class Stages(Struct):
     plan: dict[Stage, list[Taken | Exception]]
     clock: VirtualClock = field(default_factory=VirtualClock)
     ran: list[Stage] = field(default_factory=list[Stage])
-    told: list[Told] = field(default_factory=list[Told])
+    steps: list[StreamStep] = field(default_factory=list[StreamStep])
     renewed: int = 0
     stops_after: int = 1_000
 
@@ -47,11 +47,11 @@ class Stages(Struct):
             world=World(clock=self.clock),
             pause=self.clock.advance,
             stopping=lambda: len(self.ran) >= self.stops_after,
-            tell=self.told.append,
+            tell=self.steps.append,
         )
 
     def failures(self) -> Sequence[tuple[Stage, int, float]]:
-        return [(each.stage, each.failures, each.pause_s) for each in self.told if isinstance(each, StageFailed)]
+        return [(each.stage, each.failures, each.pause_s) for each in self.steps if isinstance(each, StageFailed)]
 
 
 def test_once_runs_each_stage_and_ends() -> None:
@@ -61,7 +61,7 @@ def test_once_runs_each_stage_and_ends() -> None:
 
     assert not owes
     assert [*Stage] == stages.ran
-    assert Ran(Stage.BRONZE, Taken(7), 2.0) == stages.told[0]
+    assert Ran(Stage.BRONZE, Taken(7), 2.0) == stages.steps[0]
 
 
 def test_a_transient_failure_is_tried_again_in_the_same_session_after_a_growing_pause() -> None:
@@ -94,7 +94,7 @@ def test_a_session_that_cannot_be_made_again_counts_as_a_failure_and_the_stream_
         stages.keep_up()
 
     assert [Stage.BRONZE] == stages.ran
-    assert {Kind.SESSION_LOST} == {each.failure.kind for each in stages.told if isinstance(each, StageFailed)}
+    assert {Kind.SESSION_LOST} == {each.failure.kind for each in stages.steps if isinstance(each, StageFailed)}
 
 
 def test_a_permanent_failure_ends_the_stream_with_its_sentence() -> None:
@@ -122,7 +122,7 @@ def test_a_stream_without_an_end_waits_for_its_next_round() -> None:
     stages.keep_up(Limits(every_s=30))
 
     assert [*Stage, Stage.BRONZE, *Stage] == stages.ran
-    assert [22.0, 28.0] == [each.seconds for each in stages.told if isinstance(each, Waits)]
+    assert [22.0, 28.0] == [each.seconds for each in stages.steps if isinstance(each, Waits)]
 
 
 def test_alerts_that_nobody_took_are_owed_at_the_end() -> None:

@@ -54,7 +54,7 @@ def dealt(rows: Sequence[Record], runs: int, seed: int) -> list[list[Record]]:
     return hands
 
 
-def test_going_on_is_making_anew_whatever_came_in_whichever_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_going_on_is_making_again_whatever_came_in_whichever_run(spark: SparkSession, tmp_path: Path) -> None:
     hands = dealt(oracle.records(120, seed=2), usually(2, long=3), seed=2)
     gone_on, anew = made(tmp_path / "on"), made(tmp_path / "anew")
 
@@ -177,7 +177,7 @@ def test_duckdb_and_polars_read_silver_and_gold(spark: SparkSession, tmp_path: P
     assert Counter(expected) == Counter(by_polars.select("deliveries", "messages", "rolled_back", "poisoned").rows())
 
 
-def test_a_run_makes_only_messages_anew_that_something_new_is_about(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_makes_only_messages_again_that_something_new_is_about(spark: SparkSession, tmp_path: Path) -> None:
     """Rows from records that are gone from bronze: their messages stay unchanged until a run makes silver whole."""
     first = [oracle._record("committed", at, **of(b"%d" % at), backout_count=0, get_ts=at, done_ts=at) for at in (1, 2)]
     second = [oracle._record("committed", 3, **of(b"3"), backout_count=0, get_ts=3, done_ts=3, segment=2)]
@@ -195,7 +195,7 @@ def of(msg_id: bytes) -> dict[str, Any]:
     return {"queue": "Q", "handler": "h", "msg_id": msg_id, "put_ts": 1, "bothresh": 3}
 
 
-def test_a_bronze_that_was_made_again_makes_silver_anew(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bronze_that_was_made_again_makes_silver_again(spark: SparkSession, tmp_path: Path) -> None:
     row = oracle._record("committed", 1, **of(b"1"), backout_count=0, get_ts=1, done_ts=1)
     other = oracle._record("committed", 2, **of(b"2"), backout_count=0, get_ts=2, done_ts=2)
     tables = made(tmp_path / "silver")

@@ -339,7 +339,7 @@ def test_columns_that_an_older_version_lacks_are_null(spark: SparkSession, tmp_p
 
 
 @pytest.mark.parametrize("write", ["write", "write_small"])
-def test_a_run_makes_an_older_table_anew_with_the_new_columns(spark: SparkSession, tmp_path: Path, write: str) -> None:
+def test_a_run_makes_an_older_table_again_with_the_new_columns(spark: SparkSession, tmp_path: Path, write: str) -> None:
     with TableSet(tmp_path, {"late_data": OLD}).next() as run:
         run.write("late_data", spark.createDataFrame([(AT, "A", 3)], OLD.ddl))
     newer = TableSet(tmp_path, {"late_data": NEW})

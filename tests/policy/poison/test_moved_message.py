@@ -184,7 +184,7 @@ def test_an_mqrfh2_that_does_not_hold_together_stays_as_it_came() -> None:
     assert (replace(WITH_RFH2, backout_count=0), broken) == to_backout_queue(WITH_RFH2, broken)
 
 
-def test_a_message_whose_other_header_does_not_hold_together_is_moved_all_the_same() -> None:
+def test_a_message_whose_other_header_does_not_hold_together_is_moved_nevertheless() -> None:
     descriptor, body = to_backout_queue(replace(ORDER, format=Format.DEAD_LETTER_HEADER), b"DLH but short")
 
     assert "MQHRF2" == descriptor.format

@@ -161,7 +161,7 @@ MANAGED = SubscribeOption.MANAGED | SubscribeOption.FAIL_IF_QUIESCING
 @pytest.mark.parametrize(
     "options", [SubscribeOption.CREATE, SubscribeOption.CREATE | SubscribeOption.RESUME, SubscribeOption.ALTER]
 )
-def test_a_durable_subscription_is_resumed_and_never_made_anew_without_a_word(options: SubscribeOption) -> None:
+def test_a_durable_subscription_is_resumed_and_never_made_again_without_a_word(options: SubscribeOption) -> None:
     [step] = replay(ledger(subscription(options | SubscribeOption.DURABLE | MANAGED)), MINE)
 
     assert isinstance(step, Subscribe)
@@ -169,7 +169,7 @@ def test_a_durable_subscription_is_resumed_and_never_made_anew_without_a_word(op
     assert () == gone(step.entry)
 
 
-def test_a_non_durable_subscription_is_made_anew_as_it_was_and_has_missed_something() -> None:
+def test_a_non_durable_subscription_is_made_again_as_it_was_and_has_missed_something() -> None:
     [step] = replay(ledger(subscription(SubscribeOption.CREATE | MANAGED, name="")), MINE)
 
     assert isinstance(step, Subscribe)

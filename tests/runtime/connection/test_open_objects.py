@@ -226,7 +226,7 @@ def test_a_subscription_is_made_again_and_one_to_a_queue_comes_behind_it(world: 
     assert after.subscribe(managed) is after.subscribe(managed)
 
 
-def test_a_lost_durable_subscription_is_reported_before_it_is_made_anew(world: World) -> None:
+def test_a_lost_durable_subscription_is_reported_before_it_is_made_again(world: World) -> None:
     durable = SubscriptionDescriptor(
         object_string="Prices/IBM",
         name="desk",

@@ -157,10 +157,10 @@ def test_a_queue_that_is_gone_is_named_and_holds_up_its_own_listener_only(
     assert "2085" in refused.detail
 
 
-def test_a_queue_manager_that_was_created_anew_under_the_old_name_is_refused(
+def test_a_queue_manager_that_was_created_again_under_the_old_name_is_refused(
     behind: Behind, way: str, backend: str, tmp_path: Path
 ) -> None:
-    app = booking("created anew")
+    app = booking("created again")
     hearing = Hearing(app)
 
     async def main() -> None:

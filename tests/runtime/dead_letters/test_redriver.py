@@ -117,7 +117,7 @@ def test_a_target_that_refuses_is_tried_once_and_the_others_go_on() -> None:
     assert 2 == len(taken(kit, DLQ))
 
 
-def test_a_target_that_is_altered_or_made_anew_meanwhile_goes_on_taking_messages() -> None:
+def test_a_target_that_is_altered_or_made_again_meanwhile_goes_on_taking_messages() -> None:
     kit = kit_with("ORDERS.IN", "ORDERS.IN", "ORDERS.IN")
     run = redriver(kit, kit.queue_manager.connect()).run()
 

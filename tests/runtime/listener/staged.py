@@ -40,15 +40,15 @@ class StagedApplication:
         self._changed.set()
 
     async def until_seen(self, count: int) -> None:
-        """Return when the handler has had so many deliveries."""
+        """Wait until the handler has had so many deliveries."""
         await self.until(lambda: len(self.seen) >= count)
 
     async def until_settled(self, count: int) -> None:
-        """Return when so many messages are committed."""
+        """Wait until so many messages are committed."""
         await self.until(lambda: len(self.settled()) >= count)
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Return when the condition holds; it is looked at after each event and each delivery."""
+        """Wait until the condition holds; it is looked at after each event and each delivery."""
         with anyio.fail_after(LATEST_S):
             while not holds():
                 self._changed = anyio.Event()

@@ -84,7 +84,7 @@ class Stage(StagedApplication):
                 self.store.holds = True
 
     async def until_called(self) -> None:
-        """Return when the store holds an answer back."""
+        """Wait until the store holds an answer back."""
         with anyio.fail_after(LATEST_S):
             while not self.store.unanswered:
                 await anyio.lowlevel.checkpoint()

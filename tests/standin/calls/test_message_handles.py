@@ -200,7 +200,7 @@ def test_the_fields_of_the_descriptor_are_properties_of_a_message_got(program: P
 
 
 @only_in("ibmmq", "pymqi has no name in return")
-def test_a_property_is_shown_by_its_synonym_and_another_name_begins_anew(program: Program) -> None:
+def test_a_property_is_shown_by_its_synonym_and_another_name_begins_again(program: Program) -> None:
     c, handle = program.c, program.mq.MessageHandle(program.manager)
     for name in ("one", "JMSType", "two"):
         handle.properties.set(name, name)

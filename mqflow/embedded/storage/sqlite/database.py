@@ -27,8 +27,8 @@ _APPLICATION_AT: Final = 68
 _HEADER_BYTES: Final = 72
 _PROBE_BYTES: Final = 16 * PAGE_BYTES
 
-# The owner has the only connection: SQLite before 3.51.3 can corrupt a write-ahead log that two connections checkpoint at once.
-# No automatic checkpoint, because it hides a failed sync. No mmap: a failed read would be a signal.
+# The owner has the only connection: SQLite before 3.51.3 can corrupt a write-ahead log that two connections checkpoint at the
+# same time. No automatic checkpoint, because it hides a failed sync. No mmap: a failed read would be a signal.
 _SETTINGS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",

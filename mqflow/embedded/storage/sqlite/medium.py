@@ -1,4 +1,4 @@
-"""Keeps changes in one SQLite file: a transaction for each group, and a checkpoint of the log now and then.
+"""Keeps changes in one SQLite file: a transaction for each group, and a checkpoint of the log from time to time.
 
 It implements `medium.Medium`. `rows` turns a change into SQL, `database` opens the file, and `snapshot_loader` reads it. This
 module knows no thread and no caller.
@@ -92,7 +92,7 @@ class SqliteMedium:
         return rows.identifiers_of(self._row(rows.HEAD, serial))
 
     def set_aside(self, damaged: Sequence[tuple[int, str]], now: float) -> None:
-        """Note messages with their damage."""
+        """Record messages with their damage."""
         self._transact([(rows.QUARANTINE, [(serial, why, now) for serial, why in damaged])], synced=False)
 
     def tidy(self) -> None:
@@ -146,7 +146,7 @@ class SqliteMedium:
             copy.close()
 
     def close(self, *, write: bool) -> None:
-        """Copy the log into the database, and close the file."""
+        """If `write` is true, copy the log into the database. Then close the files."""
         if write:
             note_serials(self._database, self._serials)
             self.make_room()

@@ -220,7 +220,7 @@ def _read_serials(database: sqlite3.Connection, found: _Found) -> None:
 
 
 def _add_serials(found: _Found, queue: object, order_priority: object, serials: Sequence[int]) -> None:
-    """Note the messages of one queue and priority. A row without a known queue is damaged, and goes to quarantine."""
+    """Record the messages of one queue and priority. A row without a known queue is damaged, and goes to quarantine."""
     attributes = found.queues.get(queue) if isinstance(queue, int) else None
     if attributes is None:
         found.quarantined.update((serial, f"its queue (number {queue!r}) is gone") for serial in serials)

@@ -98,7 +98,7 @@ class SyncedLog:
         self.is_clean: bool = found is None or not found.has_more
 
     def note(self) -> None:
-        """Note that the whole log is synced. If that fails, the older note stays: it is still true, but has fewer frames."""
+        """Record that the whole log is synced. If that fails, the older note stays: it is still true, but has fewer frames."""
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError):  # the changes are durable, so nothing here may fail
@@ -121,7 +121,7 @@ class SyncedLog:
         os.pwrite(descriptor, note + _CRC.pack(zlib.crc32(note)), number % 2 * _SECTOR_BYTES)
 
     def distrust(self) -> None:
-        """Write no note until SQLite begins the log again: behind its end can be remains of a refused transaction."""
+        """Write no note until SQLite begins the log again: remains of a refused transaction can be behind the log's end."""
         self.is_clean = False
 
     def forget(self) -> None:

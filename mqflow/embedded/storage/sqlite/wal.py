@@ -21,7 +21,7 @@ SALTS: Final = slice(16, 24)
 """The place of the salts in the header of the log. SQLite changes the salts when it begins the log again."""
 
 Read = Callable[[int, int], bytes]
-"""Returns up to so many bytes from this offset of the log."""
+"""Returns up to this number of bytes, from this offset of the log."""
 
 # The log of a machine whose numbers begin with the lowest byte, and of a machine whose numbers begin with the highest byte.
 _MAGIC: Final = (0x377F0682).to_bytes(4)

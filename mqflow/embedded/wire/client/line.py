@@ -36,7 +36,7 @@ class Line:
         self._ended = 0
 
     def call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Return the value of the reply, or raise the error in it.
+        """Send the request, and return the value of the reply, or raise the error in the reply.
 
         The type of the value follows from the request. If the socket is lost, raises 2009; with `unknown`, raises 2549, because
         the call can have had an effect that no backout undoes. Raises 2219 if another thread is in a call.

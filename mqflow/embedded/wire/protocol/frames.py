@@ -33,7 +33,7 @@ __all__ = (
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
 """The longest message of MQ, and a megabyte for the other fields of its request."""
 SILENCE_S: Final = 4.0
-"""After so many seconds without bytes sent or received, a peer counts as dead. A live peer sends a heartbeat each second."""
+"""After this many seconds without bytes sent or received, a peer counts as dead. A live peer sends a heartbeat each second."""
 
 LENGTH_BYTES: Final = 4
 """The number of bytes before each frame that hold the length of the frame."""

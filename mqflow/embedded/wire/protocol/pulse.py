@@ -116,7 +116,7 @@ class Pulses:
         return number
 
     def join(self, number: int, dependent: Dependent) -> bool:
-        """End this connection when that pulse stops; return False if there is no such pulse any more."""
+        """Make the connection end when the pulse stops. Return False if the pulse has stopped already."""
         with self._guard:
             living = self._living.get(number)
             if living is not None:

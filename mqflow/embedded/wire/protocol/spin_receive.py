@@ -55,7 +55,7 @@ class SpinReceive(Generic[Wanted, Received]):
         return data
 
     def _spin(self, most: Wanted, until: float) -> Received:
-        """Poll until `until`, then sleep; return the received bytes. First let other threads run, as no answer is immediate."""
+        """Poll until `until`, then sleep; return the received bytes. First let other threads run: no answer is immediate."""
         while True:
             self._give_way()
             try:

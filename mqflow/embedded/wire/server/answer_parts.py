@@ -16,7 +16,7 @@ __all__ = ("MESSAGES_MAX", "PART_BYTES", "AnswerParts")
 MESSAGES_MAX: Final = 16
 """The most messages of a part."""
 PART_BYTES: Final = 48 * 1024
-"""The desired length of a part with long messages: Linux passes on so many bytes of a write in one piece."""
+"""The desired length of a part with long messages: Linux passes on this many bytes of a write in one piece."""
 
 
 class AnswerParts:

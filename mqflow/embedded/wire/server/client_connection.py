@@ -239,7 +239,7 @@ class ClientConnection:
         """Carry out the questions and orders of an administrator, until it ends the connection.
 
         An administrator is not an application: it has no unit of work, and there are places for it beyond the limit of
-        applications. It can connect while the queue manager quiesces.
+        applications. An administrator can connect while the queue manager quiesces.
         """
         try:
             user = self._known(hello)
@@ -401,7 +401,7 @@ class ClientConnection:
         return left
 
     def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
-        """Sleep while the idle poller answers this request and later requests; return the left-over work. None if it cannot."""
+        """Sleep while the idle poller answers this and later requests; return the left-over work. None if it refuses."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
             self._line = CommitAndNext(
@@ -410,7 +410,7 @@ class ClientConnection:
         return self._line.hand_over(request)
 
     def _done_with(self, verbs: VerbCalls, left: LeftOver) -> object:
-        """Finish what the idle poller left over, and return the value to reply with."""
+        """Finish a request that the thread of idle connections could not finish; return the value to reply with."""
         if left.unsent:
             self._frames.send_made(b"")
         if left.failure is not None:

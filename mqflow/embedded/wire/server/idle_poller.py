@@ -16,7 +16,7 @@ __all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdleLine", "IdlePoller",
 QUIET_S: Final = 0.5
 """After this time without a request, a connection goes back to its own thread, which checks that the peer is alive."""
 
-# With so many connections that commit, the poller saves more time than it costs: measured with 1, 2, 3, 4 and 16.
+# With this many connections that commit, the poller saves more time than it costs: measured with 1, 2, 3, 4 and 16.
 _COMMITTERS_MIN: Final = 4
 
 
@@ -58,12 +58,12 @@ class IdleLine(Protocol):
         ...
 
     def tick(self) -> None:
-        """Note that `QUIET_S` seconds or more have passed."""
+        """Record that `QUIET_S` seconds or more have passed."""
         ...
 
 
 class IdlePoller(Protocol):
-    """Waits for lines (connections), from `connect` to `disconnect`. Any thread can call these two methods."""
+    """Waits for the requests of connections, from `connect` to `disconnect`. Any thread can call these methods."""
 
     @property
     def committers(self) -> Committers:
@@ -71,20 +71,20 @@ class IdlePoller(Protocol):
         ...
 
     def connect(self, line: IdleLine) -> None:
-        """Wait for the line from now on. Raises `OSError` or `RuntimeError` if the system has no room for that."""
+        """Wait for requests of this connection. Raises `OSError` or `RuntimeError` if the system has no room for that."""
         ...
 
     def disconnect(self, line: IdleLine) -> None:
-        """Stop waiting for the line. A call of `heard` or `tick` that is under way still completes."""
+        """Stop waiting for requests of this connection. A call of `heard` or `tick` that is under way still completes."""
         ...
 
     def close(self) -> None:
-        """End the poller. Call this after all lines are disconnected; no line can connect again."""
+        """End the poller. Call this after the last `disconnect`; there must be no `connect` afterwards."""
         ...
 
 
 class EpollIdlePoller:
-    """Waits for any number of lines by epoll. The thread of the poller lives while the poller has lines."""
+    """Waits for any number of connections by epoll. The thread of the poller lives while the poller has connections."""
 
     def __init__(self, runner: Runner, clock: Clock, wake: SocketSignal) -> None:
         self.committers: Final = Committers(runner)
@@ -99,7 +99,7 @@ class EpollIdlePoller:
         self._closing = False
 
     def connect(self, line: IdleLine) -> None:
-        """Wait for the line from now on. Raises `OSError` or `RuntimeError` if the system has no room for that."""
+        """Wait for requests of this connection. Raises `OSError` or `RuntimeError` if the system has no room for that."""
         with self._guard:
             if self._running is None:
                 self._running = self._runner.start(self._run, "mqflow-switchboard")
@@ -107,13 +107,13 @@ class EpollIdlePoller:
             self._lines[line.stream.fileno()] = line
 
     def disconnect(self, line: IdleLine) -> None:
-        """Stop waiting for the line. A call of `heard` or `tick` that is under way still completes."""
+        """Stop waiting for requests of this connection. A call of `heard` or `tick` that is under way still completes."""
         with self._guard:
             if self._lines.pop(line.stream.fileno(), None) is not None:
                 self._poll.unregister(line.stream.fileno())
 
     def close(self) -> None:
-        """End the poller. Call this after all lines are disconnected; no line can connect again."""
+        """End the poller. Call this after the last `disconnect`; there must be no `connect` afterwards."""
         with self._guard:
             self._closing = True
             running = self._running

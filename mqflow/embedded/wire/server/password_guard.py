@@ -34,7 +34,7 @@ class Passwords(Protocol):
     """Checks passwords."""
 
     def knows(self, user: str, password: str) -> bool:
-        """Return whether this is the password of the user. Takes long, on purpose."""
+        """Return whether this is the password of the user. Takes long, so that guesses take long."""
         ...
 
     def knows_again(self, user: str, password: str) -> bool:

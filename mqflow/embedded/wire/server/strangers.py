@@ -34,8 +34,8 @@ class Stranger(Struct, frozen=True, kw_only=True):
 def stranger_to_end(strangers: Sequence[Stranger], now: float, patience_s: float) -> int | None:
     """Return the index of the stranger whose connection ends, to make room for the next peer; None if all strangers may stay.
 
-    This stranger is the oldest stranger of the address with the most strangers. So many connections from one address take no
-    place from another address.
+    This stranger is the oldest stranger of the address with the most strangers. Therefore a flood of connections from one
+    address takes no place from other addresses.
     """
     counts = Counter(each.address for each in strangers)
     leaving = [

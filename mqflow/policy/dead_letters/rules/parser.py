@@ -45,7 +45,7 @@ _RULE_KEYWORDS: Final = (*_PATTERN_KEYWORDS, *ACTION_KEYWORDS)
 _KEYWORDS: Final = (*CONTROL_KEYWORDS, *_RULE_KEYWORDS)
 _WITH_FWD_ONLY: Final = ("FWDQ", "FWDQM", "HEADER")
 _HINTS_MAX: Final = 20
-"""The most hints. A hint takes longer than all other work; after so many mistakes the cause is not a misspelt word."""
+"""The most hints. A hint takes longer than all other work; after this many mistakes the cause is not a misspelt word."""
 
 _DUPLICATE: Final = 8753
 _COMBINATION: Final = 8759

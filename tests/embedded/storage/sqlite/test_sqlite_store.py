@@ -43,7 +43,7 @@ from tests.embedded.storage.stored_messages import (
 
 
 def _wait_for_the_writer(store: DurableStore) -> None:
-    """Return when every earlier call is written. This function writes and syncs nothing itself."""
+    """Wait until every earlier call is written. This function writes and syncs nothing itself."""
     mark = store.mark_in_flight(0, 0, harden=False)
     store.release_in_flight([mark])
     while mark not in store._marks._free:

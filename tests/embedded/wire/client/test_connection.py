@@ -283,7 +283,7 @@ def test_an_exchange_is_one_frame_that_is_made_once(kit: Kit, commit: bool | Non
     assert (commit is not None) == connection.only_removes
 
 
-def test_an_exchange_for_other_arguments_is_made_anew(kit: Kit) -> None:
+def test_an_exchange_for_other_arguments_is_made_again(kit: Kit) -> None:
     """The same exchange is the same handle, the same record of options, the same settlement and the same number."""
     connection = kit.replying(*[requests.Exchanged()] * 9)
     equal = GetOptions(options=GetOption.SYNCPOINT)
