@@ -237,7 +237,8 @@ class _Pages:
 
     async def http_error(self, request: Request, error: Exception) -> Response:
         """Answer a request that no page takes."""
-        status = error.status_code if isinstance(error, HTTPException) else 500
+        assert isinstance(error, HTTPException)  # noqa: S101 - the handlers of `console` pass no other error here
+        status = error.status_code
         text = {
             404: "The console has no such page. If it is read-only, it has no page that changes anything.",
             405: "This page does not take such a request.",

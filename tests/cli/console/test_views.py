@@ -249,7 +249,7 @@ async def test_the_plots_are_drawn_from_the_second_look_on(bench: Bench) -> None
 class Stream:
     """A browser that reads the live overview of the console until it goes away."""
 
-    def __init__(self, app: ASGIApp, cookies: httpx.Cookies) -> None:
+    def __init__(self, app: ASGIApp, cookies: httpx.Cookies, query: bytes = b"") -> None:
         self._app = app
         cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
         self._scope = {
@@ -258,10 +258,11 @@ class Stream:
             "scheme": "http",
             "path": "/live",
             "raw_path": b"/live",
-            "query_string": b"",
+            "query_string": query,
             "headers": [(b"host", b"localhost:8161"), (b"cookie", cookie.encode())],
         }
         self.status = 0
+        self.body = b""
         self.answered = anyio.Event()
         self._left = anyio.Event()
         self.ended = anyio.Event()
@@ -280,8 +281,26 @@ class Stream:
 
     async def _send(self, message: MutableMapping[str, Any]) -> None:
         self.status = message.get("status", self.status)
-        if message.get("body") or message["type"] == "http.response.body":
+        self.body += message.get("body", b"")
+        if message["type"] == "http.response.body":
             self.answered.set()
+
+
+@pytest.mark.parametrize(
+    ("query", "has"),
+    [(b"", b"MAXDEPTH 5,000"), (b"page=decisions", b'<div class="scroll" tabindex="0" role="region" aria-label="Decisions">')],
+)
+async def test_the_decisions_are_live_too(bench: Bench, query: bytes, has: bytes) -> None:
+    app = bench.app()
+    browser = await Browser(app, bench.access.token).log_in()
+    stream = Stream(app, browser.cookies, query)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(stream.run)
+        await stream.answered.wait()
+        await stream.leave()
+
+    assert (200, True) == (stream.status, has in stream.body)
 
 
 async def test_twenty_browsers_read_the_live_overview_and_another_one_when_one_of_them_has_left(bench: Bench) -> None:
