@@ -387,15 +387,17 @@ class _Pages:
         """Keep the plan, and return its number."""
         number = secrets.token_urlsafe(16)
         self._plans[number] = _Planned(session, plan)
-        while len(self._plans) > _PLANS_MAX:
+        if len(self._plans) > _PLANS_MAX:
             self._plans.popitem(last=False)
         return number
 
     def _of_tables(self, number: str) -> frozenset[bytes] | None:
         """Return the MsgIds of a number of the history; None if the form names no number."""
-        if number and self._history is None:
+        if not number:
+            return None
+        if self._history is None:
             raise RefusedError("The form names messages of the tables, and this console has no --tables. Nothing was moved.")
-        return self._history.identifiers(number) if number and self._history is not None else None
+        return self._history.identifiers(number)
 
     def _overview_facts(self) -> dict[str, Any]:
         page = self._desk.overview()
