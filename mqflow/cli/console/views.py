@@ -237,7 +237,8 @@ class _Pages:
 
     async def http_error(self, request: Request, error: Exception) -> Response:
         """Answer a request that no page takes."""
-        status = error.status_code if isinstance(error, HTTPException) else 500
+        assert isinstance(error, HTTPException)  # noqa: S101 - the handlers of `console` pass no other error here
+        status = error.status_code
         text = {
             404: "The console has no such page. If it is read-only, it has no page that changes anything.",
             405: "This page does not take such a request.",
@@ -386,15 +387,17 @@ class _Pages:
         """Keep the plan, and return its number."""
         number = secrets.token_urlsafe(16)
         self._plans[number] = _Planned(session, plan)
-        while len(self._plans) > _PLANS_MAX:
+        if len(self._plans) > _PLANS_MAX:
             self._plans.popitem(last=False)
         return number
 
     def _of_tables(self, number: str) -> frozenset[bytes] | None:
         """Return the MsgIds that a number on the history page counts; None if the form names no number."""
-        if number and self._history is None:
+        if not number:
+            return None
+        if self._history is None:
             raise RefusedError("The form names messages of the tables, and this console has no --tables. Nothing was moved.")
-        return self._history.identifiers(number) if number and self._history is not None else None
+        return self._history.identifiers(number)
 
     def _overview_facts(self) -> dict[str, Any]:
         page = self._desk.overview()

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final
 
 import click
@@ -62,7 +61,7 @@ def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None
     with connected(url) as connection:
         shown: list[DelayedMessage] = []
         more = False
-        for each in delayed_messages(connection, queue):
+        for each in delayed_messages(connection, queue, SYSTEM_CLOCK):
             more = len(shown) == limit
             if more:
                 break
@@ -98,7 +97,7 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
                 correlation_id=identifier,
             )
             cancelled = False
-            for _ in iter(partial(connection.get, handle, wanted), None):  # a publication has a copy for each subscription
+            while connection.get(handle, wanted):  # a publication has a copy for each subscription
                 connection.commit()
                 cancelled = True
             if not cancelled:
@@ -110,7 +109,7 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
         sys.exit(EXIT_FAILED)
 
 
-def delayed_messages(connection: Connection, queue: str, clock: Clock = SYSTEM_CLOCK) -> Iterator[DelayedMessage]:
+def delayed_messages(connection: Connection, queue: str, clock: Clock) -> Iterator[DelayedMessage]:
     """Yield the delayed messages in the order of the staging queue; leave out messages without a delay header."""
     handle = connection.open(queue, _BROWSE)
     try:

@@ -98,7 +98,7 @@ def verify(folder: Folder, url: str | None, state_queue: str) -> None:
         for lane in verify_journal(journal, markers):
             damages += len(lane.findings)
             for finding in lane.findings:
-                click.echo(f"{safe(lane.lane)}: {safe(finding.text)}.")
+                click.echo(f"{safe(lane.lane)}: {safe(finding.text.removesuffix('.'))}.")
             if lane.kind is not None and not lane.findings:
                 rows = counted(lane.rows, lane.kind.rows)
                 click.echo(f"{safe(lane.lane)}: {counted(lane.segments, 'segments')}, {rows}, sound.")

@@ -10,10 +10,12 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from mqflow.cli.connection_options import administered
-from mqflow.many_verbs import disconnect_without_commit
+from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue
+from mqflow.mqi.attributes.queue import NOT_APPLICABLE
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
-from mqflow.verbs import QueueManager
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_WORLD, World
 
 __all__ = ("Figures", "QueueFigures", "figures", "within")
@@ -26,7 +28,7 @@ class QueueFigures(Struct, frozen=True, kw_only=True):
     """The figures of one queue."""
 
     queue: str
-    #: CURDEPTH, uncommitted messages included; None if the inquiry was refused.
+    #: CURDEPTH, uncommitted messages included; of an alias, the depth of its target. None if the inquiry was refused.
     depth: int | None = None
     #: MSGAGE; None if there is no message, or if the queue manager does not tell it.
     oldest_message_age_s: int | None = None
@@ -53,19 +55,35 @@ def figures(queue_manager: QueueManager, queues: Sequence[str]) -> tuple[QueueFi
         with administered(queue_manager) as administration:
             for queue in queues:
                 try:
-                    handle = connection.open(queue, OpenOption.INQUIRE)
-                    depth = connection.inquire(handle, [_CURRENT_Q_DEPTH]).values[_CURRENT_Q_DEPTH]
-                    connection.close(handle)
+                    local, depth = queue, _depth(connection, queue)
+                    if depth is None:
+                        local = inquire_base_queue(connection, queue).name
+                        depth = _depth(connection, local)
                     age_s = None
                     if administration is not None:
                         with suppress(MQIError):
-                            age_s = administration.queue_status(queue).oldest_message_age_s
-                    found.append(QueueFigures(queue=queue, depth=int(depth), oldest_message_age_s=age_s))
+                            age_s = administration.queue_status(local).oldest_message_age_s
+                    refused = f"{local} is not a local queue, so it has no depth." if depth is None else ""
+                    found.append(QueueFigures(queue=queue, depth=depth, oldest_message_age_s=age_s, refused=refused))
                 except MQIError as error:
                     found.append(QueueFigures(queue=queue, refused=str(error)))
     finally:
         disconnect_without_commit(connection)
     return tuple(found)
+
+
+def _depth(connection: Connection, queue: str) -> int | None:
+    """Return the depth; None if the queue has no messages of its own: an alias, or a remote queue."""
+    handle = connection.open(queue, OpenOption.INQUIRE)
+    try:
+        depth = int(connection.inquire(handle, [_CURRENT_Q_DEPTH]).values[_CURRENT_Q_DEPTH])
+    except MQIError as error:
+        if error.reason != Reason.SELECTOR_NOT_FOR_TYPE:
+            raise
+        return None
+    finally:
+        connection.close(handle)
+    return None if depth == NOT_APPLICABLE else depth
 
 
 def within(

@@ -160,7 +160,7 @@ class DelayedMove(Struct, frozen=True):
         refused = DelayedRefused(
             queue=header.target, message_id=descriptor.message_id, disposition=done, reason=reason, detail=str(error)
         )
-        if isinstance(done, Return) or not owes_exception_report(done):
+        if not owes_exception_report(done):
             return DelayedResult(Settlement.BACKOUT, (refused,), reason=reason)
         owed = exception_report(descriptor, body, feedback=reason)
         ended = self._with_report((refused,), descriptor, owed, header)

@@ -97,6 +97,18 @@ def test_a_message_that_is_refused_stays_and_is_counted(bench: Bench) -> None:
     )
 
 
+def test_a_redrive_that_cannot_begin_counts_no_message_as_gone(bench: Bench) -> None:
+    bench.fail(b"one")
+    plan = bench.changes.plan_redrive("ORDERS.BOQ")
+    mqsc.run("ALTER QLOCAL(ORDERS.BOQ) GET(DISABLED)", bench.queue_manager.administration)
+
+    done = bench.changes.redrive(plan, "amelie")
+
+    assert ChangeResult(queue="ORDERS.BOQ", what="all messages", moved=0, rows=(), gone=0, error=done.error) == done
+    assert "MQRC_GET_INHIBITED (2016)" in done.error
+    assert {"moved": 0, "stayed": 0, "gone": 0, "error": done.error}.items() <= audited(bench)[-1].items()
+
+
 def test_an_edit_puts_the_new_text_on_the_target_and_records_it(bench: Bench) -> None:
     identifier = bench.fail(b"one\r\nline")
 

@@ -1,15 +1,30 @@
 """The answers of the desk behind the pages: groups, messages, searches and stories, with their limits."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from mqflow.cli.console import desk
 from mqflow.cli.console.desk import Found, MissingMessageError
+from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.status_report import StatusReport, report
+from mqflow.embedded import mqsc
 from mqflow.events import Delivered
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
+from mqflow.policy.health.records import ApplicationStatus, ListenerStatus, ProcessStatus
 from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
 
 BOQ = "ORDERS.BOQ"
+
+
+def counted(process: int, delivered: int, queue: str = "ORDERS.IN") -> StatusReport:
+    """Return the report of an application that has got so many messages from the queue."""
+    listener = ListenerStatus(name="book", queue=queue, concurrency=1)
+    counts = {"messages_delivered": (((queue, "book"), float(delivered)),)}
+    status = ProcessStatus(process=process, taken_at=0.0, ready=True, listeners=(listener,), counts=counts)
+    application = ApplicationStatus(application="orders", process=process, processes=(status,))
+    return report(application, (QueueFigures(queue=queue, depth=0),))
 
 
 def test_a_group_has_its_messages_and_no_other_group_has_them(bench: Bench) -> None:
@@ -42,7 +57,7 @@ def test_a_long_queue_is_read_up_to_a_limit_and_the_page_says_so(
 
     page, found = bench.desk.groups(BOQ), bench.desk.search("nothing")
 
-    assert (limit, cut) == (page.looked_at, page.is_cut)
+    assert ([limit], limit, cut) == ([group.messages for group in page.groups], page.looked_at, page.is_cut)
     assert (limit, (BOQ,) * cut, ()) == (found.looked_at, found.cut, found.found)
 
 
@@ -108,3 +123,45 @@ def test_the_overview_has_each_queue_with_its_role(bench: Bench) -> None:
         ("DEAD.LETTERS", "dead-letter queue", 0, "ok"),
         ("ORDERS.IN", "", 0, "ok"),
     ] == [(row.name, row.role, row.depth, row.state) for row in page.queues]
+
+
+def test_a_group_shows_its_first_three_messages(bench: Bench) -> None:
+    sent = [bench.fail(b"order %d" % number) for number in range(4)]
+
+    [group] = bench.desk.groups(BOQ).groups
+
+    assert (4, sent[:3]) == (group.messages, [sample.message_id for sample in group.samples])
+
+
+def test_a_queue_that_only_an_application_or_an_option_names_is_in_the_overview(bench: Bench) -> None:
+    assert 0 == mqsc.run("DEFINE QALIAS(SHORT) TARGET(ORDERS.IN)", bench.queue_manager.administration).exit_code()
+    bench.reports.append(counted(7, 0, queue="SHORT"))
+    extra = desk.Desk(
+        lambda: nullcontext(bench.queue_manager), bench.settings, lambda: bench.reports, bench.clock, queues=("NOWHERE",)
+    )
+
+    page = extra.overview()
+
+    shown = {row.name: (row.threshold, row.backout_queue, row.depth) for row in page.queues}
+    assert {"SHORT": (1, BOQ, 0), "NOWHERE": (0, "", None)} == {name: shown[name] for name in ("SHORT", "NOWHERE")}
+
+
+@pytest.mark.parametrize(
+    ("counts", "rates"),
+    [
+        pytest.param([], (), id="no application"),
+        pytest.param([(3,)], (), id="one look"),
+        pytest.param([(3, 13, 13)], (2.0, 0.0), id="ten messages in five seconds, then none"),
+        pytest.param([(0, 10, 20), (0, 5, 5)], (3.0, 2.0), id="the sum of two applications"),
+        pytest.param([(0, 10, 30), (0, 5)], (5.0,), id="the last looks of both"),
+        pytest.param([(0, 10, 30), (0,)], (2.0, 4.0), id="an application with one look is not counted yet"),
+    ],
+)
+def test_the_rate_of_a_queue_is_the_sum_of_its_applications(
+    bench: Bench, counts: list[tuple[int, ...]], rates: tuple[float, ...]
+) -> None:
+    for process, totals in enumerate(counts, start=7):
+        for look, total in enumerate(totals):
+            bench.desk.history.note(counted(process, total), 5.0 * look)
+
+    assert rates == bench.desk.rates(tuple(counted(process, 0) for process in range(7, 7 + len(counts))), "ORDERS.IN")

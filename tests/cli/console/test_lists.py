@@ -1,11 +1,13 @@
 """The lists of the console: decisions, delayed messages, connections, rules tables; and the filter of a queue."""
 
 import re
+from contextlib import nullcontext
 
 import pytest
 from msgspec.structs import replace
 
-from mqflow.cli.console.lists import ProcessRow, connections, rules
+from mqflow.cli.console import desk, lists
+from mqflow.cli.console.lists import ConnectionsPage, ProcessRow, connections, delayed, rules
 from mqflow.cli.watching.status_report import StatusReport
 from mqflow.events import Attempt, DeadLetterActed, Disposed
 from mqflow.mqi.options import OpenOption, PutOption
@@ -58,6 +60,33 @@ async def test_a_delayed_message_has_its_target_and_its_due_time(bench: Bench) -
     assert f"1 message on {EMBEDDED_STAGING_QUEUE}." in page
     assert put.descriptor.message_id.hex() in page
     assert "<td>ORDERS.IN</td><td>in 119 min</td>" in page
+
+
+@pytest.mark.parametrize(("shown_max", "is_cut"), [(2, True), (3, False)])
+def test_the_list_of_delayed_messages_ends_at_its_limit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, shown_max: int, *, is_cut: bool
+) -> None:
+    monkeypatch.setattr(lists, "_DELAYED_MAX", shown_max)
+    stager = Stager(EMBEDDED_STAGING_QUEUE, World(bench.clock))
+    sent = [stager.put_on(bench.connection, "ORDERS.IN", TEXT, b"later", 60_000).descriptor.message_id for _ in range(3)]
+    bench.connection.commit()
+
+    page = delayed(bench.desk)
+
+    assert (EMBEDDED_STAGING_QUEUE, sent[:shown_max], is_cut) == (
+        page.queue,
+        [row.message_id for row in page.rows],
+        page.is_cut,
+    )
+
+
+def test_a_queue_manager_that_is_not_administered_here_shows_the_outages_alone(bench: Bench) -> None:
+    far = desk.Desk(nullcontext, bench.settings, lambda: bench.reports, bench.clock)  # type: ignore[arg-type]  # as IBM MQ here
+
+    page = connections(far)
+
+    why = "The queue manager does not tell its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
+    assert ConnectionsPage(problem=why) == page
 
 
 async def test_a_connection_has_its_open_objects_and_what_it_has_not_committed(bench: Bench) -> None:
@@ -118,6 +147,32 @@ async def test_a_rules_table_with_errors_shows_them(bench: Bench) -> None:
 
     assert "FLY" in shown
     assert "Would match now" not in shown
+
+
+def test_a_rules_table_without_a_ledger_and_without_its_queue_says_why(bench: Bench) -> None:
+    bench.rules.write_text("INPUTQ(NOWHERE)\nACTION(RETRY)\n")
+
+    [page] = rules(bench.desk)
+
+    assert ("NOWHERE", [("line 2", None, 0, "")]) == (
+        page.queue,
+        [(row.name, row.matched, row.would_match, row.first_action) for row in page.rows],
+    )
+    assert page.problems[-1].startswith("MQOPEN on NOWHERE (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085).")
+    assert (0, 0, False) == (page.unmatched, page.strays, page.is_cut)
+
+
+@pytest.mark.parametrize(("limit", "is_cut"), [(1, True), (2, False)])
+def test_a_long_queue_is_matched_up_to_a_limit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, limit: int, *, is_cut: bool
+) -> None:
+    for _ in range(2):
+        put_dead_letter(bench.connection, "DEAD.LETTERS", b"order", queue="ORDERS.IN", descriptor=TEXT)
+    monkeypatch.setattr(lists, "LOOKED_AT_MAX", limit)
+
+    [page] = rules(bench.desk)
+
+    assert (limit, is_cut) == (page.rows[0].would_match, page.is_cut)
 
 
 async def test_a_redrive_of_a_filter_moves_its_messages_alone(bench: Bench) -> None:

@@ -2,8 +2,13 @@
 
 import json
 import re
+from collections.abc import MutableMapping
+from typing import Any
 
+import anyio
+import httpx
 import pytest
+from starlette.types import ASGIApp
 
 from mqflow import App
 from mqflow.cli.console.audit import AuditLog
@@ -13,7 +18,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.verbs import GetOptions
-from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
+from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench, Browser
 
 pytestmark = pytest.mark.anyio
 
@@ -239,3 +244,80 @@ async def test_the_plots_are_drawn_from_the_second_look_on(bench: Bench) -> None
     assert "<svg" not in first
     assert 'aria-label="Depth of ORDERS.BOQ"' in second
     assert 'points="0.0,27.0 120.0,1.0"' in second
+
+
+class Stream:
+    """A browser that reads the live overview of the console until it goes away."""
+
+    def __init__(self, app: ASGIApp, cookies: httpx.Cookies, query: bytes = b"") -> None:
+        self._app = app
+        cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        self._scope = {
+            "type": "http",
+            "method": "GET",
+            "scheme": "http",
+            "path": "/live",
+            "raw_path": b"/live",
+            "query_string": query,
+            "headers": [(b"host", b"localhost:8161"), (b"cookie", cookie.encode())],
+        }
+        self.status = 0
+        self.body = b""
+        self.answered = anyio.Event()
+        self._left = anyio.Event()
+        self.ended = anyio.Event()
+
+    async def run(self) -> None:
+        await self._app(self._scope, self._receive, self._send)
+        self.ended.set()
+
+    async def leave(self) -> None:
+        self._left.set()
+        await self.ended.wait()
+
+    async def _receive(self) -> dict[str, object]:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: MutableMapping[str, Any]) -> None:
+        self.status = message.get("status", self.status)
+        self.body += message.get("body", b"")
+        if message["type"] == "http.response.body":
+            self.answered.set()
+
+
+@pytest.mark.parametrize(
+    ("query", "has"),
+    [(b"", b"MAXDEPTH 5,000"), (b"page=decisions", b'<div class="scroll" tabindex="0" role="region" aria-label="Decisions">')],
+)
+async def test_the_decisions_are_live_too(bench: Bench, query: bytes, has: bytes) -> None:
+    app = bench.app()
+    browser = await Browser(app, bench.access.token).log_in()
+    stream = Stream(app, browser.cookies, query)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(stream.run)
+        await stream.answered.wait()
+        await stream.leave()
+
+    assert (200, True) == (stream.status, has in stream.body)
+
+
+async def test_twenty_browsers_read_the_live_overview_and_another_one_when_one_of_them_has_left(bench: Bench) -> None:
+    app = bench.app()
+    browser = await Browser(app, bench.access.token).log_in()
+
+    async with anyio.create_task_group() as group:
+
+        async def open_stream() -> Stream:
+            stream = Stream(app, browser.cookies)
+            group.start_soon(stream.run)
+            await stream.answered.wait()
+            return stream
+
+        streams = [await open_stream() for _ in range(20)]
+        refused = await open_stream()
+        await streams[0].leave()
+        again = await open_stream()
+        assert ([200] * 20, 503, 200) == ([each.status for each in streams], refused.status, again.status)
+        group.cancel_scope.cancel()

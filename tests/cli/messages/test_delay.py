@@ -11,46 +11,60 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions
-from mqflow.world import SYSTEM_WORLD
+from mqflow.world import SYSTEM_WORLD, World
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("queues")
 
 
-def test_a_delayed_message_is_listed_and_not_on_its_queue(run: Run) -> None:
-    message_id = run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip()
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
+    """The clock of the commands: it shows 2026-01-01 00:00:00 UTC until a test advances it."""
+    clock = VirtualClock()
+    monkeypatch.setattr("mqflow.cli.connection_options.SYSTEM_WORLD", World(clock))
+    monkeypatch.setattr("mqflow.cli.messages.delay.SYSTEM_CLOCK", clock)
+    return clock
 
-    [record] = [json.loads(line) for line in run("delay", "list", "--json").stdout.splitlines()]
-    assert (message_id, "ORDERS.IN", 7_200_000, 1) == tuple(
-        record[key] for key in ("message_id", "target", "delay_ms", "body_bytes")
-    )
-    assert 7_100_000 < record["due_in_ms"] <= 7_200_000
+
+@pytest.mark.usefixtures("clock")
+def test_a_delayed_message_is_listed_and_not_on_its_queue(run: Run) -> None:
+    message_id = run("put", "ORDERS.IN", "ab", "--delay", "2h").stdout.strip()
+
+    record = {"message_id": message_id, "target": "ORDERS.IN", "due_in_ms": 7_200_000, "delay_ms": 7_200_000, "body_bytes": 2}
+    assert record == json.loads(run("delay", "list", "--json").stdout)
     assert 3 == run("get", "ORDERS.IN").exit_code
 
 
-def test_the_soonest_is_listed_first(run: Run) -> None:
+def test_the_soonest_is_listed_first_and_the_list_ends_at_its_limit(run: Run, clock: VirtualClock) -> None:
+    run("put", "SYSTEM.DDELAY.LOCAL.QUEUE", "no delay header")
     sent = [run("put", "ORDERS.IN", "x", "--delay", delay).stdout.strip() for delay in ("3d", "5m", "2h")]
+    clock.advance(60)
 
-    listed = [line.split() for line in run("delay", "list").stdout.splitlines()]
+    whole, cut = run("delay", "list", "--limit", "3"), run("delay", "list", "--limit", "2")
 
-    assert [(sent[1], "in", "min"), (sent[2], "in", "min"), (sent[0], "in", "d")] == [
-        (words[0], words[3], words[5]) for words in listed
+    lines = [
+        f"{sent[1]}  2026-01-01 00:05:00Z      in 4 min  ORDERS.IN\n",
+        f"{sent[2]}  2026-01-01 02:00:00Z    in 119 min  ORDERS.IN\n",
+        f"{sent[0]}  2026-01-04 00:00:00Z        in 2 d  ORDERS.IN\n",
     ]
+    assert (0, "".join(lines), "") == (whole.exit_code, whole.stdout, whole.stderr)
+    more = "There are more messages; --limit shows more than 2.\n"
+    assert (0, "".join(lines[:2]), more) == (cut.exit_code, cut.stdout, cut.stderr)
 
 
-def test_a_delayed_message_is_cancelled(run: Run) -> None:
-    kept, taken = (run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip() for _ in range(2))
+def test_messages_are_cancelled_and_a_message_that_is_not_delayed_is_named(run: Run) -> None:
+    kept, first, second = (run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip() for _ in range(3))
 
-    assert (0, f"{taken}\n") == ((result := run("delay", "cancel", taken)).exit_code, result.stdout)
+    cancelled = run("delay", "cancel", first, "41" * 24, second)
+    again = run("delay", "cancel", first)
+
+    gone = "{} is not on SYSTEM.DDELAY.LOCAL.QUEUE: it was delivered, or cancelled, or never delayed.\n".format
+    assert (1, f"{first}\n{second}\n", gone("41" * 24)) == (cancelled.exit_code, cancelled.stdout, cancelled.stderr)
+    assert (1, "", gone(first)) == (again.exit_code, again.stdout, again.stderr)
     assert [kept] == [line.split()[0] for line in run("delay", "list").stdout.splitlines()]
-
-
-def test_a_message_that_is_not_delayed_cannot_be_cancelled(run: Run) -> None:
-    result = run("delay", "cancel", "41" * 24)
-
-    assert 1 == result.exit_code
-    assert "is not on" in result.stderr
+    assert (0, f"{kept}\n", "") == ((last := run("delay", "cancel", kept)).exit_code, last.stdout, last.stderr)
 
 
 def test_an_empty_staging_queue_is_not_an_error(run: Run) -> None:
@@ -79,13 +93,12 @@ def test_a_delay_longer_than_the_expiry_is_refused(run: Run) -> None:
 
 
 def test_the_staging_queue_of_the_settings_is_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MQFLOW_DELAY_QUEUE", "LATER")
-    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(LATER)").exit_code
+    monkeypatch.setenv("MQFLOW_DELAY_QUEUE", "SMALL")
     message_id = run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip()
 
     assert message_id == run("delay", "list").stdout.split()[0]
     assert 0 == run("delay", "cancel", message_id).exit_code
-    assert "There is no delayed message on LATER." in run("delay", "list").stderr
+    assert "There is no delayed message on SMALL.\n" == run("delay", "list").stderr
 
 
 @pytest.mark.anyio

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -18,7 +17,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
-from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.runtime.delay.stage import Stager
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import Connection
 from mqflow.world import World
@@ -300,47 +299,6 @@ def test_the_delayed_messages_are_listed_with_target_size_and_time() -> None:
         DelayedMessage(message_id=sent[0], target="IN", due_in_ms=58_000, delay_ms=60_000, body_bytes=4),
         DelayedMessage(message_id=sent[1], target="IN", due_in_ms=-1_000, delay_ms=1_000, body_bytes=0),
     ] == found
-
-
-@pytest.mark.usefixtures("queues")
-def test_the_list_has_a_line_or_a_record_for_each_message_up_to_the_limit(run: Run) -> None:
-    first, second, third = (put_ids(run, "x", "--delay", delay)[0] for delay in ("5m", "6h", "9d"))
-
-    whole, limited = run("delay", "list", "--limit", "3"), run("delay", "list", "--limit", "2")
-    records = [json.loads(line) for line in run("delay", "list", "--limit", "1", "--json").stdout.splitlines()]
-
-    assert (0, "", 0) == (whole.exit_code, whole.stderr, limited.exit_code)
-    rows = [line.split() for line in whole.stdout.splitlines()]
-    assert [(first, "in", "min"), (second, "in", "h"), (third, "in", "d")] == [(row[0], row[3], row[5]) for row in rows]
-    assert {"ORDERS.IN"} == {row[-1] for row in rows}
-    assert {len(line) for line in whole.stdout.splitlines()} == {ID_DIGITS + 2 + 20 + 2 + 12 + 2 + len("ORDERS.IN")}
-    assert [first, second] == [line.split()[0] for line in limited.stdout.splitlines()]
-    assert "There are more messages; --limit shows more than 2.\n" == limited.stderr
-    assert [(first, "ORDERS.IN", 300_000, 1)] == [
-        (each["message_id"], each["target"], each["delay_ms"], each["body_bytes"]) for each in records
-    ]
-
-
-@pytest.mark.usefixtures("queues")
-def test_the_list_says_at_which_second_a_message_is_due(run: Run) -> None:
-    before = datetime.now(UTC).replace(microsecond=0)
-    put_ids(run, "x", "--delay", "9d")
-
-    _, day, time, *_ = run("delay", "list").stdout.split()
-
-    due = datetime.fromisoformat(f"{day} {time.removesuffix('Z')}+00:00")
-    assert before <= due - timedelta(days=9) <= datetime.now(UTC)
-
-
-@pytest.mark.usefixtures("queues")
-def test_a_cancelled_message_is_named_and_one_that_is_not_there_makes_exit_code_1(run: Run) -> None:
-    sent = [put_ids(run, "x", "--delay", "5m")[0] for _ in range(2)]
-
-    done = run("delay", "cancel", sent[0], "00" * 23 + "01", sent[1])
-
-    said = f"{'00' * 23}01 is not on {EMBEDDED_STAGING_QUEUE}: it was delivered, or cancelled, or never delayed.\n"
-    assert (1, [sent[0], sent[1]], said) == (done.exit_code, done.stdout.split(), done.stderr)
-    assert "" == run("delay", "list").stdout
 
 
 def test_the_queue_of_the_option_wins_over_the_setting(run: Run, queues: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[object]:
         started.append((name, options))
         yield SPARK
 
-    for module in ("spark_tables", "spark_report", "spark_redrive", "spark_stream"):
+    for module in ("spark_tables", "spark_report", "spark_redrive"):
         monkeypatch.setattr(f"mqflow.cli.pipeline.{module}.started", start)
     (tmp_path / "tables").mkdir()
     (tmp_path / "rules.tbl").write_text("ACTION(RETRY)")
@@ -226,23 +226,6 @@ def test_a_report_of_queues_lands_them_and_copies_the_journal_first(
     [(arguments, _)] = copied
     assert (SPARK, *(str(Path.cwd() / name) for name in ("j", "new")), [Kind.PAYLOAD]) == arguments
     assert 3 == run("get", "ORDERS.IN", "--url", url).exit_code
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (("--payload", "tail:9"), "tail:9"),
-        (("--alert-command", "no-such-program --now"), "There is no program for 'no-such-program --now'."),
-        (("--alert-command", "'open"), "is not a command: No closing quotation."),
-    ],
-)
-def test_a_stream_with_wrong_options_does_not_start(run: Run, session: list[object], words: tuple[str, ...], why: str) -> None:
-    Journal.create(Path("journal"))
-
-    refused = run("spark", "stream", "--journal", "journal", "--tables", "made", "--once", *words)
-
-    assert ([], False) == (session, Path("made").exists())
-    assert why in refused.stderr
 
 
 # -- redrive

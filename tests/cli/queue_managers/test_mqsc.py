@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from mqflow.cli.main import main
 from mqflow.cli.queue_managers.mqsc import _prompt
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
@@ -22,19 +24,73 @@ def test_a_file_is_run_and_its_definitions_stay(run: Run, tmp_path: Path) -> Non
     assert "BOTHRESH(3)" in run("mqsc", stdin="DISPLAY QLOCAL('ORDERS.IN') BOTHRESH").stdout
 
 
-def test_a_command_that_fails_does_not_stop_the_next_and_the_exit_code_is_10(run: Run) -> None:
-    result = run("mqsc", stdin="DELETE QLOCAL(NOWHERE)\nDEFINE QLOCAL('ORDERS.IN')\n")
+NOWHERE = (
+    "AMQ8147: DELETE on NOWHERE (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085). "
+    "Check the spelling and the case, or DEFINE it: QLOCAL(...), or TOPIC(...) for a topic object."
+)
+PING = "AMQ8415: Queue manager QM1 answers."
 
-    assert 10 == result.exit_code
-    assert "QLOCAL(ORDERS.IN) is defined" in result.stdout
+
+def test_a_command_that_fails_is_red_and_does_not_stop_the_next_and_the_exit_code_is_10(run: Run) -> None:
+    script = "DELETE QLOCAL(NOWHERE)\nDEFINE QLOCAL('ORDERS.IN')\nPING NOTHING\nDEFINE COMMINFO(FAR)\n"
+
+    result = CliRunner().invoke(main, ["mqsc"], input=script, color=True)
+
+    said = (
+        NOWHERE,
+        "",
+        "   PING NOTHING",
+        "        ^",
+        "AMQ8405: Syntax error in line 3, column 6: There is no PING NOTHING. PING takes CHANNEL, QMGR.",
+        "DEFINE COMMINFO is a known MQSC command, not supported by the embedded queue manager yet: it is left out.",
+    )
+    lines = [f"\x1b[31m{line}\x1b[0m" if line else "AMQ8006: QLOCAL(ORDERS.IN) is defined.\x1b[0m" for line in said]
+    lines += [
+        "4 commands read.",
+        "One command with a syntax error.",
+        "One command could not be processed.",
+        "One command not supported by the embedded queue manager yet: the queues of this script are defined all the same.",
+    ]
+    assert (10, lines) == (result.exit_code, result.stdout.splitlines())
 
 
-def test_a_syntax_error_is_shown_by_line_and_column_with_a_caret(run: Run) -> None:
-    result = run("mqsc", stdin="DEFINE QLOCAL('Q')\nDEFINE QLOCALE('R')\n")
+def test_a_prompt_runs_each_command_when_it_is_complete_until_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
 
-    assert 10 == result.exit_code
-    assert "line 2, column 8" in result.stdout
-    assert "          ^" in result.stdout
+    ended = run("mqsc", stdin="PING +\nQMGR\nDELETE QLOCAL(NOWHERE)\nEND\nPING QMGR\n")
+    left = run("mqsc", stdin="PING QMGR")
+    as_json = run("mqsc", "--json", stdin="DELETE QLOCAL(NOWHERE)")
+    Path("ping.mqsc").write_text("PING QMGR")
+    of_file = run("mqsc", "ping.mqsc", stdin="DELETE QLOCAL(NOWHERE)")
+
+    assert (0, f"QM1> > {PING}\nQM1> {NOWHERE}\nQM1> ") == (ended.exit_code, ended.stdout)
+    assert (0, f"QM1> {PING}\nQM1> \n") == (left.exit_code, left.stdout)
+    assert (0, "QM1> QM1> \n", f"{NOWHERE}\n") == (as_json.exit_code, as_json.stdout, as_json.stderr)
+    assert PING == of_file.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("nowhere.mqsc",), "Invalid value for FILE: there is no file 'nowhere.mqsc', and 'nowhere.mqsc' is not MODULE:APP."),
+        (
+            ("--put", "Q"),
+            "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue need MODULE:APP.",
+        ),
+    ],
+)
+def test_a_missing_file_and_options_without_an_application_are_wrong_usage(run: Run, words: tuple[str, ...], why: str) -> None:
+    refused = run("mqsc", *words)
+
+    assert (2, "", f"mqflow: {why}") == (refused.exit_code, refused.stdout, refused.stderr.splitlines()[-1])
+    assert not Path("data").exists()
+
+
+def test_a_file_with_a_colon_in_its_name_is_a_file_and_not_an_application(run: Run) -> None:
+    Path("today:orders").write_text("PING QMGR")
+
+    assert [PING, "One command read."] == run("mqsc", "today:orders").stdout.splitlines()[:2]
+    assert "there is no module today" in run("mqsc", "today:other").stderr
 
 
 def test_unsupported_attributes_fail_only_with_strict(run: Run) -> None:
@@ -44,12 +100,20 @@ def test_unsupported_attributes_fail_only_with_strict(run: Run) -> None:
     assert 10 == run("mqsc", "--strict", stdin=script).exit_code
 
 
-def test_json_prints_one_record_on_each_line(run: Run) -> None:
-    run("mqsc", stdin="DEFINE QLOCAL('ORDERS.IN') BOTHRESH(3)")
+def test_json_prints_one_record_on_each_line_and_the_failures_on_stderr(run: Run) -> None:
+    run("mqsc", stdin="DEFINE QLOCAL('ORDERS.IN') BOTHRESH(3)\nDEFINE QLOCAL('ORDERS.BOQ')")
 
-    shown = run("mqsc", "--json", stdin="DISPLAY QLOCAL('ORDERS.IN') BOTHRESH").stdout
+    shown = run("mqsc", "--json", stdin="DISPLAY QLOCAL('ORDERS.*') BOTHRESH\nDELETE QLOCAL(NOWHERE)\nPING QMGR")
 
-    assert {"QUEUE": "ORDERS.IN", "TYPE": "QLOCAL", "BOTHRESH": 3} == json.loads(shown)
+    records = [
+        {"QUEUE": "ORDERS.BOQ", "TYPE": "QLOCAL", "BOTHRESH": 0},
+        {"QUEUE": "ORDERS.IN", "TYPE": "QLOCAL", "BOTHRESH": 3},
+    ]
+    assert (10, records, f"{NOWHERE}\n") == (
+        shown.exit_code,
+        [json.loads(line) for line in shown.stdout.splitlines()],
+        shown.stderr,
+    )
 
 
 def test_the_documentation_lists_every_attribute() -> None:

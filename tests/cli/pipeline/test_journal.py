@@ -1,0 +1,104 @@
+"""`mqflow journal`: everything that it prints about lanes, consumers, damages and columns."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mqflow.journal import Consumers, Journal, Kind
+from mqflow.journal.schemas import SCHEMA_VERSION, columns_of
+from mqflow.testing.journals import generate_journal
+from tests.cli.conftest import Run
+from tests.journal.files import path_of
+
+
+@pytest.fixture
+def journal(run: Run) -> Journal:
+    """Return a journal with two lanes, and a consumer that has read one segment of the first lane."""
+    generate_journal(Path("j"), Kind.PAYLOAD, segments=2, rows=600, lane="ORDERS.IN")
+    generate_journal(Path("j"), Kind.DEAD_LETTER, segments=1, rows=5, lane="DLQ")
+    journal = Journal.open(Path("j"))
+    Consumers(journal).commit("bronze", {"ORDERS.IN": 1})
+    return journal
+
+
+def test_each_lane_is_shown_with_its_rows_and_the_lag_of_its_consumers(run: Run, journal: Journal) -> None:
+    shown, as_json = run("journal", "show", "j"), run("journal", "show", "j", "--json")
+
+    letters, orders = journal.lane("DLQ"), journal.lane("ORDERS.IN")
+    size = f"{sum(each.size_bytes for each in orders.all_segments()) / 1e6:.1f}"
+    assert [
+        "lane       kind          rows  segments   MB  last  rows still to read, by consumer",
+        "---------  -----------  -----  --------  ---  ----  -------------------------------",
+        "DLQ        dead_letter      5         1  0.0     1  bronze 5",
+        f"ORDERS.IN  payload      1,200         2  {size}     2  bronze 600",
+    ] == shown.stdout.splitlines()
+    assert [
+        {
+            "lane": lane.name,
+            "kind": lane.kind.value,
+            "queue": lane.queue,
+            "queue_manager": lane.queue_manager,
+            "segments": segments,
+            "rows": rows,
+            "bytes": sum(each.size_bytes for each in lane.all_segments()),
+            "last": segments,
+            "trimmed": 0,
+            "rows_behind": {"bronze": behind},
+        }
+        for lane, segments, rows, behind in ((letters, 1, 5, 5), (orders, 2, 1_200, 600))
+    ] == [json.loads(line) for line in as_json.stdout.splitlines()]
+    assert ("", "") == (shown.stderr, as_json.stderr)
+
+
+def test_an_empty_journal_names_the_command_that_fills_it(run: Run) -> None:
+    uri = Journal.create(Path("j")).folder.uri
+
+    said = f"The journal {uri} has no lane yet: mqflow land QUEUE --journal {uri} creates one.\n"
+    assert (0, "", said) == ((shown := run("journal", "show", "j")).exit_code, shown.stdout, shown.stderr)
+
+
+def test_a_consumer_that_is_forgotten_holds_no_segment_back(run: Run, journal: Journal) -> None:
+    Consumers(journal).commit("silver", {"ORDERS.IN": 2, "DLQ": 1})
+
+    sizes = [f"{each.size_bytes / 1e6:.1f} MB" for each in journal.lane("ORDERS.IN").all_segments()]
+    total = f"{sum(each.size_bytes for each in journal.lane('ORDERS.IN').all_segments()) / 1e6:.1f} MB"
+    would = run("journal", "trim", "j", "--dry-run")
+    forgotten = run("journal", "forget", "j", "bronze")
+    again = run("journal", "forget", "j", "bronze")
+    trimmed = run("journal", "trim", "j")
+
+    assert ["DLQ: 0 segments, 0.0 MB would be deleted", f"ORDERS.IN: 1 segment, {sizes[0]} would be deleted"] == [
+        line.partition(";")[0] for line in would.stdout.splitlines()
+    ]
+    said = "bronze is removed. `mqflow journal trim` can now delete the segments that only it had not read.\n"
+    assert (0, said) == (forgotten.exit_code, forgotten.stderr)
+    assert (2, True) == (again.exit_code, "'bronze' is not registered. Registered consumers: silver." in again.stderr)
+    assert ["DLQ: 1 segment, 0.0 MB deleted", f"ORDERS.IN: 2 segments, {total} deleted"] == [
+        line.partition(";")[0] for line in trimmed.stdout.splitlines()
+    ]
+    assert [(), ()] == [lane.all_segments() for lane in journal.lanes()]
+
+
+def test_every_damage_is_named_and_counted(run: Run, journal: Journal) -> None:
+    first, second = journal.lane("ORDERS.IN").all_segments()
+    path_of(first).unlink()
+    path_of(second).write_bytes(b"x")
+
+    damaged = run("journal", "verify", "j")
+
+    *sound, missing, torn = damaged.stdout.splitlines()
+    assert ["DLQ: 1 segment, 5 messages, sound."] == sound
+    assert "ORDERS.IN: segment 1 is missing; the last segment of the lane is 2." == missing
+    assert torn.startswith(f"ORDERS.IN: segment 2 ({second.name}): The segment {path_of(second)} ")
+    assert torn.endswith("its name says its number, rows and checksum.")
+    said = "2 damages. Restore the named files from a copy of the journal; nothing was changed.\n"
+    assert (1, said) == (damaged.exit_code, damaged.stderr)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_the_columns_of_a_kind_are_listed_with_their_types(run: Run, kind: Kind) -> None:
+    listed = run("journal", "schema", kind.value)
+
+    assert f"Schema version {SCHEMA_VERSION}.\n" == listed.stderr
+    assert [f"{column.name} {column.type}" for column in columns_of(kind)] == listed.stdout.splitlines()
