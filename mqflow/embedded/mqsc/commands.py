@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from mqflow.embedded.administration.interface import ChannelRule, RuleType
+from mqflow.embedded.administration.not_running import Asked
 from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.mqi.authorities import Authority, AuthorityKind
 
@@ -36,6 +37,7 @@ __all__ = (
     "ObjectCommand",
     "ObjectNoun",
     "Operator",
+    "OwnAct",
     "Ping",
     "QueueNoun",
     "RefreshSecurity",
@@ -356,17 +358,8 @@ Display = (
 AuthorityAct = SetAuthorityCommand | DeleteAuthorityCommand | RefreshSecurity
 ChannelAct = SetChannelRule | RemoveChannelRules | StartChannel | StopChannel | StartListener | StopListener
 ObjectCommand = DefineCommand | AlterCommand | DeleteCommand
-Act = (
-    ObjectCommand
-    | AlterQueueManagerCommand
-    | ClearCommand
-    | ClearTopic
-    | Ping
-    | EndCommand
-    | StopConnection
-    | AuthorityAct
-    | ChannelAct
-)
+OwnAct = AlterQueueManagerCommand | ClearCommand | ClearTopic | Ping | EndCommand | StopConnection
+Act = ObjectCommand | OwnAct | AuthorityAct | ChannelAct | Asked
 """The commands that change something and show nothing."""
 
 Action = Act | Display | Unsupported

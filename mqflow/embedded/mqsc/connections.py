@@ -1,17 +1,26 @@
 """Connections and their handles, and the commands about the channels through which client programs connect.
 
-This file knows the words of DISPLAY CONN, SET CHLAUTH, START and STOP CHANNEL, START and STOP LISTENER. The queue manager knows
-the rules.
-Source: IBM, DISPLAY CONN; MQCACF_*, MQIACF_* numbers; SET CHLAUTH; START, STOP CHANNEL and LISTENER.
+This file knows the words of DISPLAY CONN, SET CHLAUTH, START and STOP CHANNEL, START and STOP LISTENER. It also knows the words
+of the commands about message channels, services and clusters. The queue manager knows the rules.
+Source: IBM, DISPLAY CONN; MQCACF_*, MQIACF_* numbers; SET CHLAUTH; START, STOP CHANNEL and LISTENER; PING, PURGE, RESET and
+RESOLVE CHANNEL; REFRESH and RESET CLUSTER; REFRESH, RESUME and SUSPEND QMGR.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, assert_never
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, assert_never
 
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import ChannelAdministration, ConnectionStatus
-from mqflow.embedded.mqsc.clauses import Clause, Parameters, choice, name_of, single
+from mqflow.embedded.administration.not_running import (
+    AboutChannel,
+    AboutCluster,
+    AboutService,
+    ChannelVerb,
+    ClusterVerb,
+    RefreshQueueManager,
+)
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of, single
 from mqflow.embedded.mqsc.commands import (
     ChannelAct,
     DisplayConnections,
@@ -34,11 +43,16 @@ __all__ = (
     "ASKING",
     "CONNECTION",
     "CONNECTION_HANDLE",
+    "RESETTING",
     "RULE_IGNORED",
     "RULE_WORDS",
     "STOPPING",
+    "about_channel",
+    "about_cluster",
+    "about_service",
     "asked",
     "build_channel_rule",
+    "build_refresh",
     "build_start_channel",
     "build_start_listener",
     "build_stop_channel",
@@ -58,6 +72,7 @@ RULE_WORDS: Final = {
 RULE_IGNORED: Final = frozenset({"CHCKCLNT", "CMDSCOPE", "CUSTOM"})
 ASKING: Final = ("ADDRESS", "CLNTUSER")
 STOPPING: Final = {word: word for word in ("CONNAME", "MODE", "STATUS")}
+RESETTING: Final = keyword_table((AttributeSpec("sequence_number", "SEQNUM", 1514, low=1, high=999_999_999),))
 
 _USER: Final = 25
 """MQAT_USER. MQAT_QMGR has the word SYSTEM here."""
@@ -158,6 +173,59 @@ def build_start_listener(_noun: str, subject: Clause, _parameters: Parameters) -
 def build_stop_listener(_noun: str, subject: Clause, _parameters: Parameters) -> StopListener:
     """Return the action of a STOP LISTENER command."""
     return StopListener(name_of(subject))
+
+
+def about_channel(verb: ChannelVerb) -> Callable[[str, Clause, Parameters], AboutChannel]:
+    """Return the function that builds the action of PING, PURGE, RESET or RESOLVE CHANNEL."""
+
+    def build(_noun: str, subject: Clause, parameters: Parameters) -> AboutChannel:
+        if verb == "RESOLVE CHANNEL":
+            _needed(subject, parameters, "ACTION", ("COMMIT", "BACKOUT"))
+        return AboutChannel(verb, name_of(subject), **parameters.values)  # type: ignore[arg-type]  # RESETTING has numbers only
+
+    return build
+
+
+def about_service(
+    verb: Literal["START SERVICE", "STOP SERVICE"],
+) -> Callable[[str, Clause, Parameters], AboutService]:
+    """Return the function that builds the action of START or STOP SERVICE."""
+    return lambda _noun, subject, _parameters: AboutService(verb, name_of(subject))
+
+
+def about_cluster(verb: ClusterVerb) -> Callable[[str, Clause, Parameters], AboutCluster]:
+    """Return the function that builds the action of REFRESH CLUSTER, RESET CLUSTER, RESUME QMGR or SUSPEND QMGR."""
+
+    def build(_noun: str, subject: Clause, parameters: Parameters) -> AboutCluster:
+        options = parameters.options
+        if verb == "RESET CLUSTER":
+            _needed(subject, parameters, "ACTION", ("FORCEREMOVE",))
+        if verb in {"REFRESH CLUSTER", "RESET CLUSTER"}:
+            named = subject
+        else:
+            bare(subject)
+            choice(options, "MODE", ("QUIESCE", "FORCE"))
+            given = [options[word] for word in ("CLUSTER", "CLUSNL") if word in options]
+            if len(given) != 1:
+                raise RefusedError(subject.keyword, f"{verb} needs one of CLUSTER and CLUSNL.")
+            [named] = given
+        if verb == "REFRESH CLUSTER" and single(named).folded == "*":
+            return AboutCluster(verb, "*")
+        return AboutCluster(verb, name_of(named))
+
+    return build
+
+
+def build_refresh(_noun: str, subject: Clause, parameters: Parameters) -> RefreshQueueManager:
+    """Return the action of a REFRESH QMGR command."""
+    bare(subject)
+    return RefreshQueueManager(_needed(subject, parameters, "TYPE", ("CONFIGEV", "PROXYSUB")))
+
+
+def _needed(subject: Clause, parameters: Parameters, keyword: str, words: tuple[str, ...]) -> str:
+    if keyword not in parameters.options:
+        raise RefusedError(subject.keyword, f"The command needs {keyword}: one of {', '.join(words)}.")
+    return choice(parameters.options, keyword, words)
 
 
 def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:  # noqa: PLR0911 - one a command

@@ -12,18 +12,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.administration.not_running import Asked, answer
 from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES
 from mqflow.embedded.mqsc.authorities import change_authorities, show_authorities, show_entity
 from mqflow.embedded.mqsc.commands import (
     Act,
     AlterCommand,
     AlterQueueManagerCommand,
+    AuthorityAct,
     ChannelAct,
     ClearCommand,
     ClearTopic,
     Command,
     DefineCommand,
-    DeleteAuthorityCommand,
     DeleteCommand,
     Display,
     DisplayAuthorities,
@@ -36,9 +37,8 @@ from mqflow.embedded.mqsc.commands import (
     DisplayStatusOf,
     EndCommand,
     ObjectCommand,
+    OwnAct,
     Ping,
-    RefreshSecurity,
-    SetAuthorityCommand,
     StopConnection,
     SyntaxProblem,
     Unsupported,
@@ -166,11 +166,17 @@ def carry_out(action: Act, administration: Administration) -> str:
     """Carry the action out, and return the sentence that confirms it."""
     if isinstance(action, ChannelAct):
         return change_channels(action, administration.channels)
+    if isinstance(action, Asked):
+        return answer(action, administration)
+    if isinstance(action, ObjectCommand):
+        return _carry_out_on_object(action, administration)
+    if isinstance(action, AuthorityAct):
+        return change_authorities(action, administration.authorities)
+    return _carry_out_on_queue_manager(action, administration)
+
+
+def _carry_out_on_queue_manager(action: OwnAct, administration: Administration) -> str:
     match action:
-        case DefineCommand() | AlterCommand() | DeleteCommand():
-            said = _carry_out_on_object(action, administration)
-        case SetAuthorityCommand() | DeleteAuthorityCommand() | RefreshSecurity():
-            said = change_authorities(action, administration.authorities)
         case AlterQueueManagerCommand():
             administration.alter_queue_manager(action.values)
             said = f"AMQ8005: Queue manager {administration.queue_manager.name} is changed."

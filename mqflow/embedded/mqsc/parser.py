@@ -432,6 +432,7 @@ def _forms() -> dict[tuple[str, str], _Form]:
         ("STOP", "CHANNEL"): _Form(connections.build_stop_channel, {}, connections.STOPPING, frozenset({"CMDSCOPE"})),
         ("START", "LISTENER"): _Form(connections.build_start_listener, {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
         ("STOP", "LISTENER"): _Form(connections.build_stop_listener, {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
+        **_forms_of_what_does_not_run(),
         ("SET", "AUTHREC"): _Form(build_set, {}, SETTING, _SERVICE),
         ("DELETE", "AUTHREC"): _Form(build_delete, {}, DELETING, _SERVICE),
         ("DISPLAY", "AUTHREC"): _Form(build_display, {}, SHOWING, _SERVICE),
@@ -443,6 +444,32 @@ def _forms() -> dict[tuple[str, str], _Form]:
         if noun != "QUEUE":
             forms |= _object_forms(noun)
     return forms
+
+
+def _forms_of_what_does_not_run() -> dict[tuple[str, str], _Form]:
+    scope = frozenset({"CHLDISP", "CMDSCOPE"})
+    on_services = frozenset({"CMDSCOPE", "IGNSTATE"})
+    in_cluster = {"CLUSTER": "CLUSTER", "CLUSNL": "CLUSNL"}
+    acting = {"ACTION": "ACTION"}
+    return {
+        ("PING", "CHANNEL"): _Form(connections.about_channel("PING CHANNEL"), {}, {}, scope | {"DATALEN"}),
+        ("PURGE", "CHANNEL"): _Form(connections.about_channel("PURGE CHANNEL"), {}, {}, frozenset({"CHLTYPE", "CLIENTID"})),
+        ("RESET", "CHANNEL"): _Form(connections.about_channel("RESET CHANNEL"), connections.RESETTING, {}, scope),
+        ("RESOLVE", "CHANNEL"): _Form(connections.about_channel("RESOLVE CHANNEL"), {}, acting, scope),
+        ("START", "SERVICE"): _Form(connections.about_service("START SERVICE"), {}, {}, on_services),
+        ("STOP", "SERVICE"): _Form(connections.about_service("STOP SERVICE"), {}, {}, on_services),
+        ("REFRESH", "CLUSTER"): _Form(connections.about_cluster("REFRESH CLUSTER"), {}, {}, frozenset({"CMDSCOPE", "REPOS"})),
+        ("RESET", "CLUSTER"): _Form(
+            connections.about_cluster("RESET CLUSTER"), {}, acting, frozenset({"CMDSCOPE", "QMID", "QMNAME", "QUEUES"})
+        ),
+        ("RESUME", "QMGR"): _Form(connections.about_cluster("RESUME QMGR"), {}, in_cluster, frozenset({"CMDSCOPE"})),
+        ("SUSPEND", "QMGR"): _Form(
+            connections.about_cluster("SUSPEND QMGR"), {}, {**in_cluster, "MODE": "MODE"}, frozenset({"CMDSCOPE"})
+        ),
+        ("REFRESH", "QMGR"): _Form(
+            connections.build_refresh, {}, {"TYPE": "TYPE"}, frozenset({"CMDSCOPE", "INCLINT", "NAME", "OBJECT"})
+        ),
+    }
 
 
 def _status_forms() -> dict[tuple[str, str], _Form]:

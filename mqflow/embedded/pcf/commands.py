@@ -63,6 +63,7 @@ _COMMANDS: Final[Mapping[CommandCode, Command]] = {
     CommandCode.CHANGE_SUBSCRIPTION: topics.change_subscription,
     CommandCode.DELETE_SUBSCRIPTION: topics.delete_subscription,
     CommandCode.INQUIRE_SUBSCRIPTION: topics.inquire_subscription,
+    **connections.WITHOUT_EFFECT,
     **objects.OBJECT_COMMANDS,
     **status.STATUS_COMMANDS,
 }

@@ -1,30 +1,57 @@
-"""The PCF commands about connections, and about the channels and listeners of client programs.
+"""The PCF commands about connections, channels, listeners, services and clusters.
 
 Source: IBM, "Inquire Connection" and its response, "Set Channel Authentication Record", "Start Channel", "Stop Channel",
-"Start Channel Listener", "Stop Channel Listener".
+"Start Channel Listener", "Stop Channel Listener", "Ping Channel", "Purge Channel", "Reset Channel", "Resolve Channel",
+"Start Service", "Stop Service", "Refresh Cluster", "Reset Cluster", "Resume Queue Manager Cluster", "Suspend Queue Manager
+Cluster", "Refresh Queue Manager".
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from mqflow.embedded.administration.interface import Administration, ConnectionStatus
+from mqflow.embedded.administration.not_running import (
+    AboutChannel,
+    AboutCluster,
+    AboutService,
+    Asked,
+    ChannelVerb,
+    ClusterVerb,
+    RefreshQueueManager,
+    answer,
+)
 from mqflow.embedded.mqsc.commands import RemoveChannelRules, SetChannelRule
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, change_channels, connection_rows, external_name
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.rules.channel_authentication import ChannelRule, RuleType, UserSource
-from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIN, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("inquire", "set_channel_rule", "start_channel", "start_listener", "stop", "stop_channel", "stop_listener")
+__all__ = (
+    "WITHOUT_EFFECT",
+    "inquire",
+    "set_channel_rule",
+    "start_channel",
+    "start_listener",
+    "stop",
+    "stop_channel",
+    "stop_listener",
+)
 
 _ID_BYTES: Final = 24
 _CHANNEL_NAME, _CONNECTION_NAME, _LISTENER_NAME, _ADDRESSES, _CLIENT_USER, _USERS, _MCA_USER, _DESCRIPTION = (
     3501, 3506, 3554, 3566, 3567, 3568, 3527, 2118
 )  # fmt: skip
 _RULE_TYPE, _ACTION, _USER_SOURCE, _WARNING, _MODE, _CHANNEL_STATUS = 1352, 1086, 1638, 1639, 1008, 1527
+_DATA_COUNT, _SEQUENCE_NUMBER, _IN_DOUBT, _CHANNEL_TYPE, _CLIENT_ID = 1512, 1514, 1516, 1511, 3564
+_SERVICE_NAME, _CLUSTER_NAME, _CLUSTER_NAMELIST, _REFRESH_REPOSITORY, _REFRESH_TYPE = 2077, 2029, 2030, 1095, 1078
+_QUEUE_MANAGER_NAME, _QUEUE_MANAGER_IDENTIFIER, _REMOVE_QUEUES = 2015, 2032, 1096
+# MQIDO_*, MQRT_*.
+_COMMIT, _BACK_OUT = 1, 2
+_REFRESHED: Final = {1: "CONFIGEV", 4: "PROXYSUB"}
 # MQCAUT_*, MQUSRC_*, MQACT_*, MQCHS_*.
 _TYPES: Final = {1: RuleType.BLOCKUSER, 2: RuleType.BLOCKADDR, 4: RuleType.ADDRESSMAP, 5: RuleType.USERMAP}
 _OTHER_TYPES: Final = (3, 6)
@@ -130,6 +157,63 @@ def stop_listener(request: Request, administration: Administration) -> Iterable[
     request.check((_LISTENER_NAME,), (), filters=False)
     administration.channels.stop_listener(request.name(_LISTENER_NAME))
     return ()
+
+
+def _asked_of_channel(verb: ChannelVerb) -> Callable[[Request], Asked]:
+    return lambda request: AboutChannel(
+        verb, request.name(_CHANNEL_NAME, PCFReason.CHANNEL_NAME_ERROR), request.number(_SEQUENCE_NUMBER, 1)
+    )
+
+
+def _asked_of_cluster(verb: ClusterVerb) -> Callable[[Request], Asked]:
+    return lambda request: AboutCluster(
+        verb, request.pattern(_CLUSTER_NAMELIST if request.has(_CLUSTER_NAMELIST) else _CLUSTER_NAME)
+    )
+
+
+def _resolve(request: Request) -> Asked:
+    request.choice(_IN_DOUBT, (_COMMIT, _BACK_OUT), _COMMIT, PCFReason.PARM_VALUE_ERROR)
+    return _asked_of_channel("RESOLVE CHANNEL")(request)
+
+
+def _refresh(request: Request) -> Asked:
+    return RefreshQueueManager(_REFRESHED[request.choice(_REFRESH_TYPE, tuple(_REFRESHED), 0, PCFReason.PARM_VALUE_ERROR)])
+
+
+def _answered(
+    read: Callable[[Request], Asked], required: Sequence[int], optional: Collection[int] | None = ()
+) -> Callable[[Request, Administration], Iterable[Row]]:
+    def command(request: Request, administration: Administration) -> Iterable[Row]:
+        request.check(required, optional, filters=False)
+        answer(read(request), administration)
+        return ()
+
+    return command
+
+
+_CLUSTERS: Final = {_CLUSTER_NAME, _CLUSTER_NAMELIST}
+WITHOUT_EFFECT: Final[Mapping[CommandCode, Callable[[Request, Administration], Iterable[Row]]]] = {
+    CommandCode.PING_CHANNEL: _answered(_asked_of_channel("PING CHANNEL"), (_CHANNEL_NAME,), {_DATA_COUNT}),
+    CommandCode.PURGE_CHANNEL: _answered(_asked_of_channel("PURGE CHANNEL"), (_CHANNEL_NAME,), {_CHANNEL_TYPE, _CLIENT_ID}),
+    CommandCode.RESET_CHANNEL: _answered(_asked_of_channel("RESET CHANNEL"), (_CHANNEL_NAME,), {_SEQUENCE_NUMBER}),
+    CommandCode.RESOLVE_CHANNEL: _answered(_resolve, (_CHANNEL_NAME, _IN_DOUBT)),
+    CommandCode.START_SERVICE: _answered(
+        lambda request: AboutService("START SERVICE", request.name(_SERVICE_NAME)), (_SERVICE_NAME,)
+    ),
+    CommandCode.STOP_SERVICE: _answered(
+        lambda request: AboutService("STOP SERVICE", request.name(_SERVICE_NAME)), (_SERVICE_NAME,)
+    ),
+    CommandCode.REFRESH_CLUSTER: _answered(_asked_of_cluster("REFRESH CLUSTER"), (_CLUSTER_NAME,), {_REFRESH_REPOSITORY}),
+    CommandCode.RESET_CLUSTER: _answered(
+        _asked_of_cluster("RESET CLUSTER"),
+        (_CLUSTER_NAME,),
+        {_QUEUE_MANAGER_NAME, _QUEUE_MANAGER_IDENTIFIER, _ACTION, _REMOVE_QUEUES},
+    ),
+    CommandCode.RESUME_Q_MGR_CLUSTER: _answered(_asked_of_cluster("RESUME QMGR"), (), _CLUSTERS),
+    CommandCode.SUSPEND_Q_MGR_CLUSTER: _answered(_asked_of_cluster("SUSPEND QMGR"), (), _CLUSTERS | {_MODE}),
+    CommandCode.REFRESH_Q_MGR: _answered(_refresh, (_REFRESH_TYPE,), None),
+}
+"""The commands about message channels, services and clusters: they change nothing."""
 
 
 def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: int) -> Iterator[Row]:

@@ -34,7 +34,34 @@ _MODULES: Final = {"cmqc.h": "_CMQC_linux_x64", "cmqxc.h": "CMQXC", "cmqcfc.h": 
 """The module of ibmmq with the constants of each header."""
 
 _C_TYPES: Final = {"i": "MQLONG", "q": "MQHMSG", "P": "MQPTR"}
-_ARGUMENTS: Final = {"i": "MQLONG", "q": "MQHMSG", "p": "PMQVOID"}
+_ARGUMENTS: Final = {"i": "MQLONG", "q": "MQHMSG"}
+_POINTERS: Final[Mapping[str, str]] = {
+    "MQCONN": "PMQCHAR PMQHCONN",
+    "MQCONNX": "PMQCHAR PMQCNO PMQHCONN",
+    "MQDISC": "PMQHCONN",
+    "MQOPEN": "PMQVOID PMQHOBJ",
+    "MQCLOSE": "PMQHOBJ",
+    "MQGET": "PMQVOID PMQVOID PMQVOID PMQLONG",
+    "MQINQ": "PMQLONG PMQLONG PMQCHAR",
+    "MQSET": "PMQLONG PMQLONG PMQCHAR",
+    "MQSUB": "PMQVOID PMQHOBJ PMQHOBJ",
+    "MQCRTMH": "PMQVOID PMQHMSG",
+    "MQDLTMH": "PMQHMSG PMQVOID",
+    "MQINQMP": "PMQVOID PMQVOID PMQVOID PMQLONG PMQVOID PMQLONG",
+}
+"""The types of the pointers of each call in order, if they are not all PMQVOID. Go compares them exactly.
+
+Source: IBM, "C invocation" and its declarations, on the page of each call.
+"""
+_MEMBERS: Final[Mapping[str, str]] = {
+    "BalanceParmsPtr": "PMQBNO BalanceParmsPtr",
+    "EncryptionPolicySuiteB": "MQLONG EncryptionPolicySuiteB[4]",
+    "HdrCompList": "MQLONG HdrCompList[2]",
+    "MsgCompList": "MQLONG MsgCompList[16]",
+    "SSLConfigPtr": "PMQSCO SSLConfigPtr",
+    "SecurityParmsPtr": "PMQCSP SecurityParmsPtr",
+}
+"""The members whose type does not follow from their kind."""
 _BYTES: Final = re.compile(r"(Id|MsgToken|ConnTag|AccountingToken|Flags1)$")
 _TEXT_IDS: Final = frozenset({"AlternateUserId", "StrucId"})
 
@@ -77,18 +104,28 @@ typedef MQFLOAT64 *PMQFLOAT64;
 
 _CHAR_LENGTHS: Final = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 128, 256, 264)
 
+_MQMD1: Final = """StrucId:4s Version:i Report:i MsgType:i Expiry:i Feedback:i Encoding:i CodedCharSetId:i Format:8s Priority:i
+    Persistence:i MsgId:24s CorrelId:24s BackoutCount:i ReplyToQ:48s ReplyToQMgr:48s UserIdentifier:12s AccountingToken:32s
+    ApplIdentityData:32s PutApplType:i PutApplName:28s PutDate:8s PutTime:8s ApplOriginData:4s"""
 _OTHER: Final = {
     "cmqc.h": {
-        "MQMD": """StrucId:4s Version:i Report:i MsgType:i Expiry:i Feedback:i Encoding:i CodedCharSetId:i Format:8s Priority:i
-            Persistence:i MsgId:24s CorrelId:24s BackoutCount:i ReplyToQ:48s ReplyToQMgr:48s UserIdentifier:12s
-            AccountingToken:32s ApplIdentityData:32s PutApplType:i PutApplName:28s PutDate:8s PutTime:8s ApplOriginData:4s
-            GroupId:24s MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i""",
+        "MQMD1": _MQMD1,
+        "MQMD": f"{_MQMD1} GroupId:24s MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i",
         "MQBO": "StrucId:4s Version:i Options:i",
+        "MQBNO": "StrucId:4s Version:i ApplType:i Timeout:i Options:i",
         "MQDLH": """StrucId:4s Version:i Reason:i DestQName:48s DestQMgrName:48s Encoding:i CodedCharSetId:i Format:8s
             PutApplType:i PutApplName:28s PutDate:8s PutTime:8s""",
         "MQRFH2": """StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i NameValueCCSID:i""",
         "MQTM": """StrucId:4s Version:i QName:48s ProcessName:48s TriggerData:64s ApplType:i ApplId:256s EnvData:128s
             UserData:128s""",
+        "MQTMC2": """StrucId:4s Version:4s QName:48s ProcessName:48s TriggerData:64s ApplType:4s ApplId:256s EnvData:128s
+            UserData:128s QMgrName:48s""",
+        "MQAIR": """StrucId:4s Version:i AuthInfoType:i AuthInfoConnName:264s LDAPUserNamePtr:P LDAPUserNameOffset:i
+            LDAPUserNameLength:i LDAPPassword:32s OCSPResponderURL:256s""",
+        "MQMDE": """StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i GroupId:24s
+            MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i""",
+        "MQRFH": "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i",
+        "MQXQH": "StrucId:4s Version:i RemoteQName:48s RemoteQMgrName:48s MsgDesc:MQMD1",
     },
     "cmqxc.h": {},
     "cmqcfc.h": {
@@ -99,21 +136,38 @@ _OTHER: Final = {
         "MQCFSL": "Type:i StrucLength:i Parameter:i CodedCharSetId:i Count:i StringLength:i",
         "MQCFBS": "Type:i StrucLength:i Parameter:i StringLength:i",
         "MQCFGR": "Type:i StrucLength:i Parameter:i ParameterCount:i",
+        "MQCFIN64": "Type:i StrucLength:i Parameter:i Reserved:i Value:q",
+        "MQCFIL64": "Type:i StrucLength:i Parameter:i Count:i",
+        "MQCFIF": "Type:i StrucLength:i Parameter:i Operator:i FilterValue:i",
+        "MQCFSF": "Type:i StrucLength:i Parameter:i Operator:i CodedCharSetId:i FilterValueLength:i",
+        "MQCFBF": "Type:i StrucLength:i Parameter:i Operator:i FilterValueLength:i",
+        "MQEPH": "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i PCFHeader:MQCFH",
     },
 }
-"""The other structures: their fields in order, with the kinds of `mqi.c_structures`."""
+"""The other structures: their fields in order, with the kinds of `mqi.c_structures`, or the name of a structure."""
 
+_OF_DESCRIPTOR: Final[Mapping[str, int | str]] = {
+    "StrucId": "MD  ", "Version": 1, "MsgType": 8, "Expiry": -1, "Encoding": 546, "Format": " " * 8, "Priority": -1,
+    "Persistence": 2,
+}  # fmt: skip
 _INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
-    "MQMD": {
-        "StrucId": "MD  ", "Version": 1, "MsgType": 8, "Expiry": -1, "Encoding": 546, "Format": " " * 8, "Priority": -1,
-        "Persistence": 2, "MsgSeqNumber": 1, "OriginalLength": -1,
-    },
+    "MQMD1": _OF_DESCRIPTOR,
+    "MQMD": {**_OF_DESCRIPTOR, "MsgSeqNumber": 1, "OriginalLength": -1},
     "MQBO": {"StrucId": "BO  ", "Version": 1},
+    "MQBNO": {"StrucId": "BNO ", "Version": 1, "Timeout": -1},
     "MQDLH": {"StrucId": "DLH ", "Version": 1, "Encoding": 546},
     "MQRFH2": {
         "StrucId": "RFH ", "Version": 2, "StrucLength": 36, "Encoding": 546, "CodedCharSetId": -2, "NameValueCCSID": 1208,
     },
     "MQTM": {"StrucId": "TM  ", "Version": 1},
+    "MQTMC2": {"StrucId": "TMC ", "Version": "   2"},
+    "MQAIR": {"StrucId": "AIR ", "Version": 1, "AuthInfoType": 1},
+    "MQMDE": {
+        "StrucId": "MDE ", "Version": 2, "StrucLength": 72, "Encoding": 546, "Format": " " * 8, "MsgSeqNumber": 1,
+        "OriginalLength": -1,
+    },
+    "MQRFH": {"StrucId": "RFH ", "Version": 1, "StrucLength": 32, "Encoding": 546, "Format": " " * 8},
+    "MQXQH": {"StrucId": "XQH ", "Version": 1},
     "MQCFH": {"Type": 1, "StrucLength": 36, "Version": 1, "MsgSeqNumber": 1, "Control": 1},
     "MQCFIN": {"Type": 3, "StrucLength": 16},
     "MQCFST": {"Type": 4, "StrucLength": 20},
@@ -121,6 +175,12 @@ _INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
     "MQCFSL": {"Type": 6, "StrucLength": 24},
     "MQCFBS": {"Type": 9, "StrucLength": 16},
     "MQCFGR": {"Type": 20, "StrucLength": 16},
+    "MQCFIN64": {"Type": 23, "StrucLength": 24},
+    "MQCFIL64": {"Type": 25, "StrucLength": 16},
+    "MQCFIF": {"Type": 13, "StrucLength": 20},
+    "MQCFSF": {"Type": 14, "StrucLength": 24},
+    "MQCFBF": {"Type": 15, "StrucLength": 20},
+    "MQEPH": {"StrucId": "EPH ", "Version": 1, "StrucLength": 68},
     "MQOD": {"ObjectType": 1, "DynamicQName": "AMQ.*"},
     "MQGMO": {"MatchOptions": 3, "ReturnedLength": -1},
     "MQPMO": {"Timeout": -1, "PubLevel": 9},
@@ -256,12 +316,16 @@ def _arrays() -> str:
 
 def _structures(header: str) -> Iterator[str]:
     in_cmqxc = {"MQCD"}
-    layouts = (MQCHARV, *STRUCTURES) if header != "cmqcfc.h" else ()
+    layouts = [
+        layout
+        for layout in ((MQCHARV, *STRUCTURES) if header != "cmqcfc.h" else ())
+        if (layout.name in in_cmqxc) == (header == "cmqxc.h") and (layout is not MQCHARV or header == "cmqc.h")
+    ]
+    yield from map(_declared, [*(layout.name for layout in layouts), *_OTHER[header]])
     for layout in layouts:
-        if (layout.name in in_cmqxc) == (header == "cmqxc.h") and (layout is not MQCHARV or header == "cmqc.h"):
-            yield _struct(layout.name, _fields_of(layout))
-            initial = {"StrucId": layout.identifier.decode(), "Version": 1, **_INITIAL.get(layout.name, {})}
-            yield _initialiser(layout.name, _fields_of(layout), initial)
+        yield _struct(layout.name, _fields_of(layout))
+        initial = {"StrucId": layout.identifier.decode(), "Version": 1, **_INITIAL.get(layout.name, {})}
+        yield _initialiser(layout.name, _fields_of(layout), initial)
     for name, text in _OTHER[header].items():
         fields = [(field, kind) for field, kind in (item.split(":") for item in text.split())]
         yield _struct(name, fields) + _initialiser(name, fields, _INITIAL[name])
@@ -283,12 +347,22 @@ def _fields_of(layout: Layout) -> list[tuple[str, str]]:
 
 def _struct(name: str, fields: Iterable[tuple[str, str]]) -> str:
     members = "".join(f"    {_member(field, kind)};\n" for field, kind in fields)
-    return f"typedef struct tag{name} {{\n{members}}} {name};\ntypedef {name} *P{name};\ntypedef P{name} *PP{name};\n"
+    return f"struct tag{name} {{\n{members}}};\n"
+
+
+def _embedded(kind: str) -> str:
+    return "MQCHARV" if kind == "V" else kind
+
+
+def _declared(name: str) -> str:
+    return f"typedef struct tag{name} {name};\ntypedef {name} *P{name};\ntypedef P{name} *PP{name};\n"
 
 
 def _member(field: str, kind: str) -> str:
-    if kind == "V":
-        return f"MQCHARV {field}"
+    if field in _MEMBERS:
+        return _MEMBERS[field]
+    if kind == "V" or kind.startswith("MQ"):
+        return f"{_embedded(kind)} {field}"
     if kind == "1s":
         return f"MQCHAR {field}"
     if kind.endswith("s"):
@@ -301,8 +375,8 @@ def _initialiser(name: str, fields: Iterable[tuple[str, str]], initial: Mapping[
     values = []
     for field, kind in fields:
         value = initial.get(field, "" if kind.endswith("s") else 0)
-        if kind == "V":
-            values.append("{MQCHARV_DEFAULT}")
+        if kind == "V" or kind.startswith("MQ"):
+            values.append(f"{{{_embedded(kind)}_DEFAULT}}")
         elif kind == "1s":
             values.append("' '")
         elif kind.endswith("s"):
@@ -314,11 +388,13 @@ def _initialiser(name: str, fields: Iterable[tuple[str, str]], initial: Mapping[
 
 
 def _prototypes() -> str:
-    calls = (
-        f"void MQENTRY {name}({', '.join(_ARGUMENTS[kind] for kind in signature)}, PMQLONG, PMQLONG);\n"
-        for name, signature in SIGNATURES.items()
-    )
-    return "".join(calls)
+    def types(name: str, signature: str) -> Iterator[str]:
+        pointers = iter(_POINTERS.get(name, "").split())
+        for kind in signature:
+            yield next(pointers, "PMQVOID") if kind == "p" else _ARGUMENTS[kind]
+        yield from ("PMQLONG", "PMQLONG")
+
+    return "".join(f"void MQENTRY {name}({', '.join(types(name, each))});\n" for name, each in SIGNATURES.items())
 
 
 def _names_of_values(dictionaries: Mapping[str, Mapping[int, str]]) -> str:

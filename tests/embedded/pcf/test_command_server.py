@@ -242,7 +242,7 @@ WRONG = {
     "no command of MQ": ({}, to_bytes(PCFMessage(CFH(command=9_999))), PCFReason.CFH_COMMAND_ERROR),
     "one that is not offered": (
         {},
-        to_bytes(PCFMessage(CFH(command=CommandCode.PING_CHANNEL))),
+        to_bytes(PCFMessage(CFH(command=146))),
         Reason.FUNCTION_NOT_SUPPORTED,
     ),
 }

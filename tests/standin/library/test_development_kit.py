@@ -128,14 +128,46 @@ def test_a_program_says_what_is_wrong_with_the_settings(program: Path) -> None:
     assert "nonsense" in why
 
 
-def test_the_structures_have_the_lengths_that_the_package_publishes(tmp_path: Path) -> None:
+# Structures whose length the package publishes under another name.
+FIXED = {"MQMD1": "MQMD_LENGTH_1", "MQDLH": "MQDLH_LENGTH_1", "MQRFH2": "MQRFH_STRUC_LENGTH_FIXED_2"}
+FIXED |= {name: f"{name}_STRUC_LENGTH" for name in ("MQCFH", "MQCFIN", "MQCFIN64", "MQCFIF")}
+FIXED |= {
+    name: f"{name}_STRUC_LENGTH_FIXED" for name in ("MQCFIL", "MQCFIL64", "MQCFST", "MQCFSL", "MQCFBS", "MQCFSF", "MQCFBF")
+}
+# The types that Go compares exactly: members, and calls without their last two pointers.
+TYPES = {
+    "((MQCNO *)0)->SecurityParmsPtr": "PMQCSP",
+    "((MQCNO *)0)->SSLConfigPtr": "PMQSCO",
+    "((MQCNO *)0)->BalanceParmsPtr": "PMQBNO",
+    "((MQCD *)0)->HdrCompList[1]": "MQLONG",
+    "((MQCD *)0)->MsgCompList[15]": "MQLONG",
+    "((MQSCO *)0)->EncryptionPolicySuiteB[3]": "MQLONG",
+    "MQCONNX": "PMQCHAR, PMQCNO, PMQHCONN",
+    "MQOPEN": "MQHCONN, PMQVOID, MQLONG, PMQHOBJ",
+    "MQCLOSE": "MQHCONN, PMQHOBJ, MQLONG",
+    "MQPUT1": "MQHCONN, PMQVOID, PMQVOID, PMQVOID, MQLONG, PMQVOID",
+    "MQGET": "MQHCONN, MQHOBJ, PMQVOID, PMQVOID, MQLONG, PMQVOID, PMQLONG",
+    "MQINQ": "MQHCONN, MQHOBJ, MQLONG, PMQLONG, MQLONG, PMQLONG, MQLONG, PMQCHAR",
+    "MQSUB": "MQHCONN, PMQVOID, PMQHOBJ, PMQHOBJ",
+    "MQCRTMH": "MQHCONN, PMQVOID, PMQHMSG",
+    "MQINQMP": "MQHCONN, MQHMSG, PMQVOID, PMQVOID, PMQVOID, PMQLONG, MQLONG, PMQVOID, PMQLONG",
+}
+
+
+def test_the_structures_and_calls_have_the_lengths_and_types_that_are_published(tmp_path: Path) -> None:
     write_headers(tmp_path)
-    names = [layout.name for layout in STRUCTURES] + ["MQMD", "MQBO"]
-    checks = [f'_Static_assert(sizeof({name}) == {name}_CURRENT_LENGTH, "{name}");' for name in names]
+    names = [layout.name for layout in STRUCTURES]
+    names += ["MQMD", "MQBO", "MQBNO", "MQAIR", "MQMDE", "MQRFH", "MQXQH", "MQTM", "MQTMC2", "MQEPH"]
+    lengths = {name: f"{name}_CURRENT_LENGTH" for name in names} | FIXED
+    checks = [f'_Static_assert(sizeof({name}) == {length}, "{name}");' for name, length in lengths.items()]
+    checks += [f"const {name} initial{name} = {{{name}_DEFAULT}};" for name in lengths]
+    for what, types in TYPES.items():
+        expected = types if "->" in what else f"void (*)({types}, PMQLONG, PMQLONG)"
+        checks.append(f'_Static_assert(_Generic({what}, {expected}: 1, default: 0), "{what}");')
     source = tmp_path / "lengths.c"
     source.write_text("\n".join(["#include <cmqc.h>", "#include <cmqcfc.h>", "#include <cmqstrc.h>", *checks, ""]))
 
-    compiled(source, f"-I{tmp_path}", "-fsyntax-only", "-Wno-unused-function")
+    compiled(source, f"-I{tmp_path}", "-fsyntax-only", "-Wno-unused-function", "-Wno-missing-field-initializers")
 
 
 def comparable(name: str, structure: bytes, length: int) -> bytes:
