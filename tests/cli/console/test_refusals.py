@@ -1,4 +1,4 @@
-"""What the console answers to requests that it cannot carry out: the status and the sentence of each."""
+"""The answers of the console to requests that it cannot carry out: the status and the sentence of each."""
 
 import re
 from html import unescape
@@ -139,7 +139,7 @@ async def test_the_story_of_a_message_need_not_be_on_a_queue(bench: Bench) -> No
     assert f"no decision ledger at {bench.settings.ledger.file}" in page
 
 
-async def test_the_overview_is_sent_anew_every_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_overview_is_sent_again_every_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:

@@ -36,7 +36,7 @@ class Metrics:
 
 
 class Stream:
-    """What the command did, in order; and the parts of the pipeline that it uses."""
+    """The acts of the command in order, and the parts of the pipeline that it uses."""
 
     def __init__(self) -> None:
         self.done: list[tuple[object, ...]] = []

@@ -49,7 +49,7 @@ def test_a_command_that_fails_is_red_and_does_not_stop_the_next_and_the_exit_cod
         "4 commands read.",
         "One command with a syntax error.",
         "One command could not be processed.",
-        "One command not supported by the embedded queue manager yet: the queues of this script are defined all the same.",
+        "One command not supported by the embedded queue manager yet: the script still defines its queues.",
     ]
     assert (10, lines) == (result.exit_code, result.stdout.splitlines())
 

@@ -1,4 +1,4 @@
-"""The orders to a served queue manager: what each sends, what it returns, and that it leaves no connection behind."""
+"""The orders to a served queue manager: the request of each, its result, and that it leaves no connection behind."""
 
 from pathlib import Path
 
