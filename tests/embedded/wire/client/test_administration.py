@@ -65,7 +65,9 @@ CALLS: dict[str, Callable[[Administration], object]] = {
     "channels.set_rule": lambda on: on.channels.set_rule(
         ChannelRule(profile="A", type=RuleType.BLOCKUSER, blocked=("x", "y")), replace=True
     ),
-    "channels.remove_rule": lambda on: on.channels.remove_rule(ChannelRule(profile="A", type=RuleType.BLOCKUSER, blocked=("x",))),
+    "channels.remove_rule": lambda on: on.channels.remove_rule(
+        ChannelRule(profile="A", type=RuleType.BLOCKUSER, blocked=("x",))
+    ),
     "channels.rules": lambda on: [(rule.key, rule.blocked) for rule in on.channels.rules()],
     "channels.deciding_rule": lambda on: on.channels.deciding_rule("SYSTEM.DEF.SVRCONN", "10.0.0.1", "x"),
     "channels.remove_rules": lambda on: on.channels.remove_rules("A", RuleType.BLOCKUSER),
