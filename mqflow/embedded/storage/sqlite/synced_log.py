@@ -234,7 +234,7 @@ def _opened_note(path: Path) -> int | None:
 
 
 def _read_mark(descriptor: int) -> Mark | None:
-    """Return the later of the two notes; None if both are empty or damaged."""
+    """Return the later of the two marks in the file; None if both are empty or damaged."""
     found: list[Mark] = []
     for start in (0, _SECTOR_BYTES):
         data = os.pread(descriptor, _NOTE.size + _CRC.size, start)
