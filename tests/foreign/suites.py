@@ -1,9 +1,9 @@
 """Runs programs of other projects for IBM MQ on the stand-in library, unmodified, and reports the results.
 
-`python -m tests.foreign.suites [CHECK ...]`: the suites and the examples of pymqi and ibmmq, and programs by others that use
-these packages. This repository keeps none of their files. Packages come from the package index, suites and examples from
-their public repositories at the commits below. All go into `.cache/foreign`, which is used again. A failure is ours to fix
-unless `theirs` excuses it.
+`python -m tests.foreign [CHECK ...]`: the suites and the examples of pymqi and ibmmq, programs by others that use these
+packages, and the samples of the npm package ibmmq. This repository keeps none of their files. Packages come from the package
+indexes, suites and examples from their public repositories at the commits below. All go into `.cache/foreign`, which is used
+again. A failure is ours to fix unless `theirs` excuses it.
 """
 
 import os
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,9 +20,10 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct
 
 from mqflow.standin.library.c_headers import write_kit
+from tests.foreign.node_samples import MissingError, samples
 from tests.foreign.theirs import ENDLESS, THEIRS
 
-__all__ = ("CHECKS", "Outcome", "prepare", "table")
+__all__ = ("CHECKS", "Outcome", "main", "prepare", "table")
 
 ROOT: Final = Path(__file__).parents[2]
 CACHE: Final = ROOT / ".cache" / "foreign"
@@ -84,9 +85,9 @@ def prepare(environment: str) -> Path:
         write_kit(kit)
         install = [str(python), "-m", "pip", "install", "--quiet", "--no-binary", "pymqi"]
         settings = os.environ | {"MQ_FILE_PATH": str(kit)}
-        subprocess.run([*install, "--editable", str(ROOT), *PACKAGES[environment]], env=settings, check=True)
+        _fetch([*install, "--editable", str(ROOT), *PACKAGES[environment]], settings)
         for package in _WITHOUT_WHAT_THEY_WANT[environment]:
-            subprocess.run([*install, "--no-deps", package], env=settings, check=True)
+            _fetch([*install, "--no-deps", package], settings)
         (folder / "ready").touch()
     return python
 
@@ -96,9 +97,23 @@ def source(name: str) -> Path:
     url, commit = SOURCES[name]
     folder = CACHE / name
     if not folder.exists():
-        subprocess.run(["git", "clone", "--quiet", url, str(folder)], check=True)
-    subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", commit], check=True)
+        _fetch(["git", "clone", "--quiet", url, str(folder)])
+    _fetch(["git", "-C", str(folder), "checkout", "--quiet", commit])
     return folder / "code"
+
+
+def _fetch(command: Sequence[str], settings: Mapping[str, str] | None = None) -> None:
+    """Run a command that fetches. Raises `MissingError` with its last line if it fails."""
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stdout + done.stderr).strip().splitlines()
+        raise MissingError(f"{' '.join(command[:3])} failed: {said[-1] if said else 'without a word'}")
+
+
+def node(check: str) -> Iterator[Outcome]:
+    """Run the samples of the npm package ibmmq."""
+    for name, why in samples(CACHE, PROGRAMS / "queues.mqsc"):
+        yield Outcome(check, name, "failed" if why else "passed", why)
 
 
 def suite(check: str, repository: str) -> Iterator[Outcome]:
@@ -186,6 +201,7 @@ CHECKS: Final[dict[str, Check]] = {
         "--log=NONE",
         "messages.robot",
     ),
+    "npm-ibmmq": partial(node, "npm-ibmmq"),
     "airflow": partial(program, "airflow", "airflow", "airflow_hook.py"),
 }
 """The checks, by name."""
@@ -206,14 +222,19 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Run the checks; return 1 if a failure is ours."""
+    """Run the checks. Return 1 if a failure is ours, and 2 if a check cannot run here or does not exist."""
+    if strangers := [name for name in names if name not in CHECKS]:
+        sys.stderr.write(f"There is no {', '.join(strangers)}. The checks are {', '.join(CHECKS)}.\n")
+        return 2
     outcomes: list[Outcome] = []
+    missing = False
     for name in names or CHECKS:
         sys.stderr.write(f"running {name}\n")
-        outcomes += CHECKS[name]()
+        try:
+            outcomes += CHECKS[name]()
+        except MissingError as error:
+            sys.stderr.write(f"{name} cannot run here: {error}\n")
+            missing = True
     sys.stdout.write(table(outcomes) + "\n")
-    return int(any(each.verdict == "failed" and not each.theirs for each in outcomes))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    ours = any(each.verdict == "failed" and not each.theirs for each in outcomes)
+    return 1 if ours else 2 if missing else 0

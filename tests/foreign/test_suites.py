@@ -7,7 +7,9 @@ import os
 
 import pytest
 
-from tests.foreign.suites import CHECKS, Outcome, table
+from tests.foreign import suites
+from tests.foreign.node_samples import MissingError
+from tests.foreign.suites import CHECKS, Outcome, main, table
 from tests.foreign.theirs import ENDLESS, THEIRS
 
 pytestmark = pytest.mark.xdist_group("foreign")
@@ -43,3 +45,16 @@ def test_a_failure_that_is_not_excused_is_ours() -> None:
     assert f"| {check} | 1 | 0 | 1 | 1 |" in said
     assert f"- {check}, {name}: {why}" in said
     assert f"- {check}, other: OURS: it broke" in said
+
+
+def test_a_check_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused() -> list[Outcome]:
+        raise MissingError("It needs a tool.")
+
+    monkeypatch.setattr(suites, "CHECKS", {"one": lambda: [Outcome("one", "a", "passed")], "two": refused})
+
+    assert (2, 0, 2) == (main(["one", "two"]), main(["one"]), main(["three"]))
+    said = capsys.readouterr()
+    assert "| one | 1 | 0 | 0 | 0 |" in said.out
+    assert "two cannot run here: It needs a tool." in said.err
+    assert "There is no three. The checks are one, two." in said.err

@@ -1,0 +1,98 @@
+"""Runs the sample programs of IBM's npm package ibmmq, with its compiled code as it comes, on a served queue manager.
+
+No file of the package is kept here: npm installs it into `.cache/foreign`. The programs load mqflow's client library for
+programs in any language. The outcome of a sample is its output: most samples end with 0 after a failed call too.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.standin.library.development_kit import write_development_kit
+from mqflow.standin.library.install import StandInError
+
+__all__ = ("MissingError", "samples")
+
+VERSION: Final = "2.1.9"
+_LONGEST_S: Final = 60
+# The arguments of each run in order, and the words that its output has if its calls succeeded. Three samples are left out:
+# amqsbra.js, amqsgeta.js and amqsgetac.js. The package notes after MQCTL START that callbacks are active. After an earlier
+# callback it waits for ever.
+_RUNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("amqsconn.js QM1", ("MQCONN to QM1 successful", "MQDISC successful")),
+    ("amqsinq.js QM1", ('qmgrName = "QM1"',)),
+    ("amqsput.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqsget.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "no more messages")),
+    ("amqsputp.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqsprop.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqsdlh.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqspub.js dev/JSTopic QM1", ("MQRC_NO_SUBS_MATCHED [2550]", "MQDISC successful")),
+    ("amqsset.js DEV.QUEUE.2 QM1", ("MQSET of queue successful",)),
+)
+
+
+class MissingError(Exception):
+    """A check cannot run, because this machine lacks a tool, or a registry cannot be reached."""
+
+
+def samples(cache: Path, queues: Path) -> Iterator[tuple[str, str]]:
+    """Yield each sample and why it failed; an empty text for a sample that succeeded. Raises `MissingError`."""
+    folder, library = _installed(cache), cache / "sdk"
+    try:
+        write_development_kit(library)
+    except StandInError as error:
+        raise MissingError(str(error)) from error
+    with TemporaryDirectory() as place, EmbeddedQueueManager("QM1") as queue_manager:
+        results = mqsc.run(queues.read_text(encoding="utf-8"), queue_manager.administration)
+        assert results.exit_code() == 0, [each.text for each in results.responses]
+        with closing(serve(queue_manager, Path(place) / "s")) as server:
+            url = f"embedded+unix:{server.path}?qmgr=QM1"
+            settings = os.environ | {"LD_LIBRARY_PATH": str((library / "lib64").resolve()), "MQFLOW_URL": url}
+            for arguments, expected in _RUNS:
+                name = arguments.partition(" ")[0]
+                try:
+                    said = _output(arguments, folder, settings)
+                except subprocess.TimeoutExpired:
+                    said = f"it was ended after {_LONGEST_S} s"
+                yield name, "" if all(words in said for words in expected) else said.strip()
+
+
+def _installed(cache: Path) -> Path:
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        raise MissingError("It needs Node.js 20 or later, with npm: install nodejs and npm, and try again.")
+    folder = cache / f"npm-ibmmq-{VERSION}"
+    package = folder / "node_modules" / "ibmmq"
+    if not package.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+        # Without the scripts of the package, which download IBM's client.
+        command = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", f"ibmmq@{VERSION}"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise MissingError(f"npm could not install ibmmq {VERSION}: {done.stderr.strip()[-300:]}")
+    # A sample finds its package from any folder beside node_modules.
+    shutil.copytree(package / "samples", folder / "samples", dirs_exist_ok=True)
+    return folder / "samples"
+
+
+def _output(arguments: str, folder: Path, settings: Mapping[str, str]) -> str:
+    return subprocess.run(
+        ["node", *arguments.split()],
+        cwd=folder,
+        env=settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_LONGEST_S,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    ).stdout
