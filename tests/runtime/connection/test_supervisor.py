@@ -15,6 +15,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Reconnection, Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import CONNECT, Fault, Faults
@@ -304,3 +305,33 @@ async def test_the_owners_of_idle_sessions_let_go_when_the_queue_manager_quiesce
             first = await heard.supervisor.connect(before=first)
             assert times == len(asked)
         await first.close()
+
+
+async def test_an_outage_goes_on_while_an_owner_is_expected_and_the_next_outage_begins_anew() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        heard = Heard(queue_manager)
+        supervisor = heard.supervisor
+        first, expected = await supervisor.connect(), await supervisor.connect()
+        ends: list[Reconnected] = []
+
+        async def lose_and_return(lost: Session) -> Session:
+            supervisor.lost(BROKEN, lost)
+            heard.clock.advance(1)
+            session = await supervisor.connect(before=lost)
+            ends.extend(event for event in heard.told() if isinstance(event, Reconnected))
+            return session
+
+        supervisor.lost(BROKEN, first)
+        supervisor.expect(expected)
+        heard.clock.advance(1)
+        first = await supervisor.connect(before=first)
+        first = await lose_and_return(first)  # broken again before all are back
+        assert [] == ends
+        supervisor.release(expected)
+        ends.extend(event for event in heard.told() if isinstance(event, Reconnected))
+        heard.clock.advance(10)
+        first = await lose_and_return(first)
+        await first.close()
+
+    made = Reconnected(queue_manager="QM1", generation=2, objects=(), attempts=2, downtime_ms=2_000.0)
+    assert [made, replace(made, generation=3, attempts=1, downtime_ms=1_000.0)] == ends
