@@ -195,7 +195,7 @@ def tried(attempt: int, reason: int = 0) -> ConnectionTried:
 BROKEN = error_for(Reason.CONNECTION_BROKEN, "MQGET", "Q")
 
 
-async def test_an_outage_is_told_from_its_loss_until_every_owner_is_back() -> None:
+async def test_an_outage_has_events_from_its_loss_until_every_owner_is_back() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="Q"))
         heard = Heard(queue_manager)
