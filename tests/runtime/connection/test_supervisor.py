@@ -307,7 +307,7 @@ async def test_the_owners_of_idle_sessions_let_go_when_the_queue_manager_quiesce
         await first.close()
 
 
-async def test_an_outage_goes_on_while_an_owner_is_expected_and_the_next_outage_begins_anew() -> None:
+async def test_an_outage_goes_on_while_an_owner_is_expected_and_the_next_outage_is_another() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         heard = Heard(queue_manager)
         supervisor = heard.supervisor
