@@ -83,8 +83,7 @@ class OrderedMessages:
     def __init__(self, session: Session, handle: ObjectHandle, on_staged: OnStaged | None = None) -> None:
         self._session = session
         self._handle = handle
-        self._on_staged = on_staged
-        self._loop_caller = LoopCaller() if on_staged else None
+        self._notified = None if on_staged is None else (on_staged, LoopCaller())
         self._waiting: OneShot | None = None
         self._interrupted = False
         self._found: bytes | None = None
@@ -114,10 +113,10 @@ class OrderedMessages:
         """Wait like `StagedMessages.wait`. If nothing reports new messages, return soon: a new message can be due first."""
         if self._empty:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
-        elif self._on_staged is None or self._loop_caller is None:
+        elif self._notified is None:
             await anyio.sleep(min(longest_ms, _POLL_MS) / 1_000)
         else:
-            await self._wait_notified(self._on_staged, self._loop_caller, longest_ms)
+            await self._wait_notified(*self._notified, longest_ms)
 
     async def _wait_notified(self, on_staged: OnStaged, loop_caller: LoopCaller, longest_ms: float) -> None:
         self._waiting = OneShot(loop_caller)

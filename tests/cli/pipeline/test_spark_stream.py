@@ -156,7 +156,7 @@ def test_the_options_are_the_job_and_the_limits_of_the_stream(
     assert 0 == run(*WORDS, *words).exit_code
 
     places: dict[str, Any] = {name: str(Path.cwd() / folder) for name, folder in (("journal", "journal"), ("tables", "made"))}
-    by_default = {"rows_max": 500_000, "bytes_max": 2**28}
+    by_default: dict[str, Any] = {"rows_max": 500_000, "bytes_max": 2**28}
     assert {Job(**places, **(by_default | job))} == set(stream.jobs)
     assert limits == stream.limits
     assert Path("made").is_dir()

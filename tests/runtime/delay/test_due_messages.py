@@ -1,6 +1,6 @@
 """The message that is due next, on a queue in the order of arrival and on one in the order of due times."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -22,6 +22,8 @@ from mqflow.world import World
 
 pytestmark = pytest.mark.anyio
 STAGED = "STAGED"
+LATEST_S = 5.0
+"""A wait that does not end by itself fails after this time."""
 
 
 class Bench:
@@ -58,7 +60,7 @@ class Bench:
     async def all_s(self, staged: StagedMessages) -> list[float]:
         """Return the delays of all messages, each skipped after it was found."""
         found: list[float] = []
-        while (seen := await self.soonest(staged)) is not None:
+        while (seen := await self.soonest(staged)) is not None and len(found) < 9:
             found.append(seen.header.delay_ms / 1_000)
             staged.skip(seen)
         return found
@@ -168,7 +170,8 @@ async def test_a_wait_ends_when_a_message_is_staged_or_when_it_is_interrupted(wa
             else:
                 session.interrupt()
                 staged.interrupt()
-            await ended.wait()
+            with anyio.fail_after(LATEST_S):
+                await ended.wait()
 
 
 async def test_a_message_that_was_staged_just_before_the_wait_ends_it_at_once() -> None:
@@ -179,6 +182,43 @@ async def test_a_message_that_was_staged_just_before_the_wait_ends_it_at_once() 
         await bench.soonest(staged)
         bench.stage(5)
 
-        await staged.wait(3_600_000.0)
+        with anyio.fail_after(LATEST_S):
+            await staged.wait(3_600_000.0)
 
         assert 5.0 == await bench.next_s(staged)
+
+
+async def test_without_notices_the_queue_is_looked_at_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(EMBEDDED_STAGING_QUEUE)
+    async with bench.session() as session:
+        staged = await open_staged(session, EMBEDDED_STAGING_QUEUE)
+        bench.stage(600)
+        await bench.soonest(staged)
+        pauses: list[float] = []
+
+        async def pause(seconds: float) -> None:
+            pauses.append(seconds)
+
+        monkeypatch.setattr(anyio, "sleep", pause)
+        for longest_ms in (600_000.0, 51.0, 49.0, 10.0):
+            await staged.wait(longest_ms)
+
+        assert [0.05, 0.05, 0.049, 0.01] == pauses
+
+
+async def test_a_wait_asks_for_no_notice_after_its_end() -> None:
+    bench = Bench(EMBEDDED_STAGING_QUEUE)
+    asked: list[str] = []
+
+    def on_staged(wake: object) -> Callable[[], None]:
+        asked.append("asked")
+        return lambda: asked.append("withdrawn")
+
+    async with bench.session() as session:
+        staged = await open_staged(session, EMBEDDED_STAGING_QUEUE, on_staged)
+        bench.stage(600)
+        await bench.soonest(staged)
+
+        await staged.wait(1.0)
+
+        assert ["asked", "withdrawn"] == asked

@@ -15,6 +15,7 @@ from mqflow.events import (
     Event,
     InDoubt,
     ListenerPaused,
+    ListenerResumed,
     ReportSent,
     Settled,
     WaitsOnQueue,
@@ -261,3 +262,19 @@ async def test_the_reasons_for_a_move_name_the_queue_the_handler_and_the_failure
     at = datetime(2026, 1, 1, tzinfo=UTC)
     reasons = Why(queue="IN", queue_manager="QM1", handler="book", count=3, threshold=3, application_name="shop", at=at, **more)
     assert reasons == heard.worker.why(3, SETTINGS, outcome)
+
+
+async def test_a_poison_message_that_leaves_its_queue_is_forgotten_and_the_listener_resumes() -> None:
+    heard = Heard()
+    state, key, other = heard.state, b"a message", b"another"
+    state.refuse("no queue takes it", 2053)
+    for each in (key, other):
+        state.refused_groups[each] = (1, 2053)
+    state.stays(key)
+    state.refused_groups[key] = (1, 2053)
+    heard.events.clear()
+
+    state.moved(key)
+
+    assert ([ListenerResumed(queue="IN", listener="book")], {other: (1, 2053)}) == (heard.events, state.refused_groups)
+    assert (False, False, False, "") == (key in state.stuck, state.refused, state.resting, state.why_refused)
