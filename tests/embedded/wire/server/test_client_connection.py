@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.administration_calls import Administer
+from mqflow.embedded.wire.protocol.end_manner import End
 from mqflow.embedded.wire.protocol.frames import Frames, made
 from mqflow.embedded.wire.protocol.wakeup import Waited
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.login import SameUser
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got
@@ -51,6 +53,9 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.results: dict[str, list[Any]] = {}
+        #: The calls during which the peer gets heartbeats.
+        self.beats: list[str] = []
+        self.frames: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return the call of this name."""
@@ -58,6 +63,9 @@ class Recorder:
         def call(*arguments: Any, **named: Any) -> Any:
             shown = [each for each in (*arguments, *named.values()) if isinstance(each, str | int | float)]
             self.calls.append((name, *shown))
+            self.frames = arguments[0] if name == "add" else self.frames
+            if self.frames is not None and self.frames.beating:
+                self.beats.append(name)
             result = self.results[name].pop(0) if self.results.get(name) else None
             if isinstance(result, Exception):
                 raise result
@@ -73,6 +81,7 @@ class Kit:
         self.raw, self.peer, self.clock = raw, peer, ManualClock()
         self.clock.now_s = 100.0
         self.around: Any = Recorder()
+        self.login: Any = SameUser()
         handle = SimpleNamespace(name="Q", options=OpenOption.INPUT_SHARED, resolved_queue="Q", resolved_queue_manager="QM1")
         self.around.results |= {"connect": [self.around], "open": [handle], "join": [True]}
 
@@ -80,7 +89,7 @@ class Kit:
         """Return the replies to the requests."""
         around = self.around
         self.made = ClientConnection(
-            around, self.raw, SameUser(), around.host, self.clock, around, around.admit, around.over, around.complain,
+            around, self.raw, self.login, around.host, self.clock, around, around.admit, around.over, around.complain,
             around, around, around, None, hello_s=7.0, full=full,
         )  # fmt: skip
         assert 107.0 == self.made.unknown_until
@@ -170,6 +179,113 @@ def test_a_pulse_that_has_stopped_is_2009(kit: Kit, administers: bool) -> None: 
     assert reply.failure is not None
     assert (Reason.CONNECTION_BROKEN, "No such pulse") == (reply.failure.reason, reply.failure.detail)
     assert [("abandon",)] * (not administers) == kit.called("add", "admit", "connect", "administration_of", "join")[:-4]
+
+
+END, CLEAR = requests.EndQueueManager(End()), Administer("clear", {"name": "Q"})
+NOT_NOW = error_for(Reason.FUNCTION_NOT_SUPPORTED, "EndQueueManager")
+
+
+def test_an_administrator_asks_and_orders_until_it_ends_the_connection(kit: Kit) -> None:
+    """The authority is checked for each request, because the user can have lost it."""
+    lost = error_for(Reason.NOT_AUTHORIZED, "MQCONNX")
+    kit.around.results |= {"administration_of": [None, kit.around, None, None, lost], "host": [None, NOT_NOW]}
+
+    failures = [requests.Reply[None](requests.failure_of(error)) for error in (NOT_NOW, lost)]
+    replies = [requests.Reply(None, "QM1"), requests.Reply(None), requests.Reply(None), *failures]
+    assert replies == kit.run(hello(administers=True), CLEAR, END, END, CLEAR)
+    asked = ("administration_of", "u")
+    welcome = [("add",), asked, ("admit", True)]
+    answers = [asked, ("clear", "Q"), asked, ("host",), asked, ("host",), asked]
+    assert [*welcome, *answers, ("remove",), ("leave", 0), ("close",), ("over",)] == kit.called()
+    assert (None, ["administration_of", "clear"] + ["administration_of", "host"] * 2 + ["administration_of"]) == (
+        kit.made.unknown_until,
+        kit.around.beats,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [("administration_of", error_for(Reason.NOT_AUTHORIZED, "MQCONNX")), ("admit", FULL)],
+)
+def test_a_user_that_must_not_administer_is_refused(kit: Kit, call: str, error: MQIError) -> None:
+    kit.around.results[call] = [error]
+
+    assert [requests.Reply(requests.failure_of(error))] == kit.run(hello(administers=True), CLEAR)
+    assert [] == kit.called("add", "administration_of", "admit", "remove", "leave", "close", "over")
+
+
+@pytest.mark.parametrize(
+    ("administers", "request_"), [(True, OPEN), (True, hello()), (False, CLEAR), (False, END), (False, hello())]
+)
+def test_an_administrator_calls_no_verb_and_an_application_administers_nothing(
+    kit: Kit,
+    administers: bool,  # noqa: FBT001 - a column
+    request_: requests.Request,
+) -> None:
+    assert [requests.Reply(None, "QM1")] == kit.run(hello(administers=administers), request_, request_)
+    assert [] == [call for call in kit.called() if call[0] in {"open", "host", "clear", "complain"}]
+
+
+def test_a_full_server_still_lets_administrators_in(kit: Kit) -> None:
+    assert [requests.Reply(None, "QM1")] == kit.run(hello(administers=True), full=FULL)
+
+
+def test_an_application_gets_heartbeats_only_while_it_waits_for_an_answer(kit: Kit) -> None:
+    kit.run(hello(), OPEN, requests.Get(1, GetOptions()))
+
+    assert ["open", "give_back", "get"] == kit.around.beats
+
+
+def test_a_pulse_gets_its_number_and_ends_the_connections_that_depend_on_it(kit: Kit) -> None:
+    kit.around.results["begin"] = [5]
+
+    assert [requests.Reply(None, 5)] == kit.run(requests.Pulse(requests.PROTOCOL_VERSION))
+    assert [("add",), ("begin",), ("end", 5), ("remove",), ("leave", 0), ("close",), ("over",)] == kit.called()
+    assert (True, None, "end") == (kit.made.is_pulse, kit.made.unknown_until, kit.around.beats[0])
+
+
+def test_a_pulse_of_another_version_or_from_a_network_gets_no_answer(kit: Kit) -> None:
+    assert [] == kit.run(requests.Pulse(0))
+    assert ([], False) == (kit.called("add", "remove", "leave", "close", "over"), kit.made.is_pulse)
+
+
+class Remote:
+    """A login over a network, which notes whether the server says that it checks the peer."""
+
+    same_machine = False
+
+    def __init__(self, kit: Kit, *, refuses: bool) -> None:
+        self.kit, self.refuses, self.seen = kit, refuses, list[object]()
+
+    def secured(self, raw: socket.socket) -> socket.socket:
+        return raw
+
+    def user_of(self, hello: requests.Hello, owner: str, address: str, _stream: object) -> str:
+        self.seen = [hello.user, owner, address, self.kit.made.is_checked]
+        if self.refuses:
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail="no such user")
+        return "alice"
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_log_in_is_checked_before_the_peer_takes_a_place(kit: Kit, refuses: bool) -> None:  # noqa: FBT001 - a column
+    kit.login = Remote(kit, refuses=refuses)
+    [reply] = kit.run(hello())
+
+    assert (["u", "mqm", "the Unix socket", True], False) == (kit.login.seen, kit.made.is_checked)
+    places = (
+        [("admit", False), ("connect", "app", "alice"), *ENDS]
+        if not refuses
+        else [each for each in ENDS if each != ("abandon",)]
+    )
+    assert [("add",), *places] == kit.called()
+    assert refuses == (reply.failure is not None)
+
+
+def test_a_network_offers_no_pulse(kit: Kit) -> None:
+    kit.login = Remote(kit, refuses=False)
+
+    assert [] == kit.run(requests.Pulse(requests.PROTOCOL_VERSION))
 
 
 def test_bytes_that_are_no_request_are_reported_with_the_peer(kit: Kit) -> None:
