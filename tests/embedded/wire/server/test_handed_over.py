@@ -121,7 +121,9 @@ def test_a_line_is_answered_until_no_request_comes_between_two_ticks(kit: Kit) -
     tick = kit.line.tick
 
     assert (LeftOver(), [*FIRST, *BACK]) == kit.hand_over(tick, tick, tick, kit.line.heard)
-    assert (LeftOver(), [*FIRST, *SECOND, *BACK]) == kit.hand_over(tick, kit.hears(NEXT), tick, tick)
+    assert (LeftOver(), [*FIRST, *SECOND, "sleep", *BACK]) == kit.hand_over(
+        tick, kit.hears(NEXT), tick, lambda: kit.said.append("sleep"), tick
+    )
     stream: object = kit.line.stream
     assert "stream" == stream
 
