@@ -52,7 +52,7 @@ class Kit:
         return self
 
     def add(self, frames: object) -> None:
-        """Note the heartbeats of the line, which a `Kit` sends as well."""
+        """Record the heartbeats of the line, which a `Kit` sends as well."""
         self.said.append(("add", type(frames).__name__))
 
     def remove(self, frames: object) -> None:
