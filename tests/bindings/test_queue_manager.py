@@ -36,6 +36,15 @@ def test_ibm_mq_is_administrated_with_its_own_tools(name: str, said: str) -> Non
     assert f"{said} is IBM MQ's: mqflow neither defines nor lists its objects. runmqsc does." == str(raised.value)
 
 
+def test_settings_that_the_package_cannot_take_are_refused_before_any_connect() -> None:
+    class Limited(Recorder):
+        def check(self, options: ConnectOptions) -> None:
+            raise ClientPackageError(f"no table for {options.queue_manager}")
+
+    with pytest.raises(ClientPackageError, match="no table for QM1"):
+        reached(Limited(), queue_manager="QM1")
+
+
 @pytest.mark.parametrize("name", ["", "*", "*GROUP"])
 def test_the_name_of_the_default_queue_manager_is_inquired(name: str) -> None:
     library = Recorder(inquire=({2015: b"QM7"}, 0, 0))

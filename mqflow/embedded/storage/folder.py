@@ -31,12 +31,13 @@ FileIdentity = tuple[int, int]
 class FolderError(Exception):
     """A data folder is not usable. The message names the folder, the reason, and the remedy."""
 
+    # Python itself keeps the arguments of each error in `args`, so that a copy of the error has them too.
+
 
 class FolderInUseError(FolderError):
     """Another process owns the folder."""
 
     def __init__(self, path: Path, pid: int | None) -> None:
-        super().__init__(path, pid)
         self.path = path
         self.pid = pid
 
@@ -53,7 +54,6 @@ class FolderVersionError(FolderError):
     """A newer mqflow wrote the folder."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
-        super().__init__(path, found, known)
         self.path = path
         self.found = found
         self.known = known
@@ -69,7 +69,6 @@ class ForeignFolderError(FolderError):
     """The folder holds something other than a queue manager."""
 
     def __init__(self, path: Path, found: str) -> None:
-        super().__init__(path, found)
         self.path = path
         self.found = found
 
@@ -81,7 +80,6 @@ class UnsafeFolderError(FolderError):
     """Other users can change the files of the folder, or locks of the file system keep no process out."""
 
     def __init__(self, path: Path, found: str, advice: str) -> None:
-        super().__init__(path, found, advice)
         self.path = path
         self.found = found
         self.advice = advice
@@ -94,7 +92,6 @@ class DamagedFolderError(FolderError):
     """The damage of the database file is not limited to single messages."""
 
     def __init__(self, path: Path, found: str) -> None:
-        super().__init__(path, found)
         self.path = path
         self.found = found
 
@@ -109,7 +106,6 @@ class DamagedLogError(FolderError):
     """Synced changes are in a part of the log that nobody can read."""
 
     def __init__(self, path: Path, log: Path, found: str) -> None:
-        super().__init__(path, log, found)
         self.path = path
         self.log = log
         self.found = found
@@ -126,7 +122,6 @@ class UnusableFileError(FolderError):
     """A file of the folder cannot be opened or read."""
 
     def __init__(self, path: Path, found: str | None) -> None:
-        super().__init__(path, found)
         self.path = path
         self.found = found
 

@@ -3,7 +3,8 @@
 The medium records its calls, and no thread runs. `test_promises` has a store on the disk.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +38,22 @@ def test_all_waiting_calls_are_one_transaction_with_one_sync(kit: Kit) -> None:
     assert [("make", [1, -2, 3], True), ("tidy",)] == kit.run()
     assert [("first", None), ("third", None)] == kit.answers
     assert f"mqflow-writer-{kit.folder.name}" == kit.runner.name
+
+
+def test_a_sync_counts_with_its_calls_and_its_duration_for_the_next_group(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, counted = kit.medium.make, list[tuple[int, float]]()
+
+    def slow(changes: Iterable[Change], *, synced: bool) -> None:
+        kit.clock.advance(0.25)
+        make(changes, synced=synced)
+
+    monkeypatch.setattr(kit.medium, "make", slow)
+    monkeypatch.setattr(kit.store._group_commit, "synced", lambda calls, took_s: counted.append((calls, took_s)))
+    kit.write("1", add(1))
+    kit.write("2", add(2))
+    kit.run()
+
+    assert [(2, 0.25)] == counted
 
 
 @pytest.mark.parametrize(
@@ -333,10 +350,13 @@ def test_a_close_makes_what_is_outstanding_and_gives_the_folder_back(tmp_path: P
     kit.store.load()
     kit.write("add", add(1))
     kit.medium.calls.clear()
+    marks = kit.store._marks._descriptor
 
     kit.store.close()
     kit.store.close()
 
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(marks)
     assert [("make", [1], True), ("tidy",), ("close", True)] == kit.medium.calls
     assert kit.runner.ended
     kit.write("late", add(2))

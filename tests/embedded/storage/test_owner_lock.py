@@ -158,16 +158,6 @@ def test_a_query_for_the_owner_keeps_no_process_from_becoming_the_owner(tmp_path
     assert lock.held
 
 
-def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user that owns a folder can replace its files, whatever the mode of the files is."""
-    if os.geteuid() == 0:
-        os.chown(tmp_path, 4_711, -1)
-    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
-
-    with pytest.raises(UnsafeFolderError, match="it belongs to another user"):
-        prepare_folder(tmp_path, create=True)
-
-
 def test_the_file_names_the_owner_and_its_epoch_in_lines_of_twenty_bytes(tmp_path: Path) -> None:
     lock, path = _take(tmp_path), tmp_path / "owner.lock"
     pid = f"{os.getpid():<19}\n"

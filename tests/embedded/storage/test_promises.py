@@ -17,6 +17,7 @@ from mqflow.embedded.storage.folder import ForeignFolderError, UnsafeFolderError
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     BackoutCounted,
+    MemoryStore,
     MessageAdded,
     MessageRemoved,
     ObjectDefined,
@@ -25,6 +26,7 @@ from mqflow.embedded.storage.store import (
     QueueDefined,
     QueueDeleted,
     QueueManagerDefined,
+    Snapshot,
     StoredMessage,
     StoredObject,
 )
@@ -454,3 +456,18 @@ def test_messages_are_read_in_the_asked_order_with_none_for_a_missing_message(
         found = store.read_messages(wanted, 10**6)
 
     assert [(serial, None if serial in gone else message(serial)) for serial in wanted] == list(found.items())
+
+
+def test_a_store_in_memory_keeps_nothing_and_answers_at_once() -> None:
+    store, answers = MemoryStore(), list[Exception | None]()
+    store.write(added(1), answers.append)
+    store.write(added(2), None)
+    store.release_in_flight([store.mark_in_flight(1, 0, harden=True)])
+    store.close()
+
+    assert (Snapshot(queue_manager=None, queues=(), serials=(), next_serial=1), [None]) == (store.load(), answers)
+    assert ({1: None, 2: None}, [], 0) == (
+        store.read_messages([1, 2], 1),
+        list(store.read_identifiers([1])),
+        store.mark_in_flight(1, 0, harden=False),
+    )

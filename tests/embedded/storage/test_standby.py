@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,3 +179,96 @@ def test_a_lock_that_was_passed_on_names_no_former_standby(folder: DataFolder) -
         changes.wait()
     with held_by_another_process(folder.path / "standby.lock"):  # a standby that has not written its number yet
         assert 0 == standby_pid(folder)
+
+
+class Turn:
+    """A runner whose one thread waits for its lock when the test says so."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def start(self, target: Callable[[], None], name: str) -> None:
+        self.said.append(name)
+        self.comes = target
+
+    def changed(self) -> None:
+        self.said.append("changed")
+
+
+def waiting_for(folder: DataFolder, wait: Callable[..., LockWait]) -> tuple[Turn, LockWait]:
+    turn: Any = Turn()
+    return turn, wait(folder, turn, turn.changed)
+
+
+@pytest.mark.parametrize(("wait", "name", "signed"), [(first_in_line, "standby.lock", True), (until_free, "owner.lock", False)])
+def test_only_a_standby_writes_its_process_into_the_file_of_its_lock_until_it_releases_the_lock(
+    folder: DataFolder, wait: Callable[..., LockWait], name: str, *, signed: bool
+) -> None:
+    path = folder.path / name
+    turn, waiting = waiting_for(folder, wait)
+    assert ([f"mqflow-standby-{folder.path.name}"], b"", 0o600, False) == (
+        turn.said,
+        path.read_bytes(),
+        path.stat().st_mode & 0o777,
+        waiting.held,
+    )
+
+    turn.comes()
+
+    assert ("changed", True) == (turn.said[-1], waiting.held)
+    assert (f"{os.getpid():<19}\n" if signed else "") == path.read_text()
+    assert (os.getpid() if signed else 0) == (standby_pid if signed else owner_pid)(folder)
+    for _ in range(2):
+        waiting.release()
+        assert (False, f"{'':<19}\n" if signed else "", -1) == (waiting.held, path.read_text(), waiting._descriptor)
+    assert (None, None) == (standby_pid(folder), owner_pid(folder))
+
+
+def test_a_standby_that_gave_up_before_its_turn_writes_nothing_and_holds_nothing(folder: DataFolder) -> None:
+    turn, waiting = waiting_for(folder, first_in_line)
+    with waiting:
+        pass
+    assert waiting._descriptor >= 0
+
+    turn.comes()
+
+    assert ("changed", False, -1) == (turn.said[-1], waiting.held, waiting._descriptor)
+    assert (None, b"") == (standby_pid(folder), (folder.path / "standby.lock").read_bytes())
+
+
+def test_a_full_disk_leaves_a_standby_without_a_name_and_with_its_lock(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    turn, waiting = waiting_for(folder, first_in_line)
+    with monkeypatch.context() as filled:
+        filled.setattr("os.pwrite", full)
+        turn.comes()
+        assert (True, 0) == (waiting.held, standby_pid(folder))
+        waiting.release()
+    assert (False, None) == (waiting.held, standby_pid(folder))
+
+
+def test_a_lock_that_is_disowned_is_closed_without_an_unlock_and_twice_is_as_once(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn, waiting = waiting_for(folder, first_in_line)
+    turn.comes()
+    monkeypatch.setattr("fcntl.flock", lambda *_: pytest.fail("a lock was changed"))
+    for _ in range(2):
+        waiting.disown()
+
+    assert (False, -1) == (waiting.held, waiting._descriptor)
+    assert f"{os.getpid():<19}\n" == (folder.path / "standby.lock").read_text()  # of the parent, which holds the lock
+
+
+@pytest.mark.parametrize(("written", "pid"), [(f"{7:<19}\n{3:<19}\n", 7), ("", 0), (f"{'':<19}\n", 0)])
+def test_the_holder_of_a_lock_is_named_by_the_first_line_of_its_file(folder: DataFolder, written: str, pid: int) -> None:
+    assert (None, None) == (owner_pid(folder), standby_pid(folder))
+    folder.lock.write_text(written)
+    assert owner_pid(folder) is None
+    with folder.lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert (pid, None) == (owner_pid(folder), standby_pid(folder))

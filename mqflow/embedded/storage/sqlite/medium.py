@@ -43,7 +43,8 @@ class SqliteMedium:
             raise
         self._file = FileWatch(folder.database)
         self._log = FileWatch(folder.database.with_name(f"{folder.database.name}-wal"))
-        self._catalogue = rows.Catalogue({}, set(), 0)
+        #: `load` reads it, and the store loads before the first change.
+        self._catalogue: rows.Catalogue
         #: The names of the queues by their numbers; None after a change.
         self._queues: dict[int, str] | None = None
         #: The note of the serials, for the next load.

@@ -17,7 +17,7 @@ Dial = Callable[[Address, ssl.SSLContext | None, float], Stream]
 def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
     """Return a stream to the address. Raises `OSError` (including `ssl.SSLError`) if the connect fails."""
     if isinstance(address, UnixAddress):
-        unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        unix = socket.socket(socket.AF_UNIX)
         try:
             # A stopped process accepts no connection: once its backlog is full, a connect would wait for ever.
             unix.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(timeout_s))

@@ -387,7 +387,7 @@ def serve(
             f"A socket's path has at most {_PATH_BYTES_MAX} bytes: {socket_path} is longer. Choose a shorter one."
         )
     _remove_left_behind(socket_path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX)
     try:
         listener.bind(str(socket_path))
         socket_path.chmod(0o600)
@@ -477,7 +477,7 @@ def _remove_left_behind(path: Path) -> None:
         return
     if not path.is_socket():
         raise ServingError(f"{path} exists and is not a socket. Choose another path.")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+    with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:

@@ -209,6 +209,19 @@ def test_new_damage_leaves_no_note_and_known_damage_does(stored: Stored, monkeyp
     assert [of(2)] == list(stored.load().serials)
 
 
+def test_the_whole_note_is_on_the_disk_before_the_database_relies_on_it(
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[bytes, object]] = []
+    monkeypatch.setattr(snapshot_loader, "_NOTED_PAGES_MIN", 0)
+    monkeypatch.setattr("os.fsync", lambda _: synced.append((stored.note.read_bytes(), noted_rows(stored))))
+
+    note_serials(stored.database, stored.note)
+
+    assert ([(stored.note.read_bytes(), [])], 0o600) == (synced, stored.note.stat().st_mode & 0o777)
+    assert [(b"noted_serials",)] == noted_rows(stored)
+
+
 def test_a_full_disk_leaves_no_note(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")

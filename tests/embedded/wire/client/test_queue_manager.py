@@ -63,7 +63,7 @@ def refused(call: Callable[[], object]) -> MQIError:
 
 
 def test_a_hello_says_who_connects_to_what(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["/usr/bin/orders.py"])
+    monkeypatch.setattr("sys.argv", ["/usr/bin/orders.py", "--all"])
     network = Network(first=ANSWERS)
     manager = served(network, FIRST, user="app", password="hunter2", silence_s=3.0)  # noqa: S106 - of a test
 

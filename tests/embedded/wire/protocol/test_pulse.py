@@ -2,8 +2,9 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,15 +13,16 @@ from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
-from mqflow.embedded.wire.protocol.frames import Frames
-from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX
+from mqflow.embedded.wire.protocol.frames import Frames, made
+from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, PulseError, Pulses, PulseSender
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import Server, serve, serve_tcp
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+from mqflow.world import THREADS
 
 SHORT_S = 1.0
 MANY = OWN_BEATS_MAX + 4
@@ -38,9 +40,9 @@ def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def manager(server: Server) -> Iterator[ServedQueueManager]:
-    made = ServedQueueManager(server.path)
-    yield made
-    made.close()
+    reached = ServedQueueManager(server.path)
+    yield reached
+    reached.close()
 
 
 @pytest.fixture
@@ -234,3 +236,127 @@ def test_over_a_network_every_connection_beats_for_itself(owner: EmbeddedQueueMa
         manager.close()
 
     assert MANY == beating
+
+
+class Around:
+    """A stream with one reply, the heartbeats and the runner of a pulse; it notes their calls."""
+
+    silence_s = 2.0
+    lock = staticmethod(THREADS.lock)
+
+    def __init__(self, *gives: bytes | OSError) -> None:
+        self.gives, self.sent, self.said = list(gives), b"", list[object]()
+
+    def recv(self, _most: int, _flags: int = 0, /) -> bytes:
+        given = self.gives.pop(0) if self.gives else b""
+        if isinstance(given, OSError):
+            raise given
+        return given
+
+    def send(self, data: bytes, _flags: int = 0, /) -> int:
+        self.sent += data
+        return len(data)
+
+    def setsockopt(self, *_: object) -> None: ...
+
+    def start(self, target: Callable[[], None], name: str) -> None:
+        self.said.append(name)
+        self.listen = target
+
+    def add(self, _: Frames) -> None:
+        self.said.append("add")
+
+    def remove(self, _: Frames) -> None:
+        self.said.append("remove")
+
+    def shutdown(self, how: int, /) -> None:
+        self.said.append(("shutdown", how))
+        raise OSError(107, "not connected")
+
+    def close(self) -> None:
+        self.said.append("close")
+
+
+class Ended:
+    """A connection that notes its end."""
+
+    def __init__(self, said: list[object], name: str) -> None:
+        self.said, self.name = said, name
+
+    def end(self) -> None:
+        self.said.append(f"end {self.name}")
+
+
+def begun(*gives: bytes | OSError) -> tuple[Any, Callable[[], PulseSender]]:
+    around: Any = Around(*gives)
+    return around, lambda: PulseSender(around, around, around)
+
+
+NUMBER = made(requests.encode(requests.Reply(None, 5)))
+STOP = ["remove", ("shutdown", socket.SHUT_RDWR)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (OSError("no route"), "no route"),
+        (b"", "the peer ended the connection"),
+        (
+            made(requests.encode(requests.Reply(requests.failure_of(error_for(Reason.Q_MGR_STOPPING, "", detail="ends"))))),
+            "ends",
+        ),
+    ],
+)
+def test_a_pulse_that_cannot_begin_leaves_no_socket_open(given: bytes | OSError, said: str) -> None:
+    around, begin = begun(given)
+
+    with pytest.raises(PulseError) as raised:
+        begin()
+
+    assert (said, ["close"]) == (str(raised.value), around.said)
+
+
+def test_a_pulse_ends_its_connections_in_order_when_the_server_falls_silent() -> None:
+    around, begin = begun(NUMBER)
+    pulse = begin()
+    assert (5, False, ["add", "mqflow-pulse"]) == (pulse.number, pulse.over, around.said)
+    assert made(requests.encode(requests.Pulse(requests.PROTOCOL_VERSION))) == around.sent
+    first, gone, last = (Ended(around.said, name) for name in ("first", "gone", "last"))
+    assert [True] * 3 == [pulse.add(each) for each in (first, gone, last)]
+    pulse.remove(gone)
+    around.said.clear()
+
+    around.listen()
+
+    assert [*STOP, "close", "end first", "end last"] == around.said
+    assert (True, False) == (pulse.over, pulse.add(gone))
+
+
+def test_a_pulse_stops_with_its_last_connection_and_not_with_a_stranger() -> None:
+    around, begin = begun(NUMBER)
+    pulse = begin()
+    first, last, stranger = (Ended(around.said, name) for name in ("first", "last", "stranger"))
+    pulse.add(first)
+    pulse.add(last)
+    around.said.clear()
+    for each in (stranger, first, first, last, last):
+        pulse.remove(each)
+        around.said.append(pulse.over)
+
+    assert [False, False, False, *STOP, True, True] == around.said
+
+
+def test_the_pulses_of_a_server_have_numbers_and_end_what_has_joined_them() -> None:
+    said: list[object] = []
+    pulses = Pulses(THREADS)
+    one, gone, two = (Ended(said, name) for name in ("one", "gone", "two"))
+
+    assert [1, 2] == [pulses.begin(), pulses.begin()]
+    assert [True, True, True, False] == [pulses.join(*each) for each in ((1, one), (1, gone), (2, two), (3, two))]
+    pulses.leave(1, gone)
+    pulses.leave(2, one)
+    pulses.leave(9, one)
+    for number in (1, 1, 9):
+        pulses.end(number)
+
+    assert (["end one"], False, True) == (said, pulses.join(1, one), pulses.join(2, one))

@@ -29,6 +29,7 @@ class Stream:
         self.takes, self.gives = list(takes), list(gives)
         self.clock, self.step_s = ManualClock(), step_s
         self.sent: list[tuple[bytes, int]] = []
+        self.asked: list[tuple[int, int]] = []
         self.options: list[tuple[int, int | bytes]] = []
 
     def send(self, data: Any, flags: int = 0, /) -> int:
@@ -38,7 +39,8 @@ class Stream:
         self.sent.append((bytes(data[:taken]), flags))
         return min(taken, len(data))
 
-    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:  # noqa: ARG002 - as a socket
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        self.asked.append((bufsize, flags))
         self.clock.advance(self.step_s)
         given = self.gives.pop(0) if self.gives else b""
         if given is None:
@@ -264,10 +266,11 @@ def test_a_long_frame_must_not_trickle_either() -> None:
     ],
 )
 def test_a_frame_that_has_arrived_comes_without_a_wait(gives: list[bytes | None], expected: list[bytes | None]) -> None:
-    hearer = frames(Stream(gives=gives))
+    stream = Stream(gives=gives)
+    hearer = frames(stream)
 
     assert expected == [hearer.heard() for _ in expected]
-    assert not hearer.has_more
+    assert ({(65_536, NOW)}, False) == (set(stream.asked), hearer.has_more)
 
 
 def test_a_peer_that_went_away_is_an_error_without_a_wait() -> None:

@@ -73,13 +73,14 @@ def test_a_look_in_vain_is_followed_by_eight_times_as_much_distrust_each_time() 
     assert [1] * (8 + 1 + 8 + 1 + 64) + [0] == slept
 
 
-def test_distrust_is_halved_by_each_look_that_was_not_in_vain() -> None:
-    peer = Peer(*[SHORT_S] * 8, LONG_S, *[SHORT_S] * 8, *[SHORT_S] * 3, LONG_S, *[SHORT_S] * 9)
-    peer.hear(8 + 1 + 8 + 3 + 1)
-    asleep = peer.asleep
-    peer.hear(9)
+@pytest.mark.parametrize(("looks", "asleep"), [(0, 64), (1, 32), (2, 16), (3, 8), (4, 8)])
+def test_distrust_is_halved_by_each_look_that_was_not_in_vain(looks: int, asleep: int) -> None:
+    peer = Peer(*[SHORT_S] * 8, LONG_S, *[SHORT_S] * 8, *[SHORT_S] * looks, LONG_S, *[SHORT_S] * 70)
+    peer.hear(8 + 1 + 8 + looks + 1)
+    before = peer.asleep
+    peer.hear(70)
 
-    assert 8 == peer.asleep - asleep
+    assert asleep == peer.asleep - before
 
 
 def test_a_look_lasts_no_longer_than_it_is_worth() -> None:

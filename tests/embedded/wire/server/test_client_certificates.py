@@ -132,9 +132,15 @@ def test_without_a_certificate_and_without_a_password_nobody_gets_in(server: Ser
     assert Reason.NOT_AUTHORIZED == _refused(server, files, None).reason
 
 
-def test_an_expired_certificate_is_refused_with_the_reason(server: Server, files: CertificateFiles) -> None:
+def test_an_expired_certificate_is_refused_with_the_reason(
+    server: Server, files: CertificateFiles, caplog: pytest.LogCaptureFixture
+) -> None:
     old = make_client_certificate(files.folder, "old", name="QM1", now=LONG_AGO)
     refused = _refused(server, files, old)
+    server.close()
+
+    said = "The certificate of a peer at 127.0.0.1 was refused: certificate has expired. This is number 1 since the start."
+    assert [said] == caplog.messages
 
     assert Reason.SSL_INITIALIZATION_ERROR == refused.reason
     assert "The queue manager refused the certificate of this client" in str(refused)

@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 
 from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.administration_calls import Administer
+from mqflow.embedded.wire.protocol.end_manner import End
 from mqflow.embedded.wire.protocol.frames import Frames, made
 from mqflow.embedded.wire.protocol.wakeup import Waited
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.login import SameUser
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got
+from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got
 from tests.conformance.under_test import ManualClock
 
 GOT = Got(descriptor=MessageDescriptor(), body=b"an order", data_bytes=8)
@@ -51,6 +53,13 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.results: dict[str, list[Any]] = {}
+        #: The waits of the gets, in milliseconds.
+        self.waits_ms: list[int] = []
+        #: Further effects of calls.
+        self.acts: dict[str, Callable[[], object]] = {}
+        #: The calls during which the peer gets heartbeats.
+        self.beats: list[str] = []
+        self.frames: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return the call of this name."""
@@ -58,6 +67,11 @@ class Recorder:
         def call(*arguments: Any, **named: Any) -> Any:
             shown = [each for each in (*arguments, *named.values()) if isinstance(each, str | int | float)]
             self.calls.append((name, *shown))
+            self.waits_ms += [each.wait_ms for each in arguments if isinstance(each, GetOptions)]
+            self.frames = arguments[0] if name == "add" else self.frames
+            if self.frames is not None and self.frames.beating:
+                self.beats.append(name)
+            self.acts.get(name, int)()
             result = self.results[name].pop(0) if self.results.get(name) else None
             if isinstance(result, Exception):
                 raise result
@@ -73,6 +87,7 @@ class Kit:
         self.raw, self.peer, self.clock = raw, peer, ManualClock()
         self.clock.now_s = 100.0
         self.around: Any = Recorder()
+        self.login: Any = SameUser()
         handle = SimpleNamespace(name="Q", options=OpenOption.INPUT_SHARED, resolved_queue="Q", resolved_queue_manager="QM1")
         self.around.results |= {"connect": [self.around], "open": [handle], "join": [True]}
 
@@ -80,7 +95,7 @@ class Kit:
         """Return the replies to the requests."""
         around = self.around
         self.made = ClientConnection(
-            around, self.raw, SameUser(), around.host, self.clock, around, around.admit, around.over, around.complain,
+            around, self.raw, self.login, around.host, self.clock, around, around.admit, around.over, around.complain,
             around, around, around, None, hello_s=7.0, full=full,
         )  # fmt: skip
         assert 107.0 == self.made.unknown_until
@@ -94,7 +109,8 @@ class Kit:
         while (frame := frames.receive()) is not None:
             assert request is not None
             replies.append(requests.decode_reply(request, frame))
-            if not (isinstance(replies[-1].value, requests.Exchanged) and replies[-1].value.waits):
+            value = replies[-1].value
+            if not (isinstance(value, requests.Exchanged) and (value.waits or value.more)):
                 request = next(kinds, None)
         return replies
 
@@ -172,6 +188,141 @@ def test_a_pulse_that_has_stopped_is_2009(kit: Kit, administers: bool) -> None: 
     assert [("abandon",)] * (not administers) == kit.called("add", "admit", "connect", "administration_of", "join")[:-4]
 
 
+END, CLEAR = requests.EndQueueManager(End()), Administer("clear", {"name": "Q"})
+NOT_NOW = error_for(Reason.FUNCTION_NOT_SUPPORTED, "EndQueueManager")
+
+
+def test_an_administrator_asks_and_orders_until_it_ends_the_connection(kit: Kit) -> None:
+    """The authority is checked for each request, because the user can have lost it."""
+    lost = error_for(Reason.NOT_AUTHORIZED, "MQCONNX")
+    kit.around.results |= {"administration_of": [None, kit.around, None, None, lost], "host": [None, NOT_NOW]}
+    kit.around.acts["clear"] = lambda: limits.append(kit.made.unknown_until)
+    limits: list[float | None] = []
+
+    failures = [requests.Reply[None](requests.failure_of(error)) for error in (NOT_NOW, lost)]
+    replies = [requests.Reply(None, "QM1"), requests.Reply(None), requests.Reply(None), *failures]
+    assert replies == kit.run(hello(administers=True), CLEAR, END, END, CLEAR)
+    asked = ("administration_of", "u")
+    welcome = [("add",), asked, ("admit", True)]
+    answers = [asked, ("clear", "Q"), asked, ("host",), asked, ("host",), asked]
+    assert [*welcome, *answers, ("remove",), ("leave", 0), ("close",), ("over",)] == kit.called()
+    assert ([None], ["administration_of", "clear"] + ["administration_of", "host"] * 2 + ["administration_of"]) == (
+        limits,
+        kit.around.beats,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [("administration_of", error_for(Reason.NOT_AUTHORIZED, "MQCONNX")), ("admit", FULL)],
+)
+def test_a_user_that_must_not_administer_is_refused(kit: Kit, call: str, error: MQIError) -> None:
+    kit.around.results[call] = [error]
+
+    assert [requests.Reply(requests.failure_of(error))] == kit.run(hello(administers=True), CLEAR)
+    assert [] == kit.called("add", "administration_of", "admit", "remove", "leave", "close", "over")
+
+
+@pytest.mark.parametrize(
+    ("administers", "request_"), [(True, OPEN), (True, hello()), (False, CLEAR), (False, END), (False, hello())]
+)
+def test_an_administrator_calls_no_verb_and_an_application_administers_nothing(
+    kit: Kit,
+    administers: bool,  # noqa: FBT001 - a column
+    request_: requests.Request,
+) -> None:
+    assert [requests.Reply(None, "QM1")] == kit.run(hello(administers=administers), request_, request_)
+    assert [] == [call for call in kit.called() if call[0] in {"open", "host", "clear", "complain"}]
+
+
+def test_a_full_server_still_lets_administrators_in(kit: Kit) -> None:
+    assert [requests.Reply(None, "QM1")] == kit.run(hello(administers=True), full=FULL)
+
+
+def test_an_application_gets_heartbeats_only_while_it_waits_for_an_answer(kit: Kit) -> None:
+    kit.run(hello(), OPEN, requests.Get(1, GetOptions()))
+
+    assert ["open", "give_back", "get"] == kit.around.beats
+
+
+@pytest.mark.parametrize(
+    ("administers", "request_", "call"), [(False, requests.Commit(), "commit"), (True, END, "host"), (True, CLEAR, "clear")]
+)
+def test_a_connection_that_ends_answers_the_call_under_way_and_no_request_behind_it(
+    kit: Kit,
+    administers: bool,  # noqa: FBT001 - a column
+    request_: requests.Request,
+    call: str,
+) -> None:
+    kit.around.results["administration_of"] = [kit.around] * 4
+    kit.around.acts[call] = lambda: kit.made.end()  # noqa: PLW0108 - `run` makes the connection
+
+    replies = [requests.Reply(None, "QM1"), requests.Reply(None)]
+    assert replies == kit.run(hello(administers=administers), request_, request_)
+    assert 1 == len([each for each in kit.called() if each[0] == call])
+
+
+def test_a_pulse_gets_its_number_and_ends_the_connections_that_depend_on_it(kit: Kit) -> None:
+    kit.around.results["begin"] = [5]
+
+    assert [requests.Reply(None, 5)] == kit.run(requests.Pulse(requests.PROTOCOL_VERSION))
+    assert [("add",), ("begin",), ("end", 5), ("remove",), ("leave", 0), ("close",), ("over",)] == kit.called()
+    assert (True, None, "end") == (kit.made.is_pulse, kit.made.unknown_until, kit.around.beats[0])
+
+
+def test_a_pulse_of_another_version_or_from_a_network_gets_no_answer(kit: Kit) -> None:
+    assert [] == kit.run(requests.Pulse(0))
+    assert ([], False) == (kit.called("add", "remove", "leave", "close", "over"), kit.made.is_pulse)
+
+
+class Remote:
+    """A login over a network, which notes whether the server says that it checks the peer."""
+
+    same_machine = False
+
+    def __init__(self, kit: Kit, *, refuses: bool) -> None:
+        self.kit, self.refuses, self.seen = kit, refuses, list[object]()
+
+    def secured(self, raw: socket.socket) -> socket.socket:
+        return raw
+
+    def user_of(self, hello: requests.Hello, owner: str, address: str, _stream: object) -> str:
+        self.seen = [hello.user, owner, address, self.kit.made.is_checked]
+        if self.refuses:
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail="no such user")
+        return "alice"
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_log_in_is_checked_before_the_peer_takes_a_place(kit: Kit, refuses: bool) -> None:  # noqa: FBT001 - a column
+    kit.login = Remote(kit, refuses=refuses)
+    [reply] = kit.run(hello())
+
+    assert (["u", "mqm", "the Unix socket", True], False) == (kit.login.seen, kit.made.is_checked)
+    places = (
+        [("admit", False), ("connect", "app", "alice"), *ENDS]
+        if not refuses
+        else [each for each in ENDS if each != ("abandon",)]
+    )
+    assert [("add",), *places] == kit.called()
+    assert refuses == (reply.failure is not None)
+
+
+def test_a_peer_of_a_network_has_the_address_of_its_host() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as peer:
+        kit = Kit(listener.accept()[0], peer)
+        kit.login = Remote(kit, refuses=False)
+        kit.run(hello())
+
+    assert ["u", "mqm", "127.0.0.1", True] == kit.login.seen
+
+
+def test_a_network_offers_no_pulse(kit: Kit) -> None:
+    kit.login = Remote(kit, refuses=False)
+
+    assert [] == kit.run(requests.Pulse(requests.PROTOCOL_VERSION))
+
+
 def test_bytes_that_are_no_request_are_reported_with_the_peer(kit: Kit) -> None:
     kit.peer.sendall(made(b"nonsense"))
     assert [] == kit.run()
@@ -214,7 +365,7 @@ def test_a_get_waits_on_after_a_signal_for_a_message_that_another_took(kit: Kit)
 
     assert [GOT] == got(kit, waiting(3_000))
     once = [("on_arrival",), ("heard_beside", 3.0), ("withdraw",), ("clear",)]
-    assert [*once, ("on_arrival",), *once] == kit.called(*AROUND_A_GET)
+    assert ([*once, ("on_arrival",), *once], {0}) == (kit.called(*AROUND_A_GET), set(kit.around.waits_ms))
 
 
 @pytest.mark.parametrize("options", [waiting(0), GetOptions(options=GetOption.NO_SYNCPOINT, wait_ms=3_000)])
@@ -251,3 +402,58 @@ def test_a_commit_before_a_get_that_waits_is_answered_before_the_wait(kit: Kit) 
     assert [requests.Exchanged(waits=True), requests.Exchanged(unit=(GOT,))] == values
     verbs = [call[0] for call in kit.called("add", "admit", "connect", "open")]
     assert ["give_back", "exchange_at_once", "commit", "get_many", "get_many", "on_arrival"] == verbs[:6]
+
+
+def test_a_long_unit_of_work_goes_in_parts_and_long_messages_in_parts_of_their_own(kit: Kit) -> None:
+    long = Got(descriptor=MessageDescriptor(), body=bytes(5_000), data_bytes=5_000)
+    kit.around.results["exchange_at_once"] = [[GOT] * 33, [long] * 17, [long] * 10, [long] * 9]
+    exchange = requests.Exchange(1, GetOptions(), commit=True, most=100)
+
+    values = [each.value for each in kit.run(hello(), OPEN, *[exchange] * 4)[2:]]
+
+    parts = [((GOT,) * 16, True), ((GOT,) * 16, True), ((GOT,), False), ((long,) * 16, True), ((long,), False)]
+    parts += [((long,) * 9, True), ((long,), False), ((long,) * 9, False)]
+    assert [requests.Exchanged(unit=unit, more=more) for unit, more in parts] == values
+
+
+def test_a_settlement_without_a_get_at_once_backs_out_or_commits_and_then_gets(kit: Kit) -> None:
+    failed = error_for(Reason.Q_FULL, "MQCMIT")
+    kit.around.results |= {"get_many": [[GOT], [], failed, []], "commit": [None, failed], "backout": [None]}
+    steps = [None, True, False, True, None]
+
+    values = [
+        each.value for each in kit.run(hello(), OPEN, *(requests.Exchange(1, GetOptions(), step, 7) for step in steps))[2:]
+    ]
+
+    failure = requests.failure_of(failed)
+    assert [
+        requests.Exchanged(unit=(GOT,)),
+        requests.Exchanged(),
+        requests.Exchanged(get=failure),
+        requests.Exchanged(settle=failure),
+        requests.Exchanged(),
+    ] == values
+    bytes_max = UNIT_BYTES_MAX
+    commits = [("give_back",), ("exchange_at_once", True, 7, bytes_max), ("commit",)]
+    gets = [("give_back",), ("exchange_at_once", False, 7, bytes_max)]
+    get = ("get_many", 7, bytes_max)
+    assert [*gets, get, *commits, get, ("give_back",), ("backout",), get, *commits, *gets, get] == (
+        kit.called("add", "admit", "connect", "open", *(end[0] for end in ENDS))
+    )
+
+
+def test_the_messages_of_units_ahead_go_back_before_a_request_that_gets_or_settles_and_before_no_other(kit: Kit) -> None:
+    asked: list[requests.Request] = [
+        requests.Inquire(1, ()), requests.Get(1, GetOptions()), requests.GetMany(1, GetOptions(), 5, 9), requests.Commit(),
+        requests.BrowseBack(1, 2), requests.Backout(), requests.Disconnect(),
+    ]  # fmt: skip
+    kit.around.results["get_many"] = [[GOT]]
+
+    replies = kit.run(hello(), OPEN, *asked)
+
+    assert [(), None, (GOT,), None, None, None, None][1:] == [each.value for each in replies[3:]]
+    assert [
+        "inquire", "give_back", "get", "give_back", "get_many", "give_back", "commit", "browse_back", "give_back", "backout",
+        "give_back", "disconnect",
+    ] == [call[0] for call in kit.called("add", "admit", "connect", "open", *(end[0] for end in ENDS))]  # fmt: skip
+    assert ("get_many", 5, 9) in kit.called()

@@ -1,14 +1,19 @@
 """The places, the time limits and the end of peers at one address. The test makes peers, threads, signals and the clock."""
 
+import errno
+import select
+import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.protocol.wakeup import Waited
-from mqflow.embedded.wire.server.listener import Room, Server
+from mqflow.embedded.wire.server.listener import Room, Server, ServingError, UnprotectedAddressError, serve, serve_tcp
 from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
@@ -311,3 +316,78 @@ def test_a_server_that_stops_listening_ends_strangers_and_can_listen_again() -> 
     assert (1, 2) == (len(kit.listeners), kit.started.count("mqflow-serve-QM1"))
     kit.server.close()
     assert kit.listeners[0].closed
+
+
+def test_a_socket_path_has_at_most_103_bytes(owner: EmbeddedQueueManager, folder: Path) -> None:
+    longest = folder / ("x" * (102 - len(str(folder))))
+    with serve(owner, longest) as server:
+        assert (longest, 103, 0o600) == (server.path, len(str(longest)), longest.stat().st_mode & 0o777)
+    longer = longest.with_name(f"{longest.name}x")
+
+    with pytest.raises(ServingError) as refused:
+        serve(owner, longer)
+
+    assert f"A socket's path has at most 103 bytes: {longer} is longer. Choose a shorter one." == str(refused.value)
+    assert not longest.exists()
+
+
+def test_a_server_takes_the_place_of_a_killed_server_and_of_no_other_file(owner: EmbeddedQueueManager, folder: Path) -> None:
+    path, file, link = folder / "qm", folder / "file", folder / "link"
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(path))
+    file.touch()
+    link.symlink_to(folder / "nothing")
+    refusals: list[str] = []
+    with serve(owner, path):
+        for taken in (path, file, link):
+            with pytest.raises((ServingError, OSError)) as refused:
+                serve(owner, taken)
+            refusals.append(str(refused.value))
+        assert path.is_socket()
+
+    assert [
+        f"Another process serves a queue manager at {path}. Connect to it, or choose another path.",
+        f"{file} exists and is not a socket. Choose another path.",
+        f"[Errno {errno.EADDRINUSE}] Address already in use",
+    ] == refusals
+    assert [False, True, True] == [path.exists(), file.exists(), link.is_symlink()]
+
+
+class Passwords:
+    """No user has a password."""
+
+    def knows(self, user: str, password: str) -> bool:
+        return user == password == ""
+
+    knows_again = knows
+
+    def administers(self, user: str) -> bool:
+        return user == "root"
+
+
+def test_a_server_beyond_this_machine_needs_tls_and_a_free_port(owner: EmbeddedQueueManager) -> None:
+    with pytest.raises(UnprotectedAddressError) as unprotected:
+        serve_tcp(owner, TcpAddress("0.0.0.0", 1), Passwords())  # noqa: S104 - refused
+    with serve_tcp(owner, TcpAddress("127.0.0.1", 0), Passwords()) as server:
+        assert isinstance(server.address, TcpAddress)
+        with pytest.raises(ServingError) as taken:
+            serve_tcp(owner, server.address, Passwords())
+        assert f"{server.address} cannot be used to listen: Address already in use. Choose another port." == str(taken.value)
+
+    said = (
+        "0.0.0.0:1 can be reached from other machines, so it needs TLS: `mqflow qmgr tls` makes certificates. 127.0.0.1 is for "
+        "this machine only."
+    )
+    assert said == str(unprotected.value)
+
+
+@pytest.mark.skipif(not hasattr(select, "epoll"), reason="lines are lent where the system has epoll: Linux")
+def test_peers_of_another_protocol_need_no_idle_poller(owner: EmbeddedQueueManager, folder: Path) -> None:
+    here, refuse = TcpAddress("127.0.0.1", 0), Kit(same_machine=False).peer
+    peers_of: Any = lambda _: refuse  # noqa: E731 - one of another type
+    with (
+        serve(owner, folder / "qm") as unix,
+        serve_tcp(owner, here, Passwords()) as own,
+        serve_tcp(owner, here, Passwords(), peers_of=peers_of) as others,
+    ):
+        assert [False, False, True] == [each._idle_poller is None for each in (unix, own, others)]

@@ -1,0 +1,188 @@
+"""The medium in SQLite by itself: the growth of its log, its checkpoints, full disks, other programs, and copies."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.storage.folder import DataFolder, prepare_folder
+from mqflow.embedded.storage.medium import DamagedError, NoRoomError
+from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
+from mqflow.embedded.storage.sqlite.medium import SqliteMedium
+from mqflow.embedded.storage.store import BackoutCounted, MessageAdded, MessageRemoved, QueueDefined, StoredIdentifiers
+from mqflow.mqi.attributes.queue import QueueAttributes
+from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, added, message, reopened, serials
+
+
+class Kit:
+    """A medium that has loaded two queues, its log, and its connection to SQLite."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder: DataFolder = prepare_folder(path, create=True)
+        self.log = path / "queue_manager.db-wal"
+        self.medium = SqliteMedium(self.folder)
+        self.medium.load({}, 0.0)
+        self.medium.make(DEFINITIONS, synced=True)
+        self.medium.make_room()
+        self.database: sqlite3.Connection = self.medium._database
+
+    @property
+    def log_pages(self) -> int:
+        return self.medium.needed_bytes(0) // PAGE_BYTES
+
+    def found(self, *serials: int) -> list[object]:
+        """Return each message, or the text of its damage."""
+        messages = self.medium.read_messages(serials)
+        return [str(each) if isinstance(each, DamagedError) else each for each in messages]
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Iterator[Kit]:
+    made = Kit(tmp_path / "data")
+    yield made
+    made.medium.close(write=False)
+
+
+def big(serial: int, pages: int) -> MessageAdded:
+    """Return a message for which so many pages of the log are planned."""
+    return MessageAdded(message(serial, bytes(pages * PAGE_BYTES - 2 * 1024)))
+
+
+@pytest.mark.parametrize(("pages", "left"), [(998, 1_000), (999, 0)])
+def test_a_log_of_more_than_a_thousand_pages_is_copied_into_the_database(kit: Kit, pages: int, left: int) -> None:
+    kit.medium.make([big(1, pages)], synced=False)
+    planned = pages + 2
+    assert (planned * PAGE_BYTES, 10 + planned * PAGE_BYTES) == (kit.medium.needed_bytes(0), kit.medium.needed_bytes(5))
+
+    kit.medium.tidy()
+
+    assert (left, "") == (kit.log_pages, kit.medium.changed_by_others())
+
+
+def test_the_room_that_changes_need_adds_up_until_the_log_is_copied(kit: Kit) -> None:
+    pages = [kit.log_pages]
+    for changes in ([], added(1), [big(2, 1), *added(3)], [MessageRemoved(1)]):
+        kit.medium.make(changes, synced=False)
+        pages.append(kit.log_pages)
+    assert [0, 2, 4, 7, 9] == pages
+
+    length = kit.log.stat().st_size
+    kit.medium.make_room()
+    assert (0, length) == (kit.log_pages, kit.log.stat().st_size)
+    kit.medium.shrink()
+    assert (0, 0, "") == (kit.log_pages, kit.log.stat().st_size, kit.medium.changed_by_others())
+
+
+def test_removed_messages_leave_free_pages(kit: Kit) -> None:
+    before = kit.medium.reusable_bytes()
+    kit.medium.make([big(1, 20)], synced=False)
+    kit.medium.make([MessageRemoved(1)], synced=False)
+
+    assert (0, 19 * PAGE_BYTES) == (before, kit.medium.reusable_bytes())
+
+
+def full(kit: Kit, pages: int = 0) -> None:
+    """Let the database have only so many more pages, or any number for -1. SQLite answers as on a full disk."""
+    [(now,)] = kit.database.execute("PRAGMA page_count").fetchall()
+    kit.database.execute(f"PRAGMA max_page_count = {now + pages if pages >= 0 else 2**31 - 2}").fetchall()
+
+
+def test_a_full_disk_makes_none_of_the_changes_and_later_changes_find_their_queues(kit: Kit) -> None:
+    third = QueueAttributes(name="THIRD")
+    kit.medium.make([*added(1), BackoutCounted(1, 1)], synced=True)
+    full(kit)
+
+    for synced in (True, False):
+        with pytest.raises(NoRoomError, match="database or disk is full"):
+            kit.medium.make([BackoutCounted(1, 2), QueueDefined(third), big(2, 20)], synced=synced)
+    assert ([message(1, backout_count=1), "it is gone"], False) == (kit.found(1, 2), kit.database.in_transaction)
+    full(kit, -1)
+    kit.medium.make([QueueDefined(third), *added(3, queue="THIRD"), *added(4, queue=OTHER_QUEUE)], synced=True)
+
+    assert [message(3, queue="THIRD"), message(4, queue=OTHER_QUEUE)] == kit.found(3, 4)
+
+
+def test_a_full_disk_counts_no_delivery_and_the_next_load_does(kit: Kit) -> None:
+    kit.medium.make(added(*range(1, 400)), synced=True)
+    full(kit)
+
+    with pytest.raises(NoRoomError):
+        kit.medium.load(dict.fromkeys(range(1, 400), 0), 0.0)
+    assert not kit.database.in_transaction
+    full(kit, -1)
+    kit.medium.load({7: 2}, 0.0)
+
+    assert ([message(7, backout_count=3), message(8)], 3) == (kit.found(7, 8), kit.medium.epoch() + 1)
+
+
+def test_identifiers_come_without_the_message_and_a_missing_message_is_damage(kit: Kit) -> None:
+    kit.medium.make(added(1), synced=False)
+
+    assert StoredIdentifiers(1, (1).to_bytes(24), bytes(24), bytes(24)) == kit.medium.read_identifiers(1)
+    with pytest.raises(DamagedError, match="it is gone"):
+        kit.medium.read_identifiers(2)
+
+
+def test_messages_come_in_the_order_of_the_question_with_each_gap(kit: Kit) -> None:
+    kit.medium.make(added(1, 2, 4, 5, 7), synced=False)
+    gone = "it is gone"
+
+    assert [message(4), message(5), gone, message(7), gone, message(1), message(2), gone] == kit.found(4, 5, 6, 7, 9, 1, 2, 3)
+    assert [] == kit.found()
+    unread = kit.medium.read_messages((1, 2))
+    assert message(1) == next(unread)
+    unread.close()
+    kit.medium.make([MessageRemoved(1)], synced=False)
+    assert [gone, message(2)] == kit.found(1, 2)
+
+
+def test_a_quarantined_message_has_its_reason_and_its_time(kit: Kit) -> None:
+    kit.medium.make(added(1, 2), synced=False)
+    kit.medium.set_aside([(1, "odd"), (2, "worse")], 12.5)
+
+    found = kit.database.execute("SELECT serial, why, found_at FROM quarantine").fetchall()
+    assert [(1, b"odd", 12.5), (2, b"worse", 12.5)] == found
+
+
+def test_a_change_of_another_program_is_named(kit: Kit) -> None:
+    assert "" == kit.medium.changed_by_others()
+    log = kit.log.rename(kit.log.with_name("moved"))
+    assert "the log of its database was deleted or replaced" == kit.medium.changed_by_others()
+    log.rename(kit.log)
+    assert "" == kit.medium.changed_by_others()
+    kit.folder.database.write_bytes(kit.folder.database.read_bytes())
+    assert "its database was deleted, replaced, or written to by another program" == kit.medium.changed_by_others()
+
+
+def test_a_copy_has_the_contents_of_the_log_too(kit: Kit, tmp_path: Path) -> None:
+    kit.medium.make(added(1, 2), synced=False)
+    copy = prepare_folder(tmp_path / "copy", create=True)
+
+    kit.medium.backup(copy)
+
+    assert (0o600, [1, 2]) == (copy.database.stat().st_mode & 0o777, serials(reopened(copy.path)))
+
+
+def test_a_copy_that_fails_leaves_nothing_and_a_file_that_is_there_stays(kit: Kit, tmp_path: Path) -> None:
+    copy = prepare_folder(tmp_path / "copy", create=True)
+    kit.medium.close(write=False)
+    with pytest.raises(OSError, match="Cannot operate on a closed database"):
+        kit.medium.backup(copy)
+    assert [] == list(copy.path.iterdir())
+
+    copy.database.write_text("another")
+    with pytest.raises(FileExistsError):
+        kit.medium.backup(copy)
+    assert "another" == copy.database.read_text()
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_only_a_close_that_writes_forgets_how_much_of_the_log_was_synced(kit: Kit, write: bool) -> None:  # noqa: FBT001
+    kit.medium.make(added(1), synced=True)
+    note = kit.folder.database.with_name("queue_manager.db-synced")
+    assert any(note.read_bytes())
+
+    kit.medium.close(write=write)
+
+    assert write != any(note.read_bytes())
