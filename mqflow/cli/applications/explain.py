@@ -213,9 +213,9 @@ def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | 
             continue
         if isinstance(value, Struct):
             yield from _settings(settings, key, value)
-        elif name == "listeners":
-            for listener, overrides in value.items():
-                yield from (row for row in _settings(settings, (*key, listener), overrides) if row.value != _NOT_SET)
+        elif name in {"listeners", "queue_managers"}:
+            for each, overrides in value.items():
+                yield from (row for row in _settings(settings, (*key, each), overrides) if row.value != _NOT_SET)
         else:
             shown = shown_key(key)
             yield _Row(shown, _shown(value), settings.sources.get(shown, "default"))
