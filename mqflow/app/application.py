@@ -197,8 +197,8 @@ class App:
         An outage of one queue manager does not stop the listeners of another. A unit of work has one queue manager: a put of a
         handler on another one commits at once, and stays if the handler fails.
 
-        Raises `ConfigurationError` for an object that is no `App`, for a name that is missing, invalid or in use, and for an
-        application that includes others itself.
+        Raises `ConfigurationError` for an object that is no `App`, and for a name that is missing, invalid or in use. One
+        application includes all others: an included application that includes another is refused too.
         """
         if not isinstance(app, App):
             raise ConfigurationError(f"include_app({app!r}): it takes an App: archive = App(URL, name='archive').")

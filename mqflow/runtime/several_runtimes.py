@@ -31,8 +31,8 @@ class SeveralRuntimes:
         """Run every listener inside this context, as `Runtime.running` does. At its end all drain at the same time.
 
         The context begins when the listeners of every queue manager have started; until then, those that have started work. An
-        error at the start ends the start of all. After the start, an error that ends the listeners of one queue manager is
-        raised only if no other queue manager has work; otherwise the others go on (`Runtime.give_up`).
+        error at the start ends the start of all. After the start, an error can end the listeners of one queue manager. Then the
+        others go on (`Runtime.give_up`). If no other queue manager has work, the error is raised.
         """
         try:
             async with anyio.create_task_group() as group:

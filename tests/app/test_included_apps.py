@@ -1,4 +1,4 @@
-"""Applications that another application includes: what is refused, and which queue manager each part of the program names."""
+"""Applications that another application includes: mistakes that are refused, and which queue manager each part of the program names."""
 
 from collections.abc import Callable
 from functools import partial

@@ -65,6 +65,7 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
     embedded = location.kind in {"embedded", "memory", "served"}
     rows = [
         _Row("url", settings.url_over(app.url), _url_source(app, settings)),
+        *_included(app, settings),
         *_delays(app, settings, embedded=embedded),
         *_dead_letters(app),
         *(_Row(f"schedule {each.name}", f"{each.rule.text}, on {each.queue}", "source") for each in app.schedules),
@@ -80,6 +81,13 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
         for listener in app.listeners:
             _explain(queue_manager, connection, listener, settings, as_json=as_json)
         connection.disconnect()
+
+
+def _included(app: App, settings: Settings) -> Iterator[_Row]:
+    """Yield the URL of each included application. `mqflow explain MODULE:NAME` explains that application itself."""
+    urls = app.urls(settings)
+    for each in app.included:
+        yield _Row(f"url of {each.name}", urls[each.name], settings.of_queue_manager(each.name).sources.get("url", "source"))
 
 
 def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
