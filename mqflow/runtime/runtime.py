@@ -185,13 +185,9 @@ class Runtime:
     def order(self, listener: str, *, held: bool | None = None, concurrency: int | None = None) -> None:
         """Pause (`held`) or resume the listener of this name or queue, or change the number of its workers.
 
-        Open units of work are finished and settled first. Raises `LookupError`, with the names that exist, for an unknown
-        listener, and `ValueError` if the number of workers is not possible.
+        Open units of work are finished and settled first. Raises `ValueError` if the number of workers is not possible.
         """
         found = [each for each in self._listeners if listener in {each.status().name, each.status().queue}]
-        if not found:
-            names = ", ".join(each.status().name for each in self._listeners) or "none"
-            raise LookupError(f"There is no listener {listener!r}. The listeners are: {names}.")
         for each in found:
             each.check(concurrency)
         for each in found:

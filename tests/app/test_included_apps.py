@@ -1,4 +1,4 @@
-"""Applications that another application includes: mistakes that are refused, and which queue manager each part of the program names."""
+"""Included applications: mistakes that are refused, and which queue manager each part of the program names."""
 
 from collections.abc import Callable
 from functools import partial
@@ -124,7 +124,7 @@ async def test_a_status_names_the_queue_manager_of_each_listener_queue_and_count
         running.order("archive:IN", held=True)
         running.order("book", concurrency=2)
         states = [(each.name, each.queue, each.held, each.concurrency) for each in running.listeners()]
-        with pytest.raises(LookupError, match="no listener 'archive:OUT'"):
+        with pytest.raises(LookupError, match=r"no listener 'archive:OUT'\. The listeners are: book, archive:book\."):
             running.order("archive:OUT", held=True)
 
     assert "embedded:./orders?qmgr=QM1 and embedded:./archive?qmgr=QM2" == status.url

@@ -80,26 +80,26 @@ async def test_an_outage_of_one_queue_manager_stops_no_listener_of_the_other(mq:
     assert ["archive starts", "orders starts", "orders stops", "archive stops"] == program.calls
 
 
+@pytest.mark.parametrize("away", ["orders", "archive"])
 async def test_the_listeners_of_one_queue_manager_work_while_the_start_waits_for_the_other(
-    mq: QueueManagerKit, qm2: QueueManagerKit
+    mq: QueueManagerKit, qm2: QueueManagerKit, away: str
 ) -> None:
     program = Program(Settings(reconnect=ReconnectSettings(start_limit_s=600)))
+    gone, other = (mq, qm2) if away == "orders" else (qm2, mq)
     found = list[object]()
 
-    async def look() -> None:
-        await put_all(mq, "1")
-        found.extend(await drained(mq))
-        found.append(program.app.current is not None and program.app.current.ready)
-        outage.__exit__(None, None, None)
-
-    outage = qm2.faults.outage()
-    outage.__enter__()
-    async with anyio.create_task_group() as group:
-        group.start_soon(look)
+    async def start() -> None:
         async with mq.run(program.app, others={"archive": qm2}) as running:
             await running.wait_ready()
-            await put_all(qm2, "2")
-            found.extend(await drained(qm2))
+            await put_all(gone, "2")
+            found.extend(await drained(gone))
+
+    async with anyio.create_task_group() as group:
+        with gone.faults.outage():
+            group.start_soon(start)
+            await put_all(other, "1")
+            found.extend(await drained(other))
+            found.append(program.app.current is not None and program.app.current.ready)
 
     assert ["1", False, "2"] == found
 
@@ -180,3 +180,29 @@ async def give_up(kit: QueueManagerKit) -> None:
     with kit.faults.outage():
         await anyio.sleep(60)
     await anyio.sleep(60)
+
+
+async def test_a_handler_that_waits_to_put_on_a_queue_manager_that_is_away_gives_its_message_back_at_the_stop(
+    mq: QueueManagerKit, qm2: QueueManagerKit
+) -> None:
+    program, errors = Program(), list[int]()
+
+    @program.app.listener("MORE")
+    async def copy(body: str) -> None:
+        try:
+            await program.archive.put("OUT", body)
+        except MQIError as error:
+            errors.append(int(error.reason))
+            raise
+
+    mq.define("MORE", bothresh=3, boqname="BOQ")
+    async with mq.run(program.app, others={"archive": qm2}):
+        with qm2.faults.outage():
+            await mq.put("MORE", "1")
+            await anyio.sleep(600)
+            before = list(errors)
+            program.app.stop()
+            await anyio.sleep(1)
+
+    assert ([], [Reason.CONNECTION_QUIESCING]) == (before, errors)
+    assert (1, 0, 0) == (mq.depth("MORE"), mq.depth("BOQ"), qm2.depth("OUT"))

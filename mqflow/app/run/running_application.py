@@ -261,6 +261,10 @@ class RunningApplication:
         `listener` is a name or a queue, as in `listeners`. Raises `LookupError` for an unknown listener, and `ValueError` if
         the number of workers is not possible.
         """
+        known = self.listeners()
+        if not any(listener in {each.name, each.queue} for each in known):
+            names = ", ".join(each.name for each in known) or "none"
+            raise LookupError(f"There is no listener {listener!r}. The listeners are: {names}.")
         of, _, queue = listener.partition(":")  # no name of a queue has a colon
         runtime = self._runtimes.get(of, self._runtime)
         names_queue = runtime is not self._runtime and queue in {each.queue for each in runtime.statuses()}
