@@ -41,10 +41,8 @@ class SeveralRuntimes:
                         for name, runtime in self._runtimes.items():
                             starts.start_soon(group.start, partial(self._run, name, runtime, drain_s))
                     yield
-                finally:
+                finally:  # each runtime leaves its context now, which stops it and then drains it
                     self._stopping.set()
-                    for runtime in self._runtimes.values():
-                        runtime.stop()
         except BaseExceptionGroup as error:
             raise only_exception(error) from None
 

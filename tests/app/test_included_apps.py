@@ -13,7 +13,10 @@ from mqflow.cli.watching.control import ProcessSource
 from mqflow.cli.watching.counts import EventCounts, counts_of_all
 from mqflow.cli.watching.figures import figures, figures_of_all
 from mqflow.cli.watching.status_report import queues_of, worker_rows
+from mqflow.events import Event, ReadinessChanged
 from mqflow.policy.health.judge import judge
+from mqflow.runtime.connection.readiness import Readiness
+from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.kit import QueueManagerKit
 
 ARCHIVE = "embedded:./archive?qmgr=QM2"
@@ -82,6 +85,20 @@ def test_only_keeps_the_listeners_of_the_queue_manager_that_it_names(only: str, 
     apps[0].listen_only([only])
 
     assert left == [[listener.queue for listener in app.listeners] for app in apps]
+
+
+def test_an_application_is_not_ready_until_each_included_one_has_started() -> None:
+    events = list[Event]()
+    whole = Readiness(Broadcast([events.append]))
+    part = Readiness(Broadcast([events.append]), name="archive", whole=whole)
+
+    whole.started()
+    before = whole.ready, whole.missing
+    part.started()
+
+    assert (False, ("archive",)) == before
+    assert (True, ()) == (whole.ready, whole.missing)
+    assert [ReadinessChanged(ready=True)] == events
 
 
 async def test_a_queue_manager_that_no_application_has_is_refused(mq: QueueManagerKit) -> None:

@@ -139,15 +139,43 @@ async def test_both_queue_managers_drain_at_the_same_time(mq: QueueManagerKit, q
 async def test_handlers_of_both_are_cut_off_when_the_one_drain_is_over(mq: QueueManagerKit, qm2: QueueManagerKit) -> None:
     program = Program()
     program.go_on = anyio.Event()
-    async with mq.run(program.app, others={"archive": qm2}, drain_s=20) as running:
+    async with mq.run(program.app, others={"archive": qm2}, drain_s=20):
         for kit in (mq, qm2):
             await put_all(kit, "1")
         await anyio.sleep(1)
         began = anyio.current_time()
 
     assert 20 <= anyio.current_time() - began < 21
-    assert running.cut_off
     assert [1, 1] == [kit.depth("IN") for kit in (mq, qm2)]
+
+
+async def test_a_stop_and_a_second_signal_concern_the_handlers_of_every_queue_manager(
+    mq: QueueManagerKit, qm2: QueueManagerKit
+) -> None:
+    program = Program()
+    program.go_on = anyio.Event()
+    program.archive.listener("LONG", time_limit_s=600)(program.pass_on)
+    qm2.define("LONG")
+
+    @program.app.on_start
+    def watch() -> None:
+        assert program.app.current is not None
+        program.app.current.watch()
+
+    async with mq.run(program.app, others={"archive": qm2}) as running:
+        await put_all(qm2, "1")
+        await anyio.sleep(1)
+        idle = [each.workers[0].since is not None for each in running.listeners()]
+        program.app.stop()
+        await put_all(qm2, "2", "3")
+        await anyio.sleep(1)
+        cancelled = running.cancel()
+        left = running.left_after(0.0)
+        await anyio.sleep(1)
+
+    assert ([True] * 3, True, True, 600) == (idle, cancelled, running.cut_off, running.time_limit_s)
+    assert left.startswith("listener archive:pass_on")
+    assert 3 == qm2.depth("IN")
 
 
 @pytest.mark.parametrize("first", ["orders", "archive"])
