@@ -89,8 +89,9 @@ def test_only_keeps_the_listeners_of_the_queue_manager_that_it_names(only: str, 
 
 def test_an_application_is_not_ready_until_each_included_one_has_started() -> None:
     events = list[Event]()
-    whole = Readiness(Broadcast([events.append]))
-    part = Readiness(Broadcast([events.append]), name="archive", whole=whole)
+    broadcast = Broadcast([lambda event: events.append(event)])  # noqa: PLW0108 - a hook has a parameter with this name
+    whole = Readiness(broadcast)
+    part = Readiness(broadcast, name="archive", whole=whole)
 
     whole.started()
     before = whole.ready, whole.missing

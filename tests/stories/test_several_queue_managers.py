@@ -116,7 +116,7 @@ async def test_a_start_fails_if_one_queue_manager_cannot_be_reached(mq: QueueMan
 
 
 async def test_both_queue_managers_drain_at_the_same_time(mq: QueueManagerKit, qm2: QueueManagerKit) -> None:
-    program, began = Program(), 0.0
+    program, began, took_s = Program(), 0.0, 0.0
     program.go_on = anyio.Event()
     async with anyio.create_task_group() as group:
         async with mq.run(program.app, others={"archive": qm2}, drain_s=20):
@@ -184,17 +184,19 @@ async def test_a_queue_manager_that_is_given_up_ends_only_its_own_listeners_unle
 ) -> None:
     program = Program()
     gone, other = (mq, qm2) if first == "orders" else (qm2, mq)
+    states, missing, told = list[object](), list[str](), list[str]()
     with pytest.raises(MQIError, match="2035"):  # noqa: PT012 - the end of the block raises it
         async with mq.run(program.app, others={"archive": qm2}) as running:
             await running.wait_ready()
             await give_up(gone)
             await put_all(other, "1")
-            state = await drained(other), running.ready, running.incidents
-            missing, told = running.missing, [event.text for event in gone.told(Warned)]
+            states += [await drained(other), running.ready, running.incidents]
+            missing.extend(running.missing)
+            told.extend(event.text for event in gone.told(Warned))
             await give_up(other)
             raise AssertionError("the application goes on without any queue manager")
 
-    assert (["1"], False, 1) == state
+    assert [["1"], False, 1] == states
     assert "2035" in missing[-1]
     assert [first == "archive"] == list({each.startswith("archive: IN") for each in missing})
     assert 1 == sum("is given up, and its listeners have ended" in text and "2035" in text for text in told)
