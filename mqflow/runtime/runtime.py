@@ -199,7 +199,7 @@ class Runtime:
         return bool(self._running)
 
     def give_up(self, name: str, error: Exception) -> None:
-        """Note that all listeners and services have ended with this error, while those of other queue managers go on.
+        """Record that all listeners and services have ended with this error, while those of other queue managers go on.
 
         This is an incident, and the application is not ready any more.
         """
