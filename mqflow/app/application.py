@@ -4,7 +4,8 @@ The application passes everything that a user declares to the runtime; it moves 
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from mqflow.app.schedules import Schedule
 
 __all__ = ("App",)
+
+_NAME: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_NO_OTHERS: Final[Mapping[str, QueueManager]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -110,6 +114,8 @@ class App:
         self._delay_processors_have_own_authority = False
         self._dead_letter_handlers: list[DeadLetterRules] = []
         self._schedules: list[Schedule] = []
+        self._included: list[App] = []
+        self._is_included = False
 
     # -- declaring
 
@@ -174,11 +180,41 @@ class App:
         """
         check_router("include_router", router)
         for inner, scope in router.included(scope_of("include_router", prefix, middleware, defaults), self._run):
-            place = Place(inner, scope.prefix, scope.codec or self.codec)
+            place = Place(inner, scope.prefix, scope.codec or self.codec, self._run)
             for publisher in inner.publishers:
                 self._publishers.append(replace(publisher.at(place, "the application"), running=self._run))
             for declaration in inner.listeners:
                 self._declare(declaration, scope, inner)
+
+    def include_app(self, app: "App") -> None:
+        """Run another application together with this one, on its own queue manager: one start, one readiness, one drain.
+
+        The name of the included application names its queue manager in the program. It stands in the settings, below
+        `queue_managers`, and before the name of each of its listeners: `archive:book`. The included application keeps its own
+        middleware, hooks, codec and lifespan; it has the settings and the application name of this one. It starts before this
+        application and stops after it, so that functions of this application can always put on its queue manager.
+
+        An outage of one queue manager does not stop the listeners of another. A unit of work has one queue manager: a put of a
+        handler on another one commits at once, and stays if the handler fails.
+
+        Raises `ConfigurationError` for an object that is no `App`, and for a name that is missing, invalid or in use. One
+        application includes all others: an included application that includes another is refused too.
+        """
+        if not isinstance(app, App):
+            raise ConfigurationError(f"include_app({app!r}): it takes an App: archive = App(URL, name='archive').")
+        if not _NAME.fullmatch(app.name):
+            raise ConfigurationError(
+                f"include_app(App(name={app.name!r})): the name of an included application names its queue manager in settings "
+                "and listeners: letters, digits and underscores, a letter first. App(URL, name='archive') has one."
+            )
+        if app is self or app.included or self._is_included:
+            raise ConfigurationError(
+                f"include_app({app.name!r}): one application includes all others. An included one cannot include another."
+            )
+        if app.name.upper() in {each.name.upper() for each in self.included}:
+            raise ConfigurationError(f"include_app({app.name!r}): an included application has the name {app.name} already.")
+        self._included.append(app)
+        app._is_included = True  # noqa: SLF001 - another object of this class
 
     def publisher(
         self,
@@ -295,15 +331,20 @@ class App:
 
         Raises `ConfigurationError`, with the names that exist, if a name is unknown.
         """
-        known = {name for listener in self.listeners for name in _names(listener)}
+        declared = self._listener_names()
+        known = {name for listeners in declared.values() for both in listeners.values() for name in both}
         for name in names:
             if name not in known:
                 close = closest(name, known)
                 meant = f"Did you mean {close}? " if close else ""
-                listed = ", ".join(f"{listener.name} ({listener.queue})" for listener in self.listeners) or "none"
-                raise ConfigurationError(f"There is no listener {name!r}. {meant}The application declares: {listed}.")
-        chosen = {key: each for key, each in self._listeners.items() if any(name in names for name in _names(each))}
-        self._listeners = chosen
+                listed = ", ".join(f"{each} ({queue})" for of_app in declared.values() for each, queue in of_app.values())
+                raise ConfigurationError(f"There is no listener {name!r}. {meant}The application declares: {listed or 'none'}.")
+        for app, listeners in declared.items():
+            keys = [key for key, both in listeners.items() if any(name in names for name in both)]
+            app._keep_only(keys)  # noqa: SLF001 - another object of this class
+
+    def _keep_only(self, keys: Collection[str]) -> None:
+        self._listeners = {key: listener for key, listener in self._listeners.items() if key in keys}
         self._dead_letter_handlers.clear()
 
     @property
@@ -330,6 +371,22 @@ class App:
     def schedules(self) -> "tuple[Schedule, ...]":
         """The schedules that `schedule` declared, in order."""
         return tuple(self._schedules)
+
+    @property
+    def included(self) -> "tuple[App, ...]":
+        """The applications that `include_app` added, in order."""
+        return tuple(self._included)
+
+    def urls(self, settings: Settings) -> dict[str, str]:
+        """Return the URL of each queue manager by the name of its included application; the application's own has no name.
+
+        Raises `ConfigurationError` if neither the settings nor the source have the URL of an included application.
+        """
+        found = {"": settings.url_over(self.url)}
+        for app in self.included:
+            within = app._settings_within(settings)  # noqa: SLF001 - another object of this class
+            found[app.name] = within.url_over(app.url)
+        return found
 
     @property
     def current(self) -> RunningApplication | None:
@@ -435,6 +492,7 @@ class App:
         self,
         queue_manager: QueueManager | None = None,
         *,
+        others: Mapping[str, QueueManager] = _NO_OTHERS,
         clock: Clock = SYSTEM_CLOCK,
         random: Random = SYSTEM_RANDOM,
         runner: Runner = THREADS,
@@ -443,33 +501,65 @@ class App:
     ) -> AsyncIterator[RunningApplication]:
         """Run the application inside the block: listeners run, and `put`, `request` and `consumer` work. Drain at the end.
 
-        The application uses the given queue manager, or opens the queue manager of its URL and closes it at the end. `drain_s`
-        is the time for handlers to finish, in seconds; None takes it from the settings. With `listen=False` no listener starts.
+        The application uses the given queue manager, or opens the queue manager of its URL and closes it at the end. `others`
+        has the queue managers of included applications, by name; the remaining ones are opened by their URLs. `drain_s` is
+        the time for handlers to finish, in seconds; None takes it from the settings. With `listen=False` no listener starts.
         Tests replace `clock`, `random` and `runner`.
 
         Raises `ConfigurationError` if the application runs already or its URL or settings make no sense. Raises `SettingsError`
         if the settings cannot be loaded.
         """
+        included, world = self.included, World(clock, random, runner)
+        if unknown := [name for name in others if name not in {app.name for app in included}]:
+            raise ConfigurationError(f"No included application is called {unknown[0]}: include_app adds one.")
+        async with AsyncExitStack() as stack:
+            running = self._open(stack, self._declared(), queue_manager, world)
+            for app in included:
+                running.include(app._open_within(running, stack, others.get(app.name), world))  # noqa: SLF001 - another object of this class
+            for app in (*included, self):
+                await app._start(stack)  # noqa: SLF001 - as above
+            if listen:
+                await stack.enter_async_context(running.listening(drain_s))
+            yield running
+
+    def _open(
+        self,
+        stack: AsyncExitStack,
+        declared: Declared,
+        queue_manager: QueueManager | None,
+        world: World,
+        whole: RunningApplication | None = None,
+    ) -> RunningApplication:
+        """Open the queue manager until the end of the stack, so that puts work."""
         if self._running is not None:
             raise ConfigurationError(
                 f"{self.name or 'This application'} is running already; an `App` can run only once at a time."
             )
-        async with AsyncExitStack() as stack:
-            running = RunningApplication(self._declared(), queue_manager, World(clock, random, runner))
-            stack.callback(running.close)
-            self._running = running
-            stack.callback(setattr, self, "_running", None)
-            stack.push_async_callback(running.close_sessions)
-            if self._lifespan is not None:
-                await stack.enter_async_context(self._lifespan(self))
-            for function in reversed(self._on_stop):
-                stack.push_async_callback(_call, function)
-            stack.callback(running.stop)  # on every way out, so that a put of an on_stop function waits for no queue manager
-            for function in self._on_start:
-                await _call(function)
-            if listen:
-                await stack.enter_async_context(running.listening(drain_s))
-            yield running
+        running = RunningApplication(declared, queue_manager, world, whole)
+        stack.callback(running.close)
+        self._running = running
+        stack.callback(setattr, self, "_running", None)
+        return running
+
+    def _open_within(
+        self, whole: RunningApplication, stack: AsyncExitStack, queue_manager: QueueManager | None, world: World
+    ) -> RunningApplication:
+        """Open the queue manager of this included application, with settings and name of the application around it."""
+        settings = self._settings_within(whole.settings, needs_url=queue_manager is None)
+        declared = replace(self._declared(), name=whole.name, settings=settings, queue_manager=self.name)
+        return self._open(stack, declared, queue_manager, world, whole)
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        """Enter the lifespan and call the functions of `on_start`. The end of the stack undoes both."""
+        running = self._run()
+        stack.push_async_callback(running.close_sessions)
+        if self._lifespan is not None:
+            await stack.enter_async_context(self._lifespan(self))
+        for function in reversed(self._on_stop):
+            stack.push_async_callback(_call, function)
+        stack.callback(running.stop)  # on every way out, so that a put of an on_stop function waits for no queue manager
+        for function in self._on_start:
+            await _call(function)
 
     def run(self, *, backend: str = "asyncio") -> int:
         """Run until SIGTERM, SIGINT or SIGHUP, then drain. Return the exit code: 0 if every handler finished.
@@ -492,6 +582,16 @@ class App:
         if self._running is not None:
             self._running.stop()
 
+    def _settings_within(self, settings: Settings, *, needs_url: bool = True) -> Settings:
+        """Return the settings of this application inside an application with these settings."""
+        own = self.settings or settings.of_queue_manager(self.name)
+        if needs_url and not own.url_over(self.url):
+            raise ConfigurationError(
+                f"The included application {self.name} has no URL: App(URL, name={self.name!r}), or url below "
+                f"queue_managers.{self.name} in the settings."
+            )
+        return own
+
     def _declared(self) -> Declared:
         return Declared(
             url=self.url,
@@ -506,7 +606,16 @@ class App:
             delay_processors_have_own_authority=self._delay_processors_have_own_authority,
             dead_letter_handlers=self._dead_letter_handlers,
             schedules=self._schedules,
+            listener_names=[name for names in self._listener_names().values() for both in names.values() for name in both],
         )
+
+    def _listener_names(self) -> "dict[App, dict[str, tuple[str, str]]]":
+        """Return the name and the queue of each listener, by its key, of this application and of each included one."""
+        prefixes = {self: "", **{app: f"{app.name}:" for app in self.included}}
+        return {
+            app: {key: (prefix + each.name, prefix + each.queue) for key, each in app._listeners.items()}  # noqa: SLF001 - another object of this class
+            for app, prefix in prefixes.items()
+        }
 
     def _run(self) -> RunningApplication:
         if self._running is None:
@@ -518,7 +627,7 @@ class App:
 
         Raises `ConfigurationError` if options or middleware differ from those of the listener.
         """
-        place = Place(router, scope.prefix, scope.codec or self.codec)
+        place = Place(router, scope.prefix, scope.codec or self.codec, self._run)
         codec = declaration.codec or place.codec
         handler = Handler(declaration.function, where=declaration.where, codec=codec, place=place)
         options, subscription = declaration.options, declaration.subscription
@@ -546,10 +655,6 @@ class App:
                 f"{handler.name}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
             )
         listener.add(handler)
-
-
-def _names(listener: Listener) -> tuple[str, str]:
-    return listener.name, listener.queue
 
 
 async def _call(function: Startup) -> None:

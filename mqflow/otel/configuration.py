@@ -43,7 +43,8 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
         if (meter_provider := _meter_provider(resource, environment)) is not None:
             ends.append(meter_provider.shutdown)
         telemetry = OpenTelemetry(tracer_provider=tracer_provider, meter_provider=meter_provider)
-        app.middleware.append(telemetry)
+        for each in (app, *app.included):
+            each.middleware.append(telemetry)
 
     def export_the_rest() -> None:
         for end in ends:

@@ -31,7 +31,7 @@ from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.runtime.restarts import Restarts, Task
 from mqflow.world import World
 
-__all__ = ("DecisionRecords", "Runtime", "Service", "Staging")
+__all__ = ("DecisionRecords", "Runtime", "Service", "Staging", "only_exception")
 
 
 class Service(Protocol):
@@ -162,7 +162,7 @@ class Runtime:
                     self.stop()
                 await self._drain(drain_s)
         except BaseExceptionGroup as error:
-            raise _only(error) from None
+            raise only_exception(error) from None
 
     def stop(self) -> None:
         """Stop getting messages, and stop waiting for a queue manager. Running handlers go on."""
@@ -185,17 +185,31 @@ class Runtime:
     def order(self, listener: str, *, held: bool | None = None, concurrency: int | None = None) -> None:
         """Pause (`held`) or resume the listener of this name or queue, or change the number of its workers.
 
-        Open units of work are finished and settled first. Raises `LookupError`, with the names that exist, for an unknown
-        listener, and `ValueError` if the number of workers is not possible.
+        Open units of work are finished and settled first. Raises `ValueError` if the number of workers is not possible.
         """
         found = [each for each in self._listeners if listener in {each.status().name, each.status().queue}]
-        if not found:
-            names = ", ".join(each.status().name for each in self._listeners) or "none"
-            raise LookupError(f"There is no listener {listener!r}. The listeners are: {names}.")
         for each in found:
             each.check(concurrency)
         for each in found:
             each.order(held=held, concurrency=concurrency)
+
+    @property
+    def works(self) -> bool:
+        """Whether a listener or a service runs, or waits for its connection."""
+        return bool(self._running)
+
+    def give_up(self, name: str, error: Exception) -> None:
+        """Record that all listeners and services have ended with this error, while those of other queue managers go on.
+
+        This is an incident, and the application is not ready any more.
+        """
+        self._restarts.incidents += 1
+        self.supervisor.readiness.lacks(self, str(error))
+        text = (
+            f"The queue manager {name or self.supervisor.queue_manager_name} is given up, and its listeners have ended. The "
+            f"listeners of the other queue managers go on. Remove the cause, then start the application again. {error}"
+        )
+        self._broadcast(Warned(text=text))
 
     @property
     def incidents(self) -> int:
@@ -292,7 +306,7 @@ class _Status(TaskStatus[None]):
         self._readiness.lacks(self, self._name)
 
 
-def _only(error: BaseException) -> BaseException:
+def only_exception(error: BaseException) -> BaseException:
     """Return the only exception of a group, at any depth; exceptions with equal texts count as one."""
     while isinstance(error, BaseExceptionGroup) and len({str(each) for each in error.exceptions}) == 1:
         error = error.exceptions[0]

@@ -39,6 +39,8 @@ __all__ = ("Found", "MQSCError", "QueueManagerKit", "carry_out", "definition")
 
 E = TypeVar("E")
 
+_NO_OTHERS: "Final[Mapping[str, QueueManagerKit]]" = {}
+
 _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
 _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
@@ -85,15 +87,16 @@ class Found(Message):
 class QueueManagerKit:
     """A queue manager in memory, its clock, its faults, and all events of the application that runs on it."""
 
-    def __init__(self, name: str = "QM1", *, seed: int = 0) -> None:
+    def __init__(self, name: str = "QM1", *, seed: int = 0, clock: VirtualClock | None = None) -> None:
         self._name: Final = name
         self._seed: Final = seed
-        self.renew()
+        self._beside: Final[list[QueueManagerKit]] = []
+        self.renew(clock)
 
-    def renew(self) -> None:
+    def renew(self, clock: VirtualClock | None = None) -> None:
         """Start again with a new queue manager, a new clock and no faults."""
         #: The clock of the queue manager and of the application; `advance` and every wait move the clock.
-        self.clock: VirtualClock = VirtualClock()
+        self.clock: VirtualClock = clock or VirtualClock()
         #: The random generator of the application.
         self.random: SeededRandom = SeededRandom(self._seed)
         self._stager = Stager(EMBEDDED_STAGING_QUEUE, World(self.clock, SeededRandom(self._seed + 1)))
@@ -113,9 +116,18 @@ class QueueManagerKit:
 
     @asynccontextmanager
     async def run(
-        self, app: App, *, drain_s: float | None = None, user: str = "", incidents: bool = False
+        self,
+        app: App,
+        *,
+        others: "Mapping[str, QueueManagerKit]" = _NO_OTHERS,
+        drain_s: float | None = None,
+        user: str = "",
+        incidents: bool = False,
     ) -> AsyncIterator[RunningApplication]:
         """Run the application on this queue manager and clock inside the block. The end of the block drains the application.
+
+        `others` has the queue managers of included applications, by name; `beside` makes them. Each gets the events and the
+        faults of its own queue manager.
 
         The application connects as `user`; the default is the user that administers the queue manager. If a consumer failed and
         started again (`ConsumerFailed`), the end of the block raises `AssertionError`, unless the test expects `incidents`.
@@ -125,15 +137,24 @@ class QueueManagerKit:
                 "mq.run() needs a test that runs in virtual time: a coroutine function with the fixture `mq`, run by "
                 "mqflow's own pytest plugin. Remove the marker or the mode of the other asyncio or trio plugin."
             )
-        app.hooks.append(self._note)
+        notes = [(app, self._note)]
+        known = [each for each in app.included if each.name in others]
+        notes += [(each, others[each.name]._note) for each in known]  # noqa: SLF001 - another object of this class
+        for each, note in notes:
+            each.hooks.append(note)
         try:
             application = app.running(
-                self.faults.wrap(self.queue_manager, user=user), clock=self.clock, random=self.random, drain_s=drain_s
+                self.faults.wrap(self.queue_manager, user=user),
+                others={name: other.faults.wrap(other.queue_manager) for name, other in others.items()},
+                clock=self.clock,
+                random=self.random,
+                drain_s=drain_s,
             )
             async with application as running:
                 yield running
         finally:
-            app.hooks.remove(self._note)
+            for each, note in notes:
+                each.hooks.remove(note)
         if running.incidents and not incidents:
             failed = next(event for event in reversed(self.events) if isinstance(event, ConsumerFailed))
             raise AssertionError(f"{failed.consumer} ended although nothing stopped it.\n{failed.traceback}")
@@ -194,8 +215,16 @@ class QueueManagerKit:
         """Return the events of one class that the application sent to its hooks."""
         return [event for event in self.events if isinstance(event, kind)]
 
+    def beside(self, name: str = "QM2") -> "QueueManagerKit":
+        """Return another queue manager in memory on the same clock, for an application with several queue managers."""
+        kit = QueueManagerKit(name, seed=self._seed, clock=self.clock)
+        self._beside.append(kit)
+        return kit
+
     def close(self) -> None:
-        """End the queue manager."""
+        """End the queue manager, and those beside it."""
+        for kit in self._beside:
+            kit.close()
         self.queue_manager.close()
 
     def _note(self, event: Event) -> None:

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from mqflow import App
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.testing.kit import QueueManagerKit
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "comparison.md").read_text()
 ROWS = re.findall(r"^\| (\d+) \| ([^|]+) \| (yes|partly|no) \| (?:`([^`]+)`|\[([^]]+)\]\(\5\)) \|(.*)\|$", PAGE, re.MULTILINE)
@@ -31,20 +27,3 @@ def test_the_page_counts_its_rows() -> None:
     counts = Counter(row[2] for row in ROWS)
 
     assert f"{counts['yes']} rows are yes, {counts['partly']} partly, {counts['no']} no." in PAGE
-
-
-@pytest.mark.mq_backend("asyncio", "trio")
-async def test_two_applications_run_side_by_side_in_one_program(mq: QueueManagerKit) -> None:
-    mq.define("OUT")
-    first, second, other = App(), App(), EmbeddedQueueManager("QM2", clock=mq.clock)
-
-    @second.listener("SYSTEM.DEFAULT.LOCAL.QUEUE")
-    async def pass_on(body: str) -> None:
-        await first.put("OUT", body)
-
-    async with first.running(mq.queue_manager, clock=mq.clock), second.running(other, clock=mq.clock):
-        await second.put("SYSTEM.DEFAULT.LOCAL.QUEUE", "from QM2 to QM1")
-        [found] = await mq.drain("OUT")
-    other.close()
-
-    assert "from QM2 to QM1" == found.text()

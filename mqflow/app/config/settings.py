@@ -19,6 +19,7 @@ __all__ = (
     "HTTPSettings",
     "LedgerSettings",
     "ListenerSettings",
+    "QueueManagerSettings",
     "ReconnectSettings",
     "Secret",
     "Settings",
@@ -125,6 +126,26 @@ class ListenerSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_limit_s: Annotated[float, Meta(gt=0)] | None = None
 
 
+class QueueManagerSettings(Struct, frozen=True, kw_only=True):
+    """The settings of one more queue manager of an application. Everything else has the values of `Settings`.
+
+    The settings of the connection never come from `Settings`: no queue manager gets the password of another.
+    """
+
+    #: The queue manager; empty for the URL of its `App`.
+    url: str = ""
+    #: The user that connects.
+    user: str = ""
+    #: From MQFLOW_QUEUE_MANAGERS_NAME_PASSWORD or `password_file`, never from a settings file.
+    password: Secret | None = None
+    #: A file with the password; the line end is ignored.
+    password_file: str = ""
+    #: As `token_file` of `Settings`.
+    token_file: str = ""
+    #: TLS on the channel to IBM MQ.
+    tls: TLSSettings = TLSSettings()
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings of an application. `load` makes the record; the fields' names are the keys of `mqflow.toml`."""
 
@@ -169,6 +190,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     telemetry: bool = False
     #: The settings of listeners, by queue or listener name; see `listener`.
     listeners: Mapping[str, ListenerSettings] = field(default_factory=dict[str, ListenerSettings])
+    #: The settings of further queue managers, by the name of the included `App`; see `of_queue_manager`.
+    queue_managers: Mapping[str, QueueManagerSettings] = field(default_factory=dict[str, QueueManagerSettings])
     #: The source of each value that is not a default, by key: "environment (MQFLOW_DRAIN_S)".
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     #: A sentence for each variable that mqflow does not know and ignores.
@@ -188,6 +211,19 @@ class Settings(Struct, frozen=True, kw_only=True):
             found = next((settings for known, settings in self.listeners.items() if _listener_key(known) == key), None)
             fields |= msgspec.to_builtins(found or {})
         return ListenerSettings(**fields)
+
+    def of_queue_manager(self, name: str) -> "Settings":
+        """Return the settings of the application on another of its queue managers: the connection is that of this name.
+
+        Raises `SettingsError` if the file of the password cannot be read.
+        """
+        found = [known for known in self.queue_managers if _listener_key(known) == _listener_key(name)]
+        own = self.queue_managers[found[0]] if found else QueueManagerSettings()
+        fields = {key: getattr(own, key) for key in own.__struct_fields__ if key != "url"}  # the same names, by their names
+        parts = {key: source for key, source in self.sources.items() if key.split(".")[0] not in own.__struct_fields__}
+        prefix = f"{shown_key(('queue_managers', found[0]))}." if found else ""
+        parts |= {key.removeprefix(prefix): each for key, each in self.sources.items() if prefix and key.startswith(prefix)}
+        return _with_password(msgspec.structs.replace(self, url=own.url, sources=parts, **fields))
 
 
 def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str]:
@@ -277,12 +313,12 @@ def _merge(given: _Layer, layer: _Layer) -> None:
     names: dict[str, str] = {}
     for key in given:
         match key:
-            case ("listeners", name, *_):
-                names[_listener_key(name)] = name
+            case (str(table), name, *_) if table in _TABLES:
+                names[table + _listener_key(name)] = name
     for key, value in layer.items():
         match key:
-            case ("listeners", name, *rest):
-                given["listeners", names.setdefault(_listener_key(name), name), *rest] = value
+            case (str(table), name, *rest) if table in _TABLES:
+                given[table, names.setdefault(table + _listener_key(name), name), *rest] = value
             case _:
                 given[key] = value
 
@@ -297,7 +333,7 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _L
         if not variable.startswith(_PREFIX) or variable in _NO_SETTINGS or variable.startswith(_OTHER_PREFIXES):
             continue
         _check_is_text(variable, text)
-        key = _VARIABLES.get(variable) or _listener_variable(variable)
+        key = _VARIABLES.get(variable) or _named_variable(variable)
         if key is None:
             close = closest(variable, _VARIABLES)
             warnings.append(f"{variable} is not a setting, so it is ignored." + (f" Did you mean {close}?" if close else ""))
@@ -321,12 +357,14 @@ def _variable(key: _Key) -> str:
     return _PREFIX + "_".join(key).upper()
 
 
-def _listener_variable(variable: str) -> _Key | None:
-    rest = variable.removeprefix(f"{_PREFIX}LISTENERS_")
-    for name in _LISTENER_TYPES:
-        listener = rest.removesuffix(f"_{name.upper()}")
-        if rest not in {variable, listener} and listener:
-            return ("listeners", listener, name)
+def _named_variable(variable: str) -> _Key | None:
+    """Return the key of a variable of one listener or queue manager: its name stands inside the variable."""
+    for table, kinds in _TABLES.items():
+        rest = variable.removeprefix(f"{_PREFIX}{table.upper()}_")
+        for key in sorted(kinds, key=len, reverse=True):
+            name = rest.removesuffix("_" + "_".join(key).upper())
+            if rest not in {variable, name} and name:
+                return (table, name, *key)
     return None
 
 
@@ -357,9 +395,10 @@ def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds v
 
 def _table_layer(path: Path, table: Mapping[str, object]) -> _Layer:
     layer = {key: _Given(value, str(path)) for key, value in _leaves((), table)}
-    if ("password",) in layer:
-        problem = "a password must not be in a file that may be checked in; use password_file, or MQFLOW_PASSWORD."
-        raise SettingsError("password", str(path), problem)
+    for key in layer:
+        if key[-1] == "password" and key in {("password",), ("queue_managers", *key[1:2], "password")}:
+            problem = f"a password must not be in a file that may be checked in; use password_file, or {_variable(key)}."
+            raise SettingsError(shown_key(key), str(path), problem)
     return layer
 
 
@@ -383,9 +422,10 @@ def _kinds(record: type[Struct], above: _Key = ()) -> Iterator[tuple[_Key, Any]]
             yield (*above, info.name), info.type
 
 
-_LISTENER_TYPES: Final = {key[0]: kind for key, kind in _kinds(ListenerSettings)}
-#: The kind of every key that has a fixed name: all keys except those below `listeners`.
-_TYPES: Final = {key: kind for key, kind in _kinds(Settings) if key[0] not in {"listeners", "sources", "warnings"}}
+#: The kinds of the keys below a name that the user chooses, by table.
+_TABLES: Final = {"listeners": dict(_kinds(ListenerSettings)), "queue_managers": dict(_kinds(QueueManagerSettings))}
+#: The kind of every key that has a fixed name: all keys except those of `_TABLES`.
+_TYPES: Final = {key: kind for key, kind in _kinds(Settings) if key[0] not in {*_TABLES, "sources", "warnings"}}
 _VARIABLES: Final = {_variable(key): key for key in _TYPES}
 
 
@@ -403,8 +443,8 @@ def _convert(given: _Layer, warnings: Iterable[str]) -> Settings:
 
 def _convert_value(key: _Key, given: _Given) -> Any:
     match key:
-        case ("listeners", _, name):
-            kind = _LISTENER_TYPES.get(name)
+        case (str(table), _, *rest) if table in _TABLES:
+            kind = _TABLES[table].get(tuple(rest))
         case _:
             kind = _TYPES.get(key)
     if kind is None:
@@ -437,11 +477,12 @@ def _with_password(settings: Settings) -> Settings:
 
 
 def _suggestion(key: _Key) -> str:
-    if key[0] == "listeners":
-        return f"A listener takes {_listed(_LISTENER_TYPES)}, below listeners and its name."
+    if key[0] in _TABLES:
+        names = [shown_key(each) for each in _TABLES[key[0]]]
+        return f"A {key[0].replace('_', ' ')[:-1]} takes {_listed(names)}, below {key[0]} and its name."
     names = [shown_key(known) for known in _TYPES]
     close = closest(shown_key(key), names)
-    return f"Did you mean {close}?" if close else f"There are {_listed([*names, 'listeners'])}."
+    return f"Did you mean {close}?" if close else f"There are {_listed([*names, *_TABLES])}."
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -44,6 +44,8 @@ class Place(Struct, frozen=True):
     prefix: str = ""
     #: The codec of publishers of the router that have no codec of their own.
     codec: Codec | None = None
+    #: Returns the running application. It tells one application from another, because each has a queue manager of its own.
+    running: object = None
 
 
 _OF_APPLICATION: Final = Place()

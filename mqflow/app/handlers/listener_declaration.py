@@ -148,9 +148,14 @@ class Publisher(Struct, frozen=True, kw_only=True):
     def at(self, place: Place, handler: str) -> "Publisher":
         """Return this publisher with the prefix and the codec of the place where an application has included the router.
 
-        Raises `ConfigurationError` if the publisher belongs to another router.
+        Raises `ConfigurationError` if the publisher belongs to another router or another application.
         """
         if self.router is None:
+            if self.running is not None and place.running is not None and self.running != place.running:
+                raise ConfigurationError(
+                    f"{handler}: its publisher for {self.queue} belongs to another application, so to another queue manager, "
+                    "and a unit of work has one queue manager. Write `await other.put(...)` in the handler; it commits at once."
+                )
             return self
         if self.router is not place.router:
             raise ConfigurationError(
@@ -265,15 +270,15 @@ class Listener:
             )
 
     def spec(
-        self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
+        self, name: str, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
     ) -> ListenerSpec:
-        """Return the record of this listener for the runtime."""
+        """Return the record of this listener for the runtime. Its name in the application can have a prefix."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch and not options.groups else None
         unit_of_work = options.group_messages_max if options.groups else options.unit_of_work
-        chain = _Chain(self, (*middleware, *self.middleware), codec, stager, broadcast)
+        chain = _Chain(self, name, (*middleware, *self.middleware), codec, stager, broadcast)
         return ListenerSpec(
-            name=self.name,
+            name=name,
             queue=self.queue,
             subscription=self.subscription,
             selection=self.selection,
@@ -322,9 +327,16 @@ class _Chain:
     """Passes deliveries through the middleware to the handlers of a listener."""
 
     def __init__(
-        self, listener: Listener, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
+        self,
+        listener: Listener,
+        name: str,
+        middleware: Sequence[Any],
+        codec: Codec | None,
+        stager: Stager,
+        broadcast: Broadcast,
     ) -> None:
         self._listener = listener
+        self._name: Final = name
         self._broadcast: Final = broadcast
         #: The handlers whose results went nowhere, and that were reported.
         self._reported: Final[set[Handler]] = set()
@@ -364,7 +376,7 @@ class _Chain:
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
         make_context = partial(Context, deliveries[0], messages[0], self._sender, self._codec)
-        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries, make_context)
+        incoming = Incoming(messages, self._name, deliveries[0].decision, deliveries, make_context)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
         if deliveries[0].calls:
             await check(deliveries[0])
@@ -383,7 +395,7 @@ class _Chain:
         """Pass a decision to a middleware."""
         message = Message(delivery.got.descriptor, delivery.got.body, self._listener.queue)
         make_context = partial(Context, delivery, message, self._sender, self._codec)
-        incoming = Incoming((message,), self._listener.name, delivery.decision, (delivery,), make_context)
+        incoming = Incoming((message,), self._name, delivery.decision, (delivery,), make_context)
         await layer.decided(incoming, decision)
         await check(delivery)
 

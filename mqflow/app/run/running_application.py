@@ -42,6 +42,7 @@ from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.health.records import ListenerStatus
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.runtime.connection.loop_call import LoopCaller
+from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -91,15 +92,27 @@ class Declared(Struct, frozen=True, kw_only=True):
     delay_processors_have_own_authority: bool = False
     dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
     schedules: "Sequence[Scheduled]" = ()
+    #: The names and the queues of the listeners, also of included applications.
+    listener_names: Sequence[str] = ()
+    #: The name of the queue manager in the application that includes this one; empty for an application that none includes.
+    queue_manager: str = ""
 
 
 class RunningApplication:
     """An application while it runs; `App.running` makes it.
 
     It has a queue manager, the runtime of the listeners, and two sessions for puts outside the units of work of deliveries.
+    `include` adds the runtimes of included applications; then the readiness, the status and the drain are those of all.
     """
 
-    def __init__(self, declared: Declared, queue_manager: QueueManager | None, world: World) -> None:
+    def __init__(
+        self,
+        declared: Declared,
+        queue_manager: QueueManager | None,
+        world: World,
+        whole: "RunningApplication | None" = None,
+    ) -> None:
+        """Take the queue manager, or open that of the URL. `whole` is the application that includes this one."""
         #: The settings of the application: from its source code, else from arguments, environment and file.
         self.settings: Final = declared.settings or load()
         self._declared: Final = declared
@@ -114,7 +127,10 @@ class RunningApplication:
             self._warn_of_mistyped_listeners()
             staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
             self._stager: Final = Stager(staging_queue, world)
-            self._runtime: Final = self._make_runtime(staging_queue)
+            readiness = None if whole is None else whole.part_of_readiness(declared.queue_manager)
+            self._runtime: Final = self._make_runtime(staging_queue, readiness)
+            #: By the name of each queue manager. The own one is the first, without a name.
+            self._runtimes: Final = {"": self._runtime}
             if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
                 self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
             self._layers: Final = [layer for layer in declared.middleware if isinstance(layer, PublishMiddleware)]
@@ -130,11 +146,12 @@ class RunningApplication:
         return _Opened(queue_manager, to_close=queue_manager, configuration=configuration, ledger=ledger)
 
     def _warn_of_mistyped_listeners(self) -> None:
-        known = [name for listener in self._declared.listeners for name in (listener.name, listener.queue)]
-        for sentence in mistyped_listeners(self.settings, known):
+        if self._declared.queue_manager:  # the application around this one names listeners of both
+            return
+        for sentence in mistyped_listeners(self.settings, self._declared.listener_names):
             self._broadcast(Warned(text=sentence))
 
-    def _make_runtime(self, staging_queue: str) -> Runtime:
+    def _make_runtime(self, staging_queue: str, readiness: Readiness | None) -> Runtime:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
         # An application with the queue manager in its own process delivers its delayed messages; any other must ask for it.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
@@ -149,6 +166,7 @@ class RunningApplication:
             name=self._name,
             tag=partial(application_tag, self._name, os.getpid()) if self.settings.tag_connections else None,
             reconnection=reconnection(self.settings.reconnect, queue_manager, self._opened.configuration),
+            readiness=readiness,
         )
         return Runtime(
             supervisor,
@@ -181,16 +199,33 @@ class RunningApplication:
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
         """Run the listeners inside the block; drain them at its end, for `drain_s` seconds (None: the settings decide)."""
-        async with self._runtime.running(drain_s=self.settings.drain_s if drain_s is None else drain_s):
+        drain_s = self.settings.drain_s if drain_s is None else drain_s
+        if len(self._runtimes) == 1:
+            async with self._runtime.running(drain_s=drain_s):
+                yield
+            return
+        from mqflow.runtime.several_runtimes import SeveralRuntimes  # noqa: PLC0415 - few applications have several queue managers
+
+        async with SeveralRuntimes(self._runtimes).running(drain_s=drain_s):
             yield
+
+    def include(self, other: "RunningApplication") -> None:
+        """Run the listeners of an included application together with those of this one."""
+        self._runtimes[other._declared.queue_manager] = other._runtime  # noqa: SLF001 - another object of this class
+
+    def part_of_readiness(self, name: str) -> Readiness:
+        """Return the readiness of an included application with this name; it is a part of the readiness of this one."""
+        return Readiness(self._broadcast, name=name, whole=self._runtime.supervisor.readiness)
 
     def stop(self) -> None:
         """Stop getting messages. Handlers that run go on."""
-        self._runtime.stop()
+        for runtime in self._runtimes.values():
+            runtime.stop()
 
     def cancel(self) -> bool:
         """Cancel the handlers that run and back their units of work out. Return whether any was running."""
-        return self._runtime.cancel()
+        cancelled = [runtime.cancel() for runtime in self._runtimes.values()]
+        return any(cancelled)
 
     @property
     def name(self) -> str:
@@ -204,18 +239,36 @@ class RunningApplication:
 
     def watch(self) -> None:
         """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
-        self._runtime.watch()
+        for runtime in self._runtimes.values():
+            runtime.watch()
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
-        """Return the present state of each listener and its workers. Any thread can call this function."""
-        return self._runtime.statuses()
+        """Return the present state of each listener and its workers. Any thread can call this function.
+
+        The name and the queue of a listener of an included application begin with the name of that application: `archive:IN`.
+        """
+        included = (
+            replace(status, queue=f"{name}:{status.queue}")
+            for name, runtime in self._runtimes.items()
+            if name
+            for status in runtime.statuses()
+        )
+        return (*self._runtime.statuses(), *included)
 
     def order(self, listener: str, *, held: bool | None = None, concurrency: int | None = None) -> None:
         """Pause (`held`) or resume a listener, or change the number of its workers. The log gets a line.
 
-        Raises `LookupError` for an unknown listener, and `ValueError` if the number of workers is not possible.
+        `listener` is a name or a queue, as in `listeners`. Raises `LookupError` for an unknown listener, and `ValueError` if
+        the number of workers is not possible.
         """
-        self._runtime.order(listener, held=held, concurrency=concurrency)
+        known = self.listeners()
+        if not any(listener in {each.name, each.queue} for each in known):
+            names = ", ".join(each.name for each in known) or "none"
+            raise LookupError(f"There is no listener {listener!r}. The listeners are: {names}.")
+        of, _, queue = listener.partition(":")  # no name of a queue has a colon
+        runtime = self._runtimes.get(of, self._runtime)
+        names_queue = runtime is not self._runtime and queue in {each.queue for each in runtime.statuses()}
+        runtime.order(queue if names_queue else listener, held=held, concurrency=concurrency)
         what = f"now has concurrency {concurrency}" if concurrency else "is paused" if held else "goes on"
         self._broadcast(Warned(text=f"By order of an operator, {listener} {what}."))
 
@@ -236,24 +289,24 @@ class RunningApplication:
     @property
     def cut_off(self) -> bool:
         """Whether the stop cancelled handlers or services before they had finished."""
-        return self._runtime.cut_off
+        return any(runtime.cut_off for runtime in self._runtimes.values())
 
     @property
     def incidents(self) -> int:
         """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
-        return self._runtime.incidents
+        return sum(runtime.incidents for runtime in self._runtimes.values())
 
     @property
     def time_limit_s(self) -> float:
         """The shortest time limit of all listeners; infinity if no listener has one."""
-        return self._runtime.time_limit_s
+        return min(runtime.time_limit_s for runtime in self._runtimes.values())
 
     def left_after(self, bound_s: float) -> str:
         """Return the handlers and services that still run `bound_s` after the drain's end, with stacks; "" before, or for none.
 
         Any thread can call this function.
         """
-        return self._runtime.left_after(bound_s)
+        return "\n".join(filter(None, (runtime.left_after(bound_s) for runtime in self._runtimes.values())))
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message, as `App.put` does."""
@@ -364,14 +417,17 @@ class RunningApplication:
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with the options that the settings override."""
         declared = self._declared
+        prefix = f"{declared.queue_manager}:" if declared.queue_manager else ""
+        name = prefix + listener.name
         spec = listener.spec(
+            name,
             decide=declared.decide,
             middleware=declared.middleware,
             codec=declared.codec,
             stager=self._stager,
             broadcast=self._broadcast,
         )
-        return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+        return replace(spec, **_overrides(self.settings.listener(name, prefix + listener.queue)))
 
 
 def _hooks(declared: Declared) -> Sequence[Hook]:

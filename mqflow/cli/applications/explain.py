@@ -65,6 +65,7 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
     embedded = location.kind in {"embedded", "memory", "served"}
     rows = [
         _Row("url", settings.url_over(app.url), _url_source(app, settings)),
+        *_included(app, settings),
         *_delays(app, settings, embedded=embedded),
         *_dead_letters(app),
         *(_Row(f"schedule {each.name}", f"{each.rule.text}, on {each.queue}", "source") for each in app.schedules),
@@ -80,6 +81,13 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
         for listener in app.listeners:
             _explain(queue_manager, connection, listener, settings, as_json=as_json)
         connection.disconnect()
+
+
+def _included(app: App, settings: Settings) -> Iterator[_Row]:
+    """Yield the URL of each included application. `mqflow explain MODULE:NAME` explains that application itself."""
+    urls = app.urls(settings)
+    for each in app.included:
+        yield _Row(f"url of {each.name}", urls[each.name], settings.of_queue_manager(each.name).sources.get("url", "source"))
 
 
 def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
@@ -213,9 +221,9 @@ def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | 
             continue
         if isinstance(value, Struct):
             yield from _settings(settings, key, value)
-        elif name == "listeners":
-            for listener, overrides in value.items():
-                yield from (row for row in _settings(settings, (*key, listener), overrides) if row.value != _NOT_SET)
+        elif name in {"listeners", "queue_managers"}:
+            for each, overrides in value.items():
+                yield from (row for row in _settings(settings, (*key, each), overrides) if row.value != _NOT_SET)
         else:
             shown = shown_key(key)
             yield _Row(shown, _shown(value), settings.sources.get(shown, "default"))

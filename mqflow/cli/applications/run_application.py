@@ -82,7 +82,8 @@ def run_application(
     _start_log(app, settings, line or sys.stderr)
     for warning in settings.warnings:
         note(f"mqflow: {warning}")
-    if not (app.listeners or app.dead_letter_handlers or app.schedules):
+    apps = (app, *app.included)
+    if not any(each.listeners or each.dead_letter_handlers or each.schedules for each in apps):
         text = f"{application} has no listener, so there is nothing to run. Declare one with @app.listener(QUEUE)."
         raise ConfigurationError(text)
     # The parent of worker processes serves the pages for all of them.
@@ -97,6 +98,7 @@ def run_application(
             name=settings.application_name or app.name or "mqflow",
             count=workers,
             url=settings.url_over(app.url),
+            others={each.name: app.urls(settings)[each.name] for each in app.included},
             backend=backend,
             http=address,
             more=[*_more(only, settings.log_format), *limits.options()],
@@ -129,24 +131,23 @@ def _run_here(
     """Run the application in this process; return the exit code."""
     raise_open_file_limit()
     export_telemetry = _add_telemetry(app, settings)
-    url = settings.url_over(app.url)
-    app.hooks.append(_Announcement(url))
-    if line is not None:
-        app.hooks.append(line)
-    if ready_file is not None:
-        app.hooks.append(_ready_file_hook(ready_file))
     ends = [] if parent_pipe is None else [partial(until_parent_ends, parent_pipe)]
     recycling = Recycling(limits) if limits else None
     if recycling is not None:
-        app.hooks.append(recycling)
         ends.append(partial(_until_recycled, recycling))
-    stop_serving = _serve_while_running(app, url)
+    stops_serving = ExitStack()
+    for each, url in zip((app, *app.included), app.urls(settings).values(), strict=True):
+        each.hooks.append(_Announcement(url))
+        each.hooks.extend(hook for hook in (line, recycling) if hook is not None)
+        stops_serving.callback(_serve_while_running(each, url, shows_progress=each is app))
+    if ready_file is not None:
+        app.hooks.append(_ready_file_hook(ready_file))
     try:
         until = partial(first_of, *ends) if ends else None
         beside = None if line is None else line.keep_current
         return anyio.run(run_until_signal, app.running, app.stop, until, beside, backend=backend)
     finally:
-        stop_serving()
+        stops_serving.close()
         export_telemetry()
         if recycling is not None:
             recycling.close()
@@ -166,7 +167,8 @@ def _start_log(app: App, settings: Settings, stream: ReconnectLine | TextIO) -> 
     handler = log_handler(settings.log_format, stream, columns=columns)
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     if settings.log_format == "json":
-        app.middleware.insert(0, NameTheMessage())
+        for each in (app, *app.included):
+            each.middleware.insert(0, NameTheMessage())
         click.get_current_context().meta[NOTES] = _logger.info
 
 
@@ -190,7 +192,7 @@ def _check(*, workers: int, reloads: bool, backend: str, has_ready_file: bool) -
         raise ConfigurationError("--backend trio needs trio: pip install 'mqflow[trio]'.")
 
 
-def _serve_while_running(app: App, url: str) -> Callable[[], None]:
+def _serve_while_running(app: App, url: str, *, shows_progress: bool) -> Callable[[], None]:
     """Serve an embedded queue manager while the application runs, so that other commands reach it.
 
     Return the function to call at the end, also if the application did not start.
@@ -200,7 +202,7 @@ def _serve_while_running(app: App, url: str) -> Callable[[], None]:
     if location.kind != "embedded" or folder is None:
         return lambda: None
     serving = ExitStack()
-    if (folder / "queue_manager.db").exists() and in_foreground(sys.stderr):
+    if shows_progress and (folder / "queue_manager.db").exists() and in_foreground(sys.stderr):
         serving.enter_context(loading_line(location.queue_manager, prepare_folder(folder, create=False)))
 
     @app.on_start

@@ -59,7 +59,7 @@ class ReconnectLine:
                 self._outage = (event, self._clock.monotonic())
                 self.tick()
                 self._changed.set()
-            case Reconnected():
+            case Reconnected() if self._outage is None or self._outage[0].queue_manager == event.queue_manager:
                 self.clear()
             case _:
                 return

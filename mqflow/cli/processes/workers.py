@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from mqflow.app.channels.location import SERVED_SOCKET, Location, locate, served_url
 from mqflow.app.config.settings import Settings
+from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import ledger_file
 from mqflow.app.run.signals import EXIT_CUT_OFF, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
@@ -54,6 +55,8 @@ class WorkersOptions(Struct, frozen=True, kw_only=True):
     name: str
     count: int
     url: str
+    #: The URLs of the queue managers of included applications, by name.
+    others: Mapping[str, str] = {}
     #: The event loop.
     backend: str
     #: Where to serve the pages; empty for no pages.
@@ -71,6 +74,12 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
     file `ready` exists while every worker is ready. Raises `ConfigurationError` if the URL is invalid or the pages cannot be
     served, and a `FolderError` if the folder cannot be used.
     """
+    for name, other in options.others.items():
+        if locate(other).kind in {"embedded", "memory"}:
+            raise ConfigurationError(
+                f"{name} is {other}: only one process can open it, and --workers starts several. Serve it in a process of its "
+                f"own, with mqflow qmgr start, and set its embedded+unix: URL as url below queue_managers.{name}."
+            )
     url, backend = options.url, options.backend
     # For the processes that serve the queue manager: they do not import the application.
     served_settings = {
@@ -114,6 +123,7 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
             served_url=lambda: workers.url or url,
             is_stopping=workers.is_stopping,
             console=console,
+            others=options.others,
         ):
             return anyio.run(workers.run, options.count, url, location, owner, backend="asyncio")
 

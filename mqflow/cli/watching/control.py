@@ -18,7 +18,7 @@ from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.watchdog import stack_of
 from mqflow.world import SYSTEM_WORLD, World
 
-__all__ = ("Order", "OrderError", "ProcessSource", "Source")
+__all__ = ("Order", "OrderError", "ProcessSource", "Source", "shown_urls")
 
 _LOOP_ANSWER_S: Final = 1.0
 """If the event loop runs nothing for this many seconds, it counts as blocked."""
@@ -51,22 +51,29 @@ class Source(Protocol):
         ...
 
 
+def shown_urls(*urls: str) -> str:
+    """Return the URLs of the queue managers of an application in one text, without passwords."""
+    return " and ".join(map(shown_url, urls))
+
+
 class ProcessSource:
     """The source of an application in one process."""
 
     def __init__(
         self,
         app: App,
-        url: str,
-        *,
+        *urls: str,
         number: int = 0,
         counts: Callable[[], Counts] | None = None,
         first: tuple[Order, ...] = (),
         world: World = SYSTEM_WORLD,
     ) -> None:
-        """Take the number of the worker process, a function that reads counts, and the orders to carry out at the start."""
+        """Take the URLs of its queue managers and the number of the worker process.
+
+        `counts` reads the counts, and `first` has the orders to carry out at the start.
+        """
         self._app: Final = app
-        self._url: Final = shown_url(url)
+        self._url: Final = shown_urls(*urls)
         self._number: Final = number
         self._counts: Final = counts
         self._first: Final = first

@@ -4,7 +4,7 @@ The hook knows events and numbers. Any thread can read the numbers while the eve
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -29,10 +29,10 @@ from mqflow.events import (
 )
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
-from mqflow.policy.health.records import Counts
+from mqflow.policy.health.records import Counts, Series
 from mqflow.policy.poison.disposition import Completed, Settlement
 
-__all__ = ("BOUNDS_S", "COUNTED", "OVERFLOW", "SERIES_MAX", "Counted", "EventCounts")
+__all__ = ("BOUNDS_S", "COUNTED", "OVERFLOW", "SERIES_MAX", "Counted", "EventCounts", "counts_of_all")
 
 BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The upper bounds of the histograms, in seconds."""
@@ -224,6 +224,20 @@ class EventCounts:
         if len(self._known) < SERIES_MAX:
             self._known[key] = found
         return found
+
+
+def counts_of_all(counters: Mapping[str, EventCounts]) -> Counts:
+    """Return the numbers of several queue managers; the first label of each series begins with the name of its queue manager.
+
+    That label is a queue, an object or a queue manager. The queue manager without a name has its labels unchanged.
+    """
+    found = dict[str, Series]()
+    for name, counter in counters.items():
+        prefix = f"{name}:" if name else ""
+        for metric, series in counter.counts().items():
+            rows = tuple(((prefix + first, *others), value) for (first, *others), value in series)
+            found[metric] = (*found.get(metric, ()), *rows)
+    return found
 
 
 def _rows(kind: str, labels: tuple[str, ...], number: _Number) -> Sequence[tuple[tuple[str, ...], float]]:

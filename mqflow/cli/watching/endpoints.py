@@ -6,16 +6,16 @@ control socket that only the parent uses. This file starts threads for both, and
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqflow.app.application import App
 from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
 from mqflow.app.config.settings import Settings
-from mqflow.app.errors import shown_url
 from mqflow.cli.text.terminal import note
-from mqflow.cli.watching.control import ProcessSource, Source
-from mqflow.cli.watching.figures import Figures, QueueFigures, figures, within
+from mqflow.cli.watching.control import ProcessSource, Source, shown_urls
+from mqflow.cli.watching.figures import Figures, QueueFigures, figures, figures_of_all, within
 from mqflow.cli.watching.sockets import ControlServer, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number
 from mqflow.verbs import QueueManager
@@ -27,6 +27,7 @@ __all__ = ("MakeConsole", "watched_process", "watched_workers")
 
 _FIGURES_S: Final = 3.0
 """The time for the queue manager to tell the depths of all queues, in seconds."""
+_NO_OTHERS: Final[Mapping[str, str]] = {}
 
 
 MakeConsole = Callable[[Source, Figures, Callable[[], AbstractContextManager[QueueManager]]], "ASGIApp"]
@@ -48,23 +49,27 @@ def watched_process(
     With `parent_socket` it is a worker process, which answers its parent there; `counts` says whether it counts events. Raises
     `ConfigurationError` if the pages cannot be served.
     """
-    url = settings.url_over(app.url)
     counted = None
     if counts or http:
-        from mqflow.cli.watching.counts import EventCounts  # noqa: PLC0415 - most applications do not count
+        from mqflow.cli.watching.counts import EventCounts, counts_of_all  # noqa: PLC0415 - most applications do not count
 
-        counted = EventCounts()
-        app.hooks.append(counted)
+        counters = {"": EventCounts(), **{each.name: EventCounts() for each in app.included}}
+        for each, counter in zip((app, *app.included), counters.values(), strict=True):
+            each.hooks.append(counter)
+        counted = partial(counts_of_all, counters)
     source = ProcessSource(
         app,
-        url,
+        *app.urls(settings).values(),
         number=0 if parent_socket is None else worker_number(parent_socket),
-        counts=None if counted is None else counted.counts,
+        counts=counted,
         first=() if parent_socket is None else first_orders(parent_socket),
     )
     app.on_start(source.started)
 
-    inquire = within(_FIGURES_S, lambda queues: figures(app.queue_manager, queues))
+    def inquire_of(of_app: App) -> Figures:
+        return within(_FIGURES_S, lambda queues: figures(of_app.queue_manager, queues))
+
+    inquire = figures_of_all({"": inquire_of(app), **{each.name: inquire_of(each) for each in app.included}})
     made = console(source, inquire, lambda: nullcontext(app.queue_manager)) if console else None
     with _answering(source, app.name or "mqflow", parent_socket, inquire), _pages(http, source, inquire, made):
         yield
@@ -84,21 +89,26 @@ def watched_workers(
     served_url: Callable[[], str],
     is_stopping: Callable[[], bool],
     console: MakeConsole | None = None,
+    others: Mapping[str, str] = _NO_OTHERS,
 ) -> Iterator[None]:
     """Watch the worker processes in the block; their control sockets are in the folder.
 
+    `others` has the URLs of the queue managers of included applications, by name.
+
     Raises `ConfigurationError` if the pages cannot be served.
     """
-    source = WorkersSource(name, process, shown_url(url), folder, count, running, is_stopping)
+    source = WorkersSource(name, process, shown_urls(url, *others.values()), folder, count, running, is_stopping)
 
-    def opened_there() -> AbstractContextManager[OpenQueueManager]:
+    def opened_there(other: str = "") -> AbstractContextManager[OpenQueueManager]:
+        if other:
+            return closing(open_queue_manager(others[other], settings=settings.of_queue_manager(other)))
         return closing(open_queue_manager(served_url(), settings=settings))
 
-    def inquire_there(queues: Sequence[str]) -> tuple[QueueFigures, ...]:
-        with opened_there() as queue_manager:
+    def inquire_there(other: str, queues: Sequence[str]) -> tuple[QueueFigures, ...]:
+        with opened_there(other) as queue_manager:
             return figures(queue_manager, queues)
 
-    inquire = within(_FIGURES_S, inquire_there)
+    inquire = figures_of_all({each: within(_FIGURES_S, partial(inquire_there, each)) for each in ("", *others)})
     made = console(source, inquire, opened_there) if console else None
     with _answering(source, name, None, inquire), _pages(http, source, inquire, made):
         yield

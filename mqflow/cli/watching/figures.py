@@ -3,11 +3,12 @@
 IBM MQ answers an inquiry of the depth (MQINQ). Only the embedded queue manager also tells the age of the oldest message.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.cli.connection_options import administered
 from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue
@@ -18,7 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_WORLD, World
 
-__all__ = ("Figures", "QueueFigures", "figures", "within")
+__all__ = ("Figures", "QueueFigures", "figures", "figures_of_all", "within")
 
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
@@ -84,6 +85,24 @@ def _depth(connection: Connection, queue: str) -> int | None:
     finally:
         connection.close(handle)
     return None if depth == NOT_APPLICABLE else depth
+
+
+def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
+    """Return a function for the queues of several queue managers; the name of a queue begins with that of its queue manager.
+
+    The queue manager without a name has the queues without such a beginning.
+    """
+
+    def inquire(queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
+        found = dict[str, QueueFigures]()
+        for name, own in by_name.items():
+            prefix = f"{name}:" if name else ""
+            mine = [queue for queue in queues if queue.rpartition(":")[0] == name]
+            for each in own([queue.removeprefix(prefix) for queue in mine]):
+                found[prefix + each.queue] = replace(each, queue=prefix + each.queue)
+        return tuple(found[queue] for queue in queues)
+
+    return inquire
 
 
 def within(

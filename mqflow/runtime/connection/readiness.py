@@ -14,13 +14,22 @@ __all__ = ("Readiness",)
 
 
 class Readiness:
-    """The readiness of one application. An application that has not started, or that stops, is not ready."""
+    """The readiness of one application. An application that has not started, or that stops, is not ready.
 
-    def __init__(self, broadcast: Broadcast) -> None:
+    In an application with several queue managers, each included one has a part of the readiness. The whole is ready when all
+    its parts are ready.
+    """
+
+    def __init__(self, broadcast: Broadcast, *, name: str = "", whole: "Readiness | None" = None) -> None:
+        """Take the name of a part, and the readiness of the whole application. Only the whole has events."""
         self._broadcast: Final = broadcast
+        self._name: Final = name
+        self._whole: Final = whole
         self._missing: dict[object, str] = {}
         self._started = False
         self._event = anyio.Event()
+        if whole is not None:
+            whole.lacks(self, name)
 
     @property
     def ready(self) -> bool:
@@ -59,10 +68,16 @@ class Readiness:
 
     def _report_change(self) -> None:
         ready = self._started and not self._missing
+        if self._whole is not None:
+            if ready:
+                self._whole.has(self)
+            else:
+                self._whole.lacks(self, ": ".join(filter(None, (self._name, ", ".join(self.missing)))))
         if ready == self._event.is_set():
             return
         if ready:
             self._event.set()
         else:
             self._event = anyio.Event()
-        self._broadcast(ReadinessChanged(ready=ready, missing=self.missing))
+        if self._whole is None:
+            self._broadcast(ReadinessChanged(ready=ready, missing=self.missing))

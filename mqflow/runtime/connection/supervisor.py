@@ -65,13 +65,15 @@ class Supervisor:
         name: str = "mqflow",
         tag: Callable[[str], str] | None = None,
         reconnection: Reconnection = _DEFAULT,
+        readiness: Readiness | None = None,
     ) -> None:
         """Take a queue manager, the name of the application, and the settings for reconnecting.
 
-        `tag` returns the APPLTAG of a connection from its owner; None for the name of the application.
+        `tag` returns the APPLTAG of a connection from its owner; None for the name of the application. `readiness` is a part of
+        the readiness of an application with several queue managers.
         """
         self.queue_manager: Final = queue_manager
-        self.readiness: Final = Readiness(broadcast)
+        self.readiness: Final = Readiness(broadcast) if readiness is None else readiness
         self._broadcast = broadcast
         self._world = world
         self._tag: Final = tag if tag is not None else lambda _: name

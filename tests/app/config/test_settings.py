@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.app.config.settings import ListenerSettings, Secret, Settings, SettingsError, load, mistyped_listeners
+from mqflow.app.config.settings import (
+    ListenerSettings,
+    Secret,
+    Settings,
+    SettingsError,
+    TLSSettings,
+    load,
+    mistyped_listeners,
+)
 from mqflow.policy.reconnect.delays import LADDER
 
 
@@ -24,6 +32,50 @@ def test_an_argument_wins_over_the_environment_and_the_environment_over_the_file
 
     assert ("embedded:./argument", 2.5, "error") == (settings.url, settings.drain_s, settings.log_level)
     assert {"url": "an argument", "drain_s": "environment (MQFLOW_DRAIN_S)", "log_level": str(file)} == settings.sources
+
+
+def test_another_queue_manager_has_the_settings_of_the_application_and_a_connection_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "mqflow.toml"
+    file.write_text('drain_s = 5.0\n[queue_managers.archive]\nurl = "embedded:./file"\nuser = "keeper"\n')
+    (tmp_path / "pass").write_text("s3cret\n")
+
+    settings = load(
+        environment={
+            "MQFLOW_URL": "embedded:./orders",
+            "MQFLOW_USER": "orders",
+            "MQFLOW_PASSWORD": "of orders",
+            "MQFLOW_TLS_CIPHER_SPEC": "OF_ORDERS",
+            "MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL": "embedded:./archive",
+            "MQFLOW_QUEUE_MANAGERS_ARCHIVE_PASSWORD_FILE": str(tmp_path / "pass"),
+            "MQFLOW_QUEUE_MANAGERS_ARCHIVE_TLS_KEY_REPOSITORY_PASSWORD_FILE": "of archive",
+        },
+        folder=tmp_path,
+    )
+    archive, other = settings.of_queue_manager("archive"), settings.of_queue_manager("other")
+
+    assert ("embedded:./archive", "keeper", Secret("s3cret"), 5.0) == (
+        archive.url, archive.user, archive.password, archive.drain_s,
+    )  # fmt: skip
+    assert TLSSettings(key_repository_password_file="of archive") == archive.tls  # noqa: S106 - the name of a file
+    shown = "environment (MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL)", str(file)
+    assert shown == (archive.sources["url"], archive.sources["drain_s"])
+    assert ("", "", None, TLSSettings(), 5.0) == (other.url, other.user, other.password, other.tls, other.drain_s)
+    assert {"drain_s"} == {key for key in other.sources if not key.startswith("queue_managers")}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('password = "x"', r"queue_managers.archive.password .* MQFLOW_QUEUE_MANAGERS_ARCHIVE_PASSWORD\."),
+        ("drain_s = 1", r"queue_managers.archive.drain_s .* A queue manager takes url, user, .* below queue_managers"),
+        ("url = 1", r"queue_managers.archive.url .* it takes text"),
+    ],
+)
+def test_a_setting_of_another_queue_manager_that_cannot_be_used_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "mqflow.toml").write_text(f"[queue_managers.archive]\n{text}\n")
+
+    with pytest.raises(SettingsError, match=message):
+        load(environment={}, folder=tmp_path)
 
 
 def test_the_argument_none_counts_as_not_given(tmp_path: Path) -> None:

@@ -56,6 +56,30 @@ async def book(order: str) -> None:
 async def other(order: str) -> None: ...
 """
 
+#: It handles three messages of its second queue manager, and notes whether both queue managers can be reached.
+SEVERAL = """
+from pathlib import Path
+from mqflow import App
+from mqflow.mqi.attributes.queue import QueueAttributes
+
+app, archive = App("embedded:./orders?qmgr=QM1", name="orders"), App("embedded:./archive?qmgr=QM2", name="archive")
+app.include_app(archive)
+seen = []
+
+async def book(order: str) -> None:
+    seen.append([Path(folder, "served.sock").is_socket() for folder in ("orders", "archive")])
+
+@app.on_start
+async def begin() -> None:
+    for each in (app, archive):
+        each.queue_manager.administration.define(QueueAttributes(name="IN"))
+    for number in range(3):
+        await archive.put("IN", f"order {number}")
+
+for each in (app, archive):
+    each.listener("IN")(book)
+"""
+
 
 RECYCLED = "This process drains and ends, because it has handled 3 messages."
 
@@ -347,6 +371,23 @@ def test_an_application_ends_with_the_process_that_started_it(run: Run) -> None:
     os.close(reading)
 
     assert (0, False) == (done.exit_code, RECYCLED in done.stderr)
+
+
+@pytest.mark.usefixtures("level")
+def test_an_application_on_several_queue_managers_announces_serves_and_counts_each(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MQFLOW_URL")
+    name = written(SEVERAL)
+
+    done = run("run", f"{name}:app", "--recycle-after", "3")
+
+    assert (0, [[True, True]] * 3) == (done.exit_code, sys.modules[name].seen)
+    assert {
+        "Listening on IN of embedded:./orders?qmgr=QM1; Ctrl-C drains and stops.",
+        "Listening on IN of embedded:./archive?qmgr=QM2; Ctrl-C drains and stops.",
+        RECYCLED,
+    } <= {*done.stderr.splitlines()}
 
 
 @pytest.mark.usefixtures("level", "queues")

@@ -69,6 +69,16 @@ def test_the_row_counts_down_to_the_next_attempt_and_up_since_the_loss() -> None
     assert [""] == rows(terminal.getvalue())
 
 
+def test_the_row_stays_while_another_queue_manager_is_back() -> None:
+    terminal = io.StringIO()
+    line = ReconnectLine(terminal, VirtualClock())
+
+    line(attempt(1))
+    line(replace(BACK, queue_manager="QM2"))
+
+    assert rows(terminal.getvalue())[-1].startswith("QM1: reconnecting")
+
+
 def test_an_unchanged_row_is_not_written_again() -> None:
     terminal, clock = io.StringIO(), VirtualClock()
     line = ReconnectLine(terminal, clock)
