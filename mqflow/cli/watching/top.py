@@ -1,13 +1,13 @@
 """`mqflow top`: shows the running applications, live in the terminal, with depths, rates and the state of each worker."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
-from mqflow.cli.text.terminal import safe
+from mqflow.cli.text.terminal import safe, sparkline
 from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
@@ -16,15 +16,7 @@ from mqflow.world import SYSTEM_CLOCK, THREADS
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ("command", "sparkline", "view")
-
-_BARS: Final = "▁▂▃▄▅▆▇█"
-
-
-def sparkline(numbers: Sequence[float]) -> str:
-    """Return a bar for each number, from 0 to the greatest one."""
-    most = max(numbers, default=0.0)
-    return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
+__all__ = ("command", "view")
 
 
 def view(found: Sequence[StatusReport], history: History) -> "Group":

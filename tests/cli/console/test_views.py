@@ -46,6 +46,8 @@ async def test_a_queue_shows_its_failure_groups_with_reason_exception_and_frame(
     assert "4 messages in 2 groups." in page
     assert page.index("3 messages: ValueError") < page.index("1 message: DecodeError")
     assert "raised at shop.py:9 in book" in page
+    assert f'aria-label="Trend of the group, the newest last: {"0, " * 23}3"' in page
+    assert ["3 in the last minute, 0 in the minute before"] == re.findall(r"[^>]* in the minute before", page)
 
 
 async def test_a_message_has_its_descriptor_headers_text_dump_and_reason(bench: Bench) -> None:
