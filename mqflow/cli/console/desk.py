@@ -22,7 +22,7 @@ from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, disposals, with_failur
 from mqflow.cli.messages.redrive import is_wanted
 from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, view
 from mqflow.cli.text.story import entry_lines
-from mqflow.cli.watching.figures import figures
+from mqflow.cli.watching.figures import OldestAges, figures
 from mqflow.cli.watching.status_report import History, StatusReport, queues_of, report
 from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue, inquire_dead_letter_queue
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -145,6 +145,7 @@ class Desk:
         self.reports: Final = reports
         self.rules: Final = rules
         self._queues: Final = queues
+        self._ages: Final = OldestAges() if settings.queue_status else None
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
@@ -169,7 +170,7 @@ class Desk:
                 attributes, dead_letters, problem = self._attributes(queue_manager, connection, applications)
             roles = roles_of(attributes.values(), dead_letters)
             names = sorted({*attributes, *roles, *self._queues})
-            found = figures(queue_manager, names)
+            found = figures(queue_manager, names, self._ages)
         moment = self.clock.monotonic()
         self.history.note(report(ApplicationStatus(application="", process=0), found), moment)
         for each in applications:

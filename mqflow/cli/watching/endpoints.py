@@ -15,7 +15,7 @@ from mqflow.app.config.settings import Settings
 from mqflow.app.errors import shown_url
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.control import ProcessSource, Source
-from mqflow.cli.watching.figures import Figures, QueueFigures, figures, within
+from mqflow.cli.watching.figures import Figures, OldestAges, QueueFigures, figures, within
 from mqflow.cli.watching.sockets import ControlServer, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number
 from mqflow.verbs import QueueManager
@@ -64,7 +64,8 @@ def watched_process(
     )
     app.on_start(source.started)
 
-    inquire = within(_FIGURES_S, lambda queues: figures(app.queue_manager, queues))
+    ages = OldestAges() if settings.queue_status else None
+    inquire = within(_FIGURES_S, lambda queues: figures(app.queue_manager, queues, ages))
     made = console(source, inquire, lambda: nullcontext(app.queue_manager)) if console else None
     with _answering(source, app.name or "mqflow", parent_socket, inquire), _pages(http, source, inquire, made):
         yield
@@ -94,9 +95,11 @@ def watched_workers(
     def opened_there() -> AbstractContextManager[OpenQueueManager]:
         return closing(open_queue_manager(served_url(), settings=settings))
 
+    ages = OldestAges() if settings.queue_status else None
+
     def inquire_there(queues: Sequence[str]) -> tuple[QueueFigures, ...]:
         with opened_there() as queue_manager:
-            return figures(queue_manager, queues)
+            return figures(queue_manager, queues, ages)
 
     inquire = within(_FIGURES_S, inquire_there)
     made = console(source, inquire, opened_there) if console else None

@@ -26,7 +26,7 @@ STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "workers_stuck": ("Workers above the limit of their present activity", ("listener",)),
     "listener_paused": ("1 while the listener pauses in a process", ("queue", "listener")),
     "queue_depth": ("Messages on the queue (CURDEPTH)", ("queue",)),
-    "oldest_message_age_seconds": ("Age of the oldest message (MSGAGE), of an embedded queue manager", ("queue",)),
+    "oldest_message_age_seconds": ("Age of the oldest message (MSGAGE); no series if it is not known", ("queue",)),
 }
 """The gauges that come from the status, without their prefix: meaning and labels."""
 
