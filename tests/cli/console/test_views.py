@@ -11,8 +11,6 @@ import pytest
 from starlette.types import ASGIApp
 
 from mqflow import App
-from mqflow.cli.console.audit import AuditLog
-from mqflow.cli.console.changes import Changes
 from mqflow.cli.console.views import live_events
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
@@ -192,7 +190,7 @@ async def test_an_edited_body_that_its_handler_cannot_read_is_not_put(bench: Ben
     @app.listener("ORDERS.IN")
     async def book(order: dict[str, int]) -> None: ...
 
-    bench.changes = Changes(bench.desk, AuditLog(bench.audit, bench.clock), app)
+    bench.use(app)
     identifier = bench.fail(b'{"number": "7"}').hex()
     browser = await bench.browser().log_in()
     form = await browser.get(f"/edit?queue=ORDERS.BOQ&id={identifier}")
