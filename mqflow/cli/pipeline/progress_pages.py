@@ -41,7 +41,7 @@ _UNAVAILABLE: Final = 503
 
 
 class PipelineProgress:
-    """What a command of the pipeline has done so far, and how far each step is behind."""
+    """The counts of a command of the pipeline, and how far each step is behind."""
 
     def __init__(self, clock: Clock, *, valid_s: float) -> None:
         """Take the time after which a measurement of levels is too old to be shown."""
