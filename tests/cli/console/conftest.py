@@ -2,7 +2,6 @@
 
 import re
 from contextlib import nullcontext
-from functools import partial
 from html import unescape
 from pathlib import Path
 
@@ -62,8 +61,14 @@ class Bench:
 
     def use(self, app: App | None) -> None:
         """Let the console know the handlers of this application."""
-        opened = partial(nullcontext, self.queue_manager)
-        self.desk = Desk(opened, self.settings, lambda: self.reports, self.clock, rules=(self.rules,), app=app)
+        self.desk = Desk(
+            lambda: nullcontext(self.queue_manager),
+            self.settings,
+            lambda: self.reports,
+            self.clock,
+            rules=(self.rules,),
+            app=app,
+        )
         self.changes = Changes(self.desk, AuditLog(self.audit, self.clock), app)
 
     def fail(self, body: bytes, why: Why = FAILED, descriptor: MessageDescriptor = TEXT, queue: str = "ORDERS.BOQ") -> bytes:
