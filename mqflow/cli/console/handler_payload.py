@@ -5,11 +5,8 @@ result. This file knows an application and a message; it knows no queue manager.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime, time
-from decimal import Decimal
 from itertools import islice
 from typing import Final
-from uuid import UUID
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +20,6 @@ from mqflow.policy.poison.outcomes import UndecodableError
 __all__ = ("HandlerPayload", "handler_payload")
 
 _ROWS_MAX: Final = 1_000
-_PLAIN: Final = (bytes, date, datetime, time, Decimal, UUID)
 
 
 class HandlerPayload(Struct, frozen=True, kw_only=True):
@@ -63,7 +59,7 @@ def _read_by(handler: Handler, message: Message) -> HandlerPayload | None:
     try:
         if handler.where is not None and not handler.where(message):
             return None
-        payload = msgspec.to_builtins(handler.decode(message), builtin_types=_PLAIN)
+        payload = msgspec.to_builtins(handler.decode(message), builtin_types=(bytes,))
         rows = tuple(islice(_rows(payload, ""), _ROWS_MAX + 1))
     except UndecodableError as error:
         return HandlerPayload(handler=handler.short_name, codec=codec, problem=str(error))
