@@ -24,6 +24,7 @@ from mqflow.runtime.listener.subscriber import TopicSubscription
 
 __all__ = ("Known", "Requirements", "Use", "requirements")
 
+_COMMANDS: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _SYSTEM: Final = "SYSTEM."
 """Every queue manager has the queues with this prefix from the beginning."""
@@ -132,6 +133,7 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
     if settings.disposition_queue and (app.listeners or use.consumed or app.dead_letter_handlers):
         found.have(settings.disposition_queue)
         found.need(settings.disposition_queue, _PUT)
+    _ask(found, app, settings)
     if use.requests:
         found.need(_MODEL, (Authority.GET,))
     return Requirements(tuple(found.queues.values()), found.authorities)
@@ -151,6 +153,16 @@ def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules
         if rule.forward_queue and not rule.forward_queue.startswith(_NAMED_BY_MESSAGE):
             found.have(rule.forward_queue)
             found.need(rule.forward_queue, _MOVE)
+
+
+def _ask(found: _Collected, app: App, settings: Settings) -> None:
+    """Add the needs of the commands that ask for the status of queues, if the settings want that."""
+    if settings.queue_status:
+        found.need(_COMMANDS, _PUT)
+        found.need(_MODEL, (Authority.GET,))
+        for listener in app.listeners:
+            if listener.subscription is None:
+                found.need(found.base_of(found.have(listener.queue)).name, (Authority.DSP,))
 
 
 def _fire(found: _Collected, app: App) -> None:

@@ -19,7 +19,7 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection
 from mqflow.world import Random
 
-__all__ = ("Progress", "Troubled", "keep_landing")
+__all__ = ("Progress", "Recovered", "Troubled", "keep_landing")
 
 _PACE: Final = redelivery_delay.Pace(first_s=0.5, max_s=30.0)
 
@@ -31,7 +31,11 @@ class Troubled(Struct, frozen=True):
     delay_s: float
 
 
-Progress: TypeAlias = Landed | Troubled
+class Recovered(Struct, frozen=True):
+    """Landing works again after a failure."""
+
+
+Progress: TypeAlias = Landed | Recovered | Troubled
 
 
 def keep_landing(
@@ -54,8 +58,11 @@ def keep_landing(
     while not stopping():
         try:
             for landed in _land_on_one_connection(connect, make, stopping, once=once):
+                if troubles:
+                    notify(Recovered())
                 troubles = 0
-                notify(landed)
+                if landed is not None:
+                    notify(landed)
         except (MQIError, JournalFullError, FolderError) as error:
             if isinstance(error, MQIError) and classify(int(error.reason)) is Class.CONFIGURATION:
                 raise
@@ -71,7 +78,8 @@ def keep_landing(
 
 def _land_on_one_connection(
     connect: Callable[[], Connection], make: Callable[[Connection], Lander], stopping: Callable[[], bool], *, once: bool
-) -> Iterator[Landed]:
+) -> Iterator[Landed | None]:
+    """Yield each segment, and None after each wait without a message."""
     connection = connect()
     try:
         lander = make(connection)
@@ -80,9 +88,8 @@ def _land_on_one_connection(
             yield found
         while not stopping():
             landed = lander.land()
-            if landed is not None:
-                yield landed
-            elif once and lander.idle:
+            yield landed
+            if landed is None and once and lander.idle:
                 return
     finally:
         disconnect_without_commit(connection)

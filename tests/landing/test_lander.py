@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from mqflow.folders import Folder
 from mqflow.journal import JournalFullError, LaneError, TornSegmentError
-from mqflow.landing.lander import Lander, LanderOptions
-from mqflow.landing.landing_loop import Progress, Troubled, keep_landing
+from mqflow.landing.lander import Landed, Lander, LanderOptions
+from mqflow.landing.landing_loop import Progress, Recovered, keep_landing
 from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Recovery, Refuse, Sound, marker_from, recover, room_for
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -464,7 +464,7 @@ class Going:
 
     @property
     def rows(self) -> int:
-        return sum(0 if isinstance(each, Troubled) else each.rows for each in self.told)
+        return sum(each.rows for each in self.told if isinstance(each, Landed))
 
 
 @pytest.mark.parametrize("reason", [Reason.CONNECTION_BROKEN, Reason.Q_MGR_NOT_AVAILABLE, Reason.GET_INHIBITED])
@@ -476,6 +476,7 @@ def test_landing_goes_on_after_trouble(reason: Reason, landing: Landing) -> None
 
     assert COUNT == going.rows
     assert len(going.pauses) >= 1
+    assert Recovered in map(type, going.told)
     assert list(range(COUNT)) == sorted(landing.landed)
 
 

@@ -184,6 +184,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     ledger: LedgerSettings = LedgerSettings()
     #: The pages for probes, metrics and status; off by default.
     http: HTTPSettings = HTTPSettings()
+    #: True asks the command server of IBM MQ for the age of the oldest message on each queue (PCF: Inquire Queue Status). Then
+    #: the user needs PUT on SYSTEM.ADMIN.COMMAND.QUEUE, and DSP on the queues.
+    queue_status: bool = False
     #: Automatic client reconnection.
     reconnect: ReconnectSettings = ReconnectSettings()
     #: True makes `mqflow run` give OpenTelemetry to the application. OpenTelemetry's own variables set providers and exporters.

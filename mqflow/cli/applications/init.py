@@ -1,7 +1,8 @@
 """`mqflow init`: creates an application that runs, with its queues, a test that passes, settings and a Containerfile.
 
-`--plugin` creates a distribution with a plugin and its test instead, `--kubernetes` the manifests of an application. The files
-stand in the folder `templates`, as they are written.
+`--plugin` creates a distribution with a plugin and its test instead. `--kubernetes` creates the manifests of an application,
+`--compose` a file for the application and a queue manager of IBM. The files stand in the folder `templates`, as they are
+written.
 """
 
 import re
@@ -19,6 +20,11 @@ __all__ = ("command",)
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 """A folder for each kind of files. In their names and texts, `{name}`, `{module}` and `{label}` stand for the new name."""
+_BESIDE: Final = {
+    "kubernetes": "kustomization.yaml says what to change, and the commands.",
+    "compose": "compose.yaml says what to do first, and the command.",
+}
+"""The kinds whose files are in a folder of their own, and the next step."""
 _TRIED: Final = ("mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ada"}'""", "mqflow run app:app")
 """The commands that try the application."""
 _NOT_IN_LABELS: Final = re.compile("[^a-z0-9]+")
@@ -55,6 +61,7 @@ def _kind_option(kind: str, line: str) -> Callable[[Callable[..., None]], Callab
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @_kind_option("plugin", "Create a plugin instead, with its entry point and its test.")
 @_kind_option("kubernetes", "Create FOLDER/kubernetes instead, with manifests for the application in FOLDER.")
+@_kind_option("compose", "Create FOLDER/compose instead: the application, and a queue manager in IBM's image for developers.")
 def command(folder: Path, kind: str | None) -> None:
     """Create a new application in FOLDER. If one of its files exists already, the command creates nothing.
 
@@ -64,11 +71,9 @@ def command(folder: Path, kind: str | None) -> None:
     if kind == "plugin" and not name.replace("-", "_").isidentifier():
         raise ConfigurationError(f"{name} cannot be the name of a plugin: it needs letters, digits and hyphens, as acme-audit.")
     files = _files(kind or "application", name)
-    if kind == "kubernetes":
+    if kind in _BESIDE:
         _write(folder / kind, files)
-        click.echo(
-            f"Created {folder / kind} with {', '.join(files)}. kustomization.yaml says what to change, and the commands."
-        )
+        click.echo(f"Created {folder / kind} with {', '.join(files)}. {_BESIDE[kind]}")
         return
     _write(folder, files)
     find_links = ""

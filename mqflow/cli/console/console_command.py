@@ -52,7 +52,12 @@ _Opened = Callable[[], AbstractContextManager[QueueManager]]
     "--owner", "owners", multiple=True, metavar="PREFIX=NAME", help="The owner of the queues with this prefix; repeatable."
 )
 @click.option("--allow-changes", is_flag=True, help="Allow redrive and edit, each after a dry run.")
-@click.option("--app", "application", metavar="MODULE:APP", help="Check an edited body against the handler of its queue.")
+@click.option(
+    "--app",
+    "application",
+    metavar="MODULE:APP",
+    help="Show bodies as the handlers of this application read them, and check edited bodies.",
+)
 @click.option(
     "--audit",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -155,7 +160,7 @@ def _console(
     from mqflow.cli.console.desk import Desk  # noqa: PLC0415 - as above
 
     access = Access(SYSTEM_CLOCK, hosts=hosts)
-    desk = Desk(opened_there, settings, answering, SYSTEM_CLOCK, queues=queues, rules=rules)
+    desk = Desk(opened_there, settings, answering, SYSTEM_CLOCK, queues=queues, rules=rules, app=app)
     changes = None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK), app)
     # Not a note: a log would keep the token.
     click.echo(f"The token of the console: {access.token}", err=True)

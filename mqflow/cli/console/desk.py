@@ -12,9 +12,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from mqflow.app.application import App
 from mqflow.app.config.settings import Settings
 from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
 from mqflow.cli.connection_options import administered
+from mqflow.cli.console.handler_payload import HandlerPayload, handler_payload
 from mqflow.cli.console.message_search import found_in
 from mqflow.cli.console.queue_rows import QueueRow, queue_rows, roles_of
 from mqflow.cli.messages.browse import browse
@@ -22,7 +24,7 @@ from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, disposals, with_failur
 from mqflow.cli.messages.redrive import is_wanted
 from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, view
 from mqflow.cli.text.story import entry_lines
-from mqflow.cli.watching.figures import figures
+from mqflow.cli.watching.figures import OldestAges, figures
 from mqflow.cli.watching.status_report import History, StatusReport, queues_of, report
 from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue, inquire_dead_letter_queue
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -98,6 +100,8 @@ class MessagePage(Struct, frozen=True, kw_only=True):
     same_id: int
     is_text: bool
     origin: str
+    #: The body as its handler receives it; None if the console knows no handler with a codec for the message.
+    payload: HandlerPayload | None
     data_bytes: int
     is_cut: bool
 
@@ -133,10 +137,12 @@ class Desk:
         *,
         queues: tuple[str, ...] = (),
         rules: tuple[Path, ...] = (),
+        app: App | None = None,
     ) -> None:
         """Take the queue manager, its settings, and the running applications.
 
-        `queues` are queues that no application and no list names; `rules` are files of rules tables.
+        `queues` are queues that no application and no list names; `rules` are files of rules tables. The handlers of `app` read
+        the bodies of messages.
         """
         self.opened: Final = opened
         self.settings: Final = settings
@@ -144,7 +150,9 @@ class Desk:
         self.history: Final = History()
         self.reports: Final = reports
         self.rules: Final = rules
+        self._app: Final = app
         self._queues: Final = queues
+        self._ages: Final = OldestAges() if settings.queue_status else None
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
@@ -169,7 +177,7 @@ class Desk:
                 attributes, dead_letters, problem = self._attributes(queue_manager, connection, applications)
             roles = roles_of(attributes.values(), dead_letters)
             names = sorted({*attributes, *roles, *self._queues})
-            found = figures(queue_manager, names)
+            found = figures(queue_manager, names, self._ages)
         moment = self.clock.monotonic()
         self.history.note(report(ApplicationStatus(application="", process=0), found), moment)
         for each in applications:
@@ -231,6 +239,7 @@ class Desk:
             same_id=same_id,
             is_text=not is_cut and body_text(before.descriptor, before.data) is not None,
             origin=before.origin_queue,
+            payload=None if self._app is None or is_cut else handler_payload(self._app, before.origin_queue or queue, before),
             data_bytes=got.data_bytes,
             is_cut=is_cut,
         )

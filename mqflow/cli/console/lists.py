@@ -7,19 +7,25 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from mqflow.app.channels.client_urls import where_to
 from mqflow.app.channels.location import locate
+from mqflow.app.config.settings import Settings
 from mqflow.app.run.decision_ledger import LedgerError, entries_after, last_entries, ledger_file
 from mqflow.cli.connection_options import administered
 from mqflow.cli.console.desk import LOOKED_AT_MAX, Desk
 from mqflow.cli.dead_letters.check import Tallies, Tally, tallied, target_check
 from mqflow.cli.messages.browse import browse
 from mqflow.cli.messages.delay import DelayedMessage, delayed_messages
+from mqflow.cli.queue_managers.ccdt import explained, explained_rows
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.text.terminal import read_text
 from mqflow.events import DeadLetterActed
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
+from mqflow.policy.channels.client_ini import ClientConfigurationError
+from mqflow.policy.channels.table import ChannelTableError
 from mqflow.policy.dead_letters.actions import matchers
 from mqflow.policy.dead_letters.lint import lint
 from mqflow.policy.dead_letters.rules import RulesTable, parse
@@ -29,6 +35,7 @@ from mqflow.runtime.delay.stage import staging_queue_for
 from mqflow.verbs import Connection
 
 __all__ = (
+    "ChannelsPage",
     "ConnectionRow",
     "ConnectionsPage",
     "DecisionsPage",
@@ -97,11 +104,23 @@ class ProcessRow(Struct, frozen=True, kw_only=True):
     in_doubt: int
 
 
+class ChannelsPage(Struct, frozen=True, kw_only=True):
+    """The channel table of the applications: what a connection tries, in which order, and why."""
+
+    #: The place of the table, and what names it.
+    source: str = ""
+    rows: tuple[tuple[str, ...], ...] = ()
+    #: Why the table cannot be used.
+    problem: str = ""
+
+
 class ConnectionsPage(Struct, frozen=True, kw_only=True):
     """The connections of the queue manager, and the outages of the applications."""
 
     rows: tuple[ConnectionRow, ...] = ()
     processes: tuple[ProcessRow, ...] = ()
+    #: None if the URL names no channel table.
+    channels: ChannelsPage | None = None
     #: Why the connections are not known.
     problem: str = ""
 
@@ -160,14 +179,15 @@ def connections(desk: Desk) -> ConnectionsPage:
     processes = tuple(
         _process_row(each.status.application, process) for each in desk.reports() for process in each.status.processes
     )
-    with desk.opened() as queue_manager, administered(queue_manager) as administration:
-        if administration is None:
-            problem = "The queue manager does not tell its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
-            return ConnectionsPage(processes=processes, problem=problem)
-        try:
+    page = ConnectionsPage(processes=processes, channels=_channels(desk.settings))
+    try:
+        with desk.opened() as queue_manager, administered(queue_manager) as administration:
+            if administration is None:
+                problem = "The queue manager does not tell its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
+                return replace(page, problem=problem)
             found = administration.objects.connections()
-        except MQIError as error:
-            return ConnectionsPage(processes=processes, problem=str(error))
+    except MQIError as error:
+        return replace(page, problem=str(error))
     rows = [
         ConnectionRow(
             application=each.application,
@@ -179,7 +199,21 @@ def connections(desk: Desk) -> ConnectionsPage:
         for each in found
         if not each.system
     ]
-    return ConnectionsPage(rows=tuple(sorted(rows, key=lambda row: (row.application, row.identifier))), processes=processes)
+    return replace(page, rows=tuple(sorted(rows, key=lambda row: (row.application, row.identifier))))
+
+
+def _channels(settings: Settings) -> ChannelsPage | None:
+    """Return the channel table that the URL, the environment or mqclient.ini names; None if the URL has the address."""
+    if locate(settings.url).kind != "client":
+        return None
+    url = where_to(settings.url)
+    if url.hosts or url.binding == "local":
+        return None
+    try:
+        found = explained(url.ccdt_url, url.queue_manager, http_allowed=settings.ccdt_over_http)
+    except (ChannelTableError, ClientConfigurationError) as error:
+        return ChannelsPage(problem=str(error))
+    return ChannelsPage(source=found.source, rows=tuple(explained_rows(found, url.queue_manager)))
 
 
 def rules(desk: Desk) -> tuple[RulesPage, ...]:

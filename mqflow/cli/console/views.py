@@ -33,9 +33,10 @@ from mqflow.cli.console.lists import connections, decisions, delayed, rules
 from mqflow.cli.console.queue_rows import PLOT_HEIGHT, PLOT_WIDTH, plot_points
 from mqflow.cli.messages.browse import condition
 from mqflow.cli.messages.delay import due_in_words
-from mqflow.cli.messages.poison import ago, cause, details, times_of
+from mqflow.cli.messages.poison import ago, cause, details, times_of, trend_of
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.cli.text.terminal import counted, safe
+from mqflow.cli.watching.figures import age_text
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import worker_rows
 from mqflow.mqi.descriptor import NO_ID
@@ -439,6 +440,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {
         "address": _address,
+        "age_text": age_text,
         "ago": ago,
         "cause": cause,
         "counted": counted,
@@ -449,6 +451,7 @@ def _environment() -> Environment:
         "plot_points": plot_points,
         "plot_width": PLOT_WIDTH,
         "times_of": times_of,
+        "trend_of": trend_of,
         "worker_rows": worker_rows,
     }
     return environment

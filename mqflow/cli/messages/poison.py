@@ -17,7 +17,7 @@ from mqflow.cli.messages.browse import browse, condition, end_without_messages, 
 from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import reason_words, view
-from mqflow.cli.text.terminal import counted, safe
+from mqflow.cli.text.terminal import counted, safe, sparkline
 from mqflow.events import Disposed
 from mqflow.policy.poison.disposition import Failed, Undecodable
 from mqflow.policy.poison.failure_groups import (
@@ -42,11 +42,22 @@ __all__ = (
     "disposals",
     "failed_messages",
     "times_of",
+    "trend_of",
     "with_failure",
 )
 
 HEADERS_BYTES_MAX: Final = 256 * 1024
 """The data of a message that is read for its headers. A longer body need not come over the network."""
+
+_WINDOWS: Final = {
+    timedelta(minutes=1): "minute",
+    timedelta(minutes=5): "5 minutes",
+    timedelta(hours=1): "hour",
+    timedelta(hours=6): "6 hours",
+    timedelta(days=1): "day",
+    timedelta(days=7): "week",
+}
+"""The windows of a trend in words."""
 
 
 @click.command("poison")
@@ -161,6 +172,8 @@ def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
     # getattr: the names are fields of the group.
     facts |= {name: value for name in parts if (value := getattr(group, name)) is not None}
     facts |= {"first_at": group.first_at, "last_at": group.last_at}
+    if group.trend is not None:
+        facts["trend"] = {"window_s": int(group.trend.window.total_seconds()), "messages": group.trend.messages}
     facts["samples"] = [{"message_id": sample.message_id, "at": sample.at, "text": sample.text} for sample in group.samples]
     where = _where(group)
     return facts if where is None else facts | {"where": where}
@@ -170,7 +183,9 @@ def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]
     click.echo()
     click.secho(safe(f"{counted(group.messages, 'messages')}: {cause(group)}"), bold=True)
     origin = "" if group.queue is None else f"from {group.queue or 'an unknown queue'}"
-    for line in (origin, *details(group), times_of(group, now)):
+    trend = trend_of(group)
+    drawn = f"{sparkline(group.trend.messages)}  {trend}" if group.trend and trend else ""
+    for line in (origin, *details(group), times_of(group, now), drawn):
         if line:
             click.echo(safe(f"  {line}"))
     for sample in group.samples:
@@ -216,6 +231,15 @@ def times_of(group: FailureGroup, now: datetime) -> str:
     if group.first_at == group.last_at:
         return f"at {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {since}"
     return f"first {group.first_at:%Y-%m-%d %H:%M:%S}, last {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {since}"
+
+
+def trend_of(group: FailureGroup) -> str:
+    """Return how many messages of the group came lately, in words; an empty text for a group of one message."""
+    if group.trend is None or group.messages == 1:
+        return ""
+    before, last = group.trend.messages[-2:]
+    window = _WINDOWS[group.trend.window]
+    return f"{last:,} in the last {window}, {before:,} in the {window} before"
 
 
 def ago(age: timedelta) -> str:

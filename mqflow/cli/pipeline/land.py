@@ -1,11 +1,11 @@
 """`mqflow land`: moves queues into the lanes of a journal, exactly once, with a thread for each lane, until a signal."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from threading import Event
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from msgspec import Struct
@@ -23,8 +23,8 @@ from mqflow.journal.consumers import Consumers
 from mqflow.journal.errors import JournalError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import Kind
-from mqflow.landing.lander import Lander, LanderOptions
-from mqflow.landing.landing_loop import Progress, Troubled, keep_landing
+from mqflow.landing.lander import Landed, Lander, LanderOptions
+from mqflow.landing.landing_loop import Progress, Recovered, Troubled, keep_landing
 from mqflow.landing.lane_repair import finish_lane
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
@@ -33,12 +33,18 @@ from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.verbs import Connection, QueueManager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Event
+
+if TYPE_CHECKING:
+    from mqflow.cli.pipeline.progress_pages import PipelineProgress
+    from mqflow.pipeline.stream.freshness import Level
 
 __all__ = ("command",)
 
 _REPORT_EVERY_S: Final = 5.0
 _POLL_S: Final = 0.1
+_MEASURED_S: Final = 30.0
+"""The time for which a measured lag is shown, in seconds."""
 
 
 class _QueueArgument(Struct, frozen=True):
@@ -81,6 +87,7 @@ def _queue_argument(text: str) -> _QueueArgument:
 )
 @click.option("--once", is_flag=True, help="End when the queues are empty.")
 @click.option("--trim", is_flag=True, help="At the end, delete the segments that every registered consumer has read.")
+@click.option("--http", metavar="HOST:PORT", help="Serve probes, metrics and lag there; a port alone is on 127.0.0.1.")
 @click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 @json_option
 @url_option
@@ -109,7 +116,9 @@ def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options
         created = Journal.create(journal)
         lanes = _lanes(created, queue_manager, wanted, options["lane"], options["lanes"])
         _finish_others(created, queue_manager, lanes, lander_options.state_queue)
-        _Landing(created, lanes, queue_manager, lander_options, stopping, once=options["once"]).run(as_json=options["as_json"])
+        with _watched(options["http"], queue_manager, lanes) as progress:
+            landing = _Landing(created, lanes, queue_manager, lander_options, stopping, progress, once=options["once"])
+            landing.run(as_json=options["as_json"])
     if options["trim"]:
         for trimmed in Consumers(created).trim():
             note(f"{safe(trimmed.lane)}: {counted(len(trimmed.segments), 'segments')} trimmed; {trimmed.why}.")
@@ -170,6 +179,47 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
         disconnect_without_commit(connection)
 
 
+@contextmanager
+def _watched(http: str | None, queue_manager: QueueManager, lanes: Sequence[Lane]) -> "Iterator[PipelineProgress | None]":
+    """Serve the pages in the block, and measure meanwhile how far the journal is behind the queues; give None without pages."""
+    if not http:
+        yield None
+        return
+    from mqflow.cli.pipeline.progress_pages import PipelineProgress, served_progress  # noqa: PLC0415 - only pages need it
+
+    over = THREADS.event()
+    with served_progress(http, PipelineProgress(SYSTEM_CLOCK, valid_s=_MEASURED_S)) as progress:
+        measuring = THREADS.start(partial(_keep_measuring, progress, queue_manager, lanes, over), "mqflow land lag")
+        try:
+            yield progress
+        finally:
+            over.set()
+            measuring.join(_REPORT_EVERY_S)
+
+
+def _keep_measuring(progress: "PipelineProgress", queue_manager: QueueManager, lanes: Sequence[Lane], over: Event) -> None:
+    """Measure the lag until the end. If the queue manager does not answer, the levels get too old, and are not shown."""
+    while not over.is_set():
+        progress.measured(_lag(queue_manager, lanes))
+        over.wait(_REPORT_EVERY_S)
+
+
+def _lag(queue_manager: QueueManager, lanes: Sequence[Lane]) -> "list[Level]":
+    """Return how far the journal is behind each queue; empty if this is not known."""
+    from mqflow.pipeline.stream.freshness import queue_levels  # noqa: PLC0415 - as above
+
+    try:
+        connection = queue_manager.connect(application_name="mqflow land")
+    except MQIError:  # the landers report it
+        return []
+    try:
+        return queue_levels(connection, lanes, round(SYSTEM_CLOCK.wall() * 1e6))
+    except MQIError:
+        return []
+    finally:
+        disconnect_without_commit(connection)
+
+
 class _Landing:
     """Lands the lanes, each in a thread of its own, and prints their progress."""
 
@@ -180,9 +230,11 @@ class _Landing:
         queue_manager: QueueManager,
         options: LanderOptions,
         stopping: Event,
+        progress: "PipelineProgress | None" = None,
         *,
         once: bool,
     ) -> None:
+        self._progress = progress
         self._journal = journal
         self._lanes = lanes
         self._queue_manager = queue_manager
@@ -241,8 +293,15 @@ class _Landing:
         self._stopping.wait(seconds)
 
     def _tell(self, number: int, lane: Lane, progress: Progress) -> None:
-        if isinstance(progress, Troubled):
-            note(f"{safe(lane.name)}: {safe(str(progress.error))} Trying again in {progress.delay_s:.1f} s.")
-            return
-        self._rows[number] += progress.rows
-        self._segments[number] += 1
+        match progress:
+            case Troubled(error, delay_s):
+                note(f"{safe(lane.name)}: {safe(str(error))} Trying again in {delay_s:.1f} s.")
+            case Landed():
+                self._rows[number] += progress.rows
+                self._segments[number] += 1
+            case Recovered():
+                pass
+        if self._progress is not None:
+            from mqflow.cli.pipeline.progress_pages import count_lane  # noqa: PLC0415 - as above
+
+            count_lane(self._progress, lane.name, progress)

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from mqflow.cli.pipeline.progress_pages import PipelineProgress
     from mqflow.cli.pipeline.stream_view import View
     from mqflow.journal import Journal
     from mqflow.otel.stream_metrics import StreamMetrics
@@ -62,6 +64,7 @@ __all__ = ("command",)
 )
 @click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
 @rules_option
+@click.option("--http", metavar="HOST:PORT", help="Serve probes, metrics and lag there; a port alone is on 127.0.0.1.")
 @click.option("--alert-webhook", envvar="MQFLOW_ALERT_WEBHOOK", metavar="URL", help="POST each new alert to this URL.")
 @click.option("--alert-command", metavar="COMMAND", help="Run this program for each new alert, with JSON on its stdin.")
 @json_option
@@ -96,10 +99,11 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
     tables.make()
     with ExitStack() as stack:
         metrics = stack.enter_context(_metrics())
+        pages = stack.enter_context(_pages(options.pop("http")))
         view = stack.enter_context(stream_view(as_json=as_json))
         session = stack.enter_context(closing(_Session(options)))
         stopping = stack.enter_context(stop_event(signal.SIGTERM))
-        work = _Work(found, job, session, view, metrics)
+        work = _Work(found, job, session, view, metrics, pages)
         owes = keep_up(
             work.run,
             renew_session=session.renew,
@@ -142,13 +146,20 @@ class _Work:
     """The stages on this session, and their progress."""
 
     def __init__(
-        self, journal: "Journal", job: "Job", session: _Session, view: "View", metrics: "StreamMetrics | None"
+        self,
+        journal: "Journal",
+        job: "Job",
+        session: _Session,
+        view: "View",
+        metrics: "StreamMetrics | None",
+        pages: "PipelineProgress | None" = None,
     ) -> None:
         self._journal = journal
         self._job = job
         self._session = session
         self._view = view
         self._metrics = metrics
+        self._pages = pages
         self._began = False
 
     def run(self, stage: Stage) -> Taken:
@@ -174,6 +185,10 @@ class _Work:
                 self._metrics.failed(event.stage, event.failure.name)
         else:
             self.measure()
+        if self._pages is not None:
+            from mqflow.cli.pipeline.progress_pages import count_stage  # noqa: PLC0415 - as above
+
+            count_stage(self._pages, event)
         self._view.show(event)
 
     def measure(self) -> None:
@@ -188,6 +203,8 @@ class _Work:
             note(f"The lag of the tables is unknown: {safe(str(error))}")
             return
         self._view.show_levels(levels)
+        if self._pages is not None:
+            self._pages.measured(levels)
         if self._metrics is not None:
             for level in levels:
                 self._metrics.measured(level.name, level.rows_behind, level.seconds_behind)
@@ -209,6 +226,19 @@ def _senders(webhook: str | None, program: str | None) -> "tuple[Sender, ...]":
             raise click.BadParameter(f"There is no program for {program!r}.", param_hint="--alert-command")
         senders.append(Command(arguments))
     return tuple(senders)
+
+
+@contextmanager
+def _pages(http: str | None) -> "Iterator[PipelineProgress | None]":
+    """Serve the HTTP pages in the block if there is an address."""
+    if not http:
+        yield None
+        return
+    from mqflow.cli.pipeline.progress_pages import PipelineProgress, served_progress  # noqa: PLC0415 - only pages need it
+
+    # A round can take long, so its levels stay until the next round.
+    with served_progress(http, PipelineProgress(SYSTEM_CLOCK, valid_s=inf)) as progress:
+        yield progress
 
 
 @contextmanager

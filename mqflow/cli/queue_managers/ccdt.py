@@ -4,10 +4,11 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
+from msgspec import Struct
 
 from mqflow.app.channels.source_reader import Tables, read_client_configuration
 from mqflow.cli.option_types import json_option
@@ -16,11 +17,26 @@ from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.policy.channels.candidates import Candidate, Preference, candidates, connect_name, nothing_matches
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.channels.sources import DefinedBy, Given, choose, without_password
-from mqflow.policy.channels.table import Channel
+from mqflow.policy.channels.table import Channel, ChannelTable
 from mqflow.policy.reconnect.mode import ReconnectOption, default_reconnect, reconnect_mode
 from mqflow.world import SYSTEM_RANDOM
 
-__all__ = ("command",)
+__all__ = ("COLUMNS", "Explained", "command", "explained", "explained_rows")
+
+COLUMNS: Final = ("", "channel", "address", "reconnects", "why")
+
+
+class Explained(Struct, frozen=True):
+    """The entries of a channel table for one connection."""
+
+    #: The place of the table, and what names it.
+    source: str
+    table: ChannelTable
+    configuration: ClientConfiguration
+    #: The attempts of the connection, in their order.
+    attempts: tuple[Candidate, ...]
+    #: The entries that the connection does not try.
+    others: tuple[Channel, ...]
 
 
 @click.group("ccdt")
@@ -41,24 +57,44 @@ def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool)
     the name of a queue manager, '*GROUP' for any queue manager of a group, or '*' for entries without a name. Exits with 3 if
     no entry matches.
     """
+    found = explained(table, name, host=host, http_allowed=http_allowed)
+    if as_json:
+        _print_json(found.attempts, found.others, name, found.configuration)
+    else:
+        click.echo(safe(f"Channels: {found.source}"))
+        click.echo(_name_rule(name))
+        click.echo()
+        show_table(COLUMNS, explained_rows(found, name), numbers=frozenset({0}))
+    for warning in (*found.configuration.warnings, *found.table.warnings, *_not_used(found.attempts, found.configuration)):
+        note(f"warning: {safe(warning)}")
+    if not found.attempts:
+        note(f"mqflow: {safe(str(nothing_matches(found.table, name)))}")
+        sys.exit(EXIT_NOTHING)
+
+
+def explained(table: str, name: str, *, host: str = "", http_allowed: bool = False) -> Explained:
+    """Return what a connection to `name` tries. `table` is a path or a URL; empty for the table of the environment.
+
+    Entries with a weight are drawn again by each call, as by each connection. Raises `ChannelTableError` for a table that
+    cannot be used, and `ClientConfigurationError`.
+    """
     configuration = read_client_configuration()
     choice = choose(Given(url=table, environment=os.environ, configuration=configuration))
     found = Tables(choice, name=name, http_allowed=http_allowed).read().table
     attempts = candidates(Preference(table=found), name, random=SYSTEM_RANDOM.random, host=host or platform.node())
-    others = [each for each in found.channels if each not in {attempt.channel for attempt in attempts}]
-    if as_json:
-        _print_json(attempts, others, name, configuration)
-    else:
-        source = choice.channel.name if isinstance(choice, DefinedBy) else without_password(choice.location)
-        click.echo(safe(f"Channels: {source} ({choice.origin.value})"))
-        click.echo(_name_rule(name))
-        click.echo()
-        _print_table(attempts, others, name, configuration)
-    for warning in (*configuration.warnings, *found.warnings, *_not_used(attempts, configuration)):
-        note(f"warning: {safe(warning)}")
-    if not attempts:
-        note(f"mqflow: {safe(str(nothing_matches(found, name)))}")
-        sys.exit(EXIT_NOTHING)
+    tried = {attempt.channel for attempt in attempts}
+    place = choice.channel.name if isinstance(choice, DefinedBy) else without_password(choice.location)
+    others = tuple(each for each in found.channels if each not in tried)
+    return Explained(f"{place} ({choice.origin.value})", found, configuration, attempts, others)
+
+
+def explained_rows(found: Explained, name: str) -> list[tuple[str, ...]]:
+    """Return a row for each attempt, and then for each entry that the connection does not try, as `COLUMNS` says."""
+    tried = [
+        (str(number), each.channel.name, str(each.address), _reconnects(each.channel, found.configuration), each.why)
+        for number, each in enumerate(found.attempts, start=1)
+    ]
+    return [*tried, *(("-", each.name, each.connection_name, "-", _why_not(each, name)) for each in found.others)]
 
 
 def _not_used(attempts: Sequence[Candidate], configuration: ClientConfiguration) -> Iterator[str]:
@@ -76,17 +112,6 @@ def _name_rule(name: str) -> str:
     if rule.name_checked:
         return safe(f"Connecting with {name}: the queue manager must have the name {rule.queue_manager}.")
     return safe(f"Connecting with {name or 'a blank name'}: a queue manager of any name is accepted.")
-
-
-def _print_table(
-    attempts: Sequence[Candidate], others: Sequence[Channel], name: str, configuration: ClientConfiguration
-) -> None:
-    tried = [
-        (str(number), attempt.channel.name, str(attempt.address), _reconnects(attempt.channel, configuration), attempt.why)
-        for number, attempt in enumerate(attempts, start=1)
-    ]
-    rest = [("-", each.name, each.connection_name, "-", _why_not(each, name)) for each in others]
-    show_table(("", "channel", "address", "reconnects", "why"), [*tried, *rest], numbers=frozenset({0}))
 
 
 def _print_json(

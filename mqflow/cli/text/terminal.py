@@ -27,11 +27,13 @@ __all__ = (
     "safe",
     "show_message",
     "show_table",
+    "sparkline",
 )
 
 NOTES: Final = "mqflow.notes"
 """The key of the function for notes, in `click.Context.meta`."""
 
+_BARS: Final = "▁▂▃▄▅▆▇█"
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """The unsafe kinds of characters: control, format (also bidirectional overrides), surrogates, line and paragraph separators."""
 
@@ -46,6 +48,12 @@ def safe(text: str) -> str:
 def counted(number: int, things: str) -> str:
     """Return the number with its noun: ``1 message``, ``2,000 messages``."""
     return f"{number:,} {things.removesuffix('s') if number == 1 else things}"
+
+
+def sparkline(numbers: Sequence[float]) -> str:
+    """Return a bar for each number, from 0 to the greatest one."""
+    most = max(numbers, default=0.0)
+    return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
 
 
 def note(text: str) -> None:

@@ -15,7 +15,7 @@ from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
 from mqflow.app.config.settings import Settings
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.control import ProcessSource, Source, shown_urls
-from mqflow.cli.watching.figures import Figures, QueueFigures, figures, figures_of_all, within
+from mqflow.cli.watching.figures import Figures, OldestAges, QueueFigures, figures, figures_of_all, within
 from mqflow.cli.watching.sockets import ControlServer, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number
 from mqflow.verbs import QueueManager
@@ -67,7 +67,8 @@ def watched_process(
     app.on_start(source.started)
 
     def inquire_of(of_app: App) -> Figures:
-        return within(_FIGURES_S, lambda queues: figures(of_app.queue_manager, queues))
+        ages = OldestAges() if settings.queue_status else None
+        return within(_FIGURES_S, lambda queues: figures(of_app.queue_manager, queues, ages))
 
     inquire = figures_of_all({"": inquire_of(app), **{each.name: inquire_of(each) for each in app.included}})
     made = console(source, inquire, lambda: nullcontext(app.queue_manager)) if console else None
@@ -104,9 +105,11 @@ def watched_workers(
             return closing(open_queue_manager(others[other], settings=settings.of_queue_manager(other)))
         return closing(open_queue_manager(served_url(), settings=settings))
 
+    ages = {each: OldestAges() if settings.queue_status else None for each in ("", *others)}
+
     def inquire_there(other: str, queues: Sequence[str]) -> tuple[QueueFigures, ...]:
         with opened_there(other) as queue_manager:
-            return figures(queue_manager, queues)
+            return figures(queue_manager, queues, ages[other])
 
     inquire = figures_of_all({each: within(_FIGURES_S, partial(inquire_there, each)) for each in ("", *others)})
     made = console(source, inquire, opened_there) if console else None

@@ -1,6 +1,7 @@
-"""The figures of the queues of an application: depth, and the age of the oldest message. Inquire authority is enough.
+"""The figures of the queues of an application: depth, and the age of the oldest message.
 
-IBM MQ answers an inquiry of the depth (MQINQ). Only the embedded queue manager also tells the age of the oldest message.
+For the depth, inquire authority is enough (MQINQ). The embedded queue manager also tells the age. IBM MQ tells the age through
+its command server only, which needs more authorities. So `OldestAges` asks there only if the settings say so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,18 +12,33 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.cli.connection_options import administered
+from mqflow.cli.text.terminal import note, safe
 from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue
 from mqflow.mqi.attributes.queue import NOT_APPLICABLE
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption
+from mqflow.mqi.options import Encoding, Format, GetOption, MessageType, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import Connection, QueueManager
-from mqflow.world import SYSTEM_WORLD, World
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.verbs import Connection, GetOptions, QueueManager
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, Clock, World
 
-__all__ = ("Figures", "QueueFigures", "figures", "figures_of_all", "within")
+__all__ = ("Figures", "OldestAges", "QueueFigures", "age_text", "figures", "figures_of_all", "within")
 
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
+_COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
+_REPLIES: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
+_ANSWER_S: Final = 1.0
+_COMMAND: Final = MessageDescriptor(
+    format=Format.ADMIN,
+    message_type=MessageType.REQUEST,
+    persistence=Persistence.NOT_PERSISTENT,
+    encoding=Encoding.NATIVE,
+    ccsid=1208,
+    expiry_tenths=50,  # without a command server, commands must not fill its queue
+    report=Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG,  # an answer that comes too late is no dead letter
+)
 
 
 class QueueFigures(Struct, frozen=True, kw_only=True):
@@ -31,7 +47,7 @@ class QueueFigures(Struct, frozen=True, kw_only=True):
     queue: str
     #: CURDEPTH, uncommitted messages included; of an alias, the depth of its target. None if the inquiry was refused.
     depth: int | None = None
-    #: MSGAGE; None if there is no message, or if the queue manager does not tell it.
+    #: MSGAGE; None if there is no message, or if the age is not known.
     oldest_message_age_s: int | None = None
     #: Why the inquiry was refused.
     refused: str = ""
@@ -45,13 +61,78 @@ class Figures(Protocol):
         ...
 
 
-def figures(queue_manager: QueueManager, queues: Sequence[str]) -> tuple[QueueFigures, ...]:
-    """Return the figures of each queue, over a connection of its own. A refusal is part of the result."""
+class OldestAges:
+    """Asks the command server of IBM MQ for the ages of the oldest messages (MSGAGE).
+
+    Each refusal for lack of authority is an entry in the error log of the queue manager. So after a refusal, this object does
+    not ask again. After a refusal of one queue, it does not ask for that queue again.
+    """
+
+    def __init__(self, *, wait_s: float = _ANSWER_S, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Take the time for all answers together."""
+        self._wait_s: Final = wait_s
+        self._clock: Final = clock
+        self._is_refused = False
+        self._refused: Final[set[str]] = set()
+
+    def __call__(self, connection: Connection, queues: Sequence[str]) -> dict[str, int]:
+        """Return the ages that the command server tells in time, in seconds, by queue. Never raises an `MQIError`."""
+        asked = [queue for queue in queues if queue not in self._refused]
+        if self._is_refused or not asked:
+            return {}
+        try:
+            return self._told(connection, asked)
+        except MQIError as error:
+            if classify(int(error.reason)) is Class.CONFIGURATION:
+                self._is_refused = True
+                note(f"The age of the oldest message on a queue stays unknown. {safe(str(error))}")
+            return {}
+
+    def _told(self, connection: Connection, queues: Sequence[str]) -> dict[str, int]:
+        from mqflow.mqi.pcf.pcf_reader import parse  # noqa: PLC0415 - most applications do not ask
+        from mqflow.mqi.pcf.queue_status import inquire_oldest_age, oldest_age_s  # noqa: PLC0415 - as above
+
+        replies = connection.open(_REPLIES, OpenOption.INPUT_EXCLUSIVE | OpenOption.FAIL_IF_QUIESCING)
+        try:
+            how = PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+            waiting: dict[bytes, str] = {}
+            for queue in queues:
+                body = inquire_oldest_age(queue, encoding=_COMMAND.encoding, ccsid=_COMMAND.ccsid)
+                put = connection.put1(_COMMAND_QUEUE, replace(_COMMAND, reply_to_queue=replies.name), body, how)
+                waiting[put.descriptor.message_id] = queue
+            until = self._clock.monotonic() + self._wait_s
+            ages: dict[str, int] = {}
+            while waiting:
+                wait_ms = max(0, round((until - self._clock.monotonic()) * 1_000))
+                options = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING
+                got = connection.get(replies, GetOptions(options=options, wait_ms=wait_ms))
+                if got is None:
+                    break
+                answer = parse(got.body, encoding=got.descriptor.encoding, ccsid=got.descriptor.ccsid)
+                about = got.descriptor.correlation_id
+                queue = waiting.pop(about, "") if answer.header.last else waiting.get(about, "")
+                age_s = oldest_age_s(answer)
+                if age_s is not None:
+                    ages[queue] = age_s
+                if answer.header.reason:
+                    self._refused.add(queue)
+            return ages
+        finally:
+            with suppress(MQIError):
+                connection.close(replies)
+
+
+def figures(queue_manager: QueueManager, queues: Sequence[str], ages: OldestAges | None = None) -> tuple[QueueFigures, ...]:
+    """Return the figures of each queue, over a connection of its own. A refusal is part of the result.
+
+    `ages` gives the ages of IBM MQ. Without `ages`, these are not known.
+    """
     try:
         connection = queue_manager.connect(application_name="mqflow status")
     except MQIError as error:
         return tuple(QueueFigures(queue=queue, refused=str(error)) for queue in queues)
     found: list[QueueFigures] = []
+    locals_of: dict[str, str] = {}
     try:
         with administered(queue_manager) as administration:
             for queue in queues:
@@ -60,7 +141,7 @@ def figures(queue_manager: QueueManager, queues: Sequence[str]) -> tuple[QueueFi
                     if depth is None:
                         local = inquire_base_queue(connection, queue).name
                         depth = _depth(connection, local)
-                    age_s = None
+                    locals_of[queue], age_s = local, None
                     if administration is not None:
                         with suppress(MQIError):
                             age_s = administration.queue_status(local).oldest_message_age_s
@@ -68,6 +149,9 @@ def figures(queue_manager: QueueManager, queues: Sequence[str]) -> tuple[QueueFi
                     found.append(QueueFigures(queue=queue, depth=depth, oldest_message_age_s=age_s, refused=refused))
                 except MQIError as error:
                     found.append(QueueFigures(queue=queue, refused=str(error)))
+        if administration is None and ages is not None:
+            known = ages(connection, [*dict.fromkeys(locals_of[each.queue] for each in found if each.depth)])
+            found = [replace(each, oldest_message_age_s=known.get(locals_of.get(each.queue, ""))) for each in found]
     finally:
         disconnect_without_commit(connection)
     return tuple(found)
@@ -103,6 +187,11 @@ def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
         return tuple(found[queue] for queue in queues)
 
     return inquire
+
+
+def age_text(depth: int | None, age_s: int | None) -> str:
+    """Return the age of the oldest message as people read it: nothing for an empty queue, and never a false 0."""
+    return ("unknown" if depth else "") if age_s is None else f"{age_s:,} s"
 
 
 def within(

@@ -14,7 +14,7 @@ from mqflow.cli.watching.figures import QueueFigures
 from mqflow.policy.health.judge import judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, Series
 
-__all__ = ("CONTENT_TYPE_LATEST", "PROCESS", "STATES", "exposed", "families")
+__all__ = ("CONTENT_TYPE_LATEST", "PROCESS", "STATES", "exposed", "families", "open_metrics")
 
 STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "up": ("Processes of the application that answer", ()),
@@ -26,7 +26,7 @@ STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "workers_stuck": ("Workers above the limit of their present activity", ("listener",)),
     "listener_paused": ("1 while the listener pauses in a process", ("queue", "listener")),
     "queue_depth": ("Messages on the queue (CURDEPTH)", ("queue",)),
-    "oldest_message_age_seconds": ("Age of the oldest message (MSGAGE), of an embedded queue manager", ("queue",)),
+    "oldest_message_age_seconds": ("Age of the oldest message (MSGAGE); no series if it is not known", ("queue",)),
 }
 """The gauges that come from the status, without their prefix: meaning and labels."""
 
@@ -39,7 +39,11 @@ _PREFIX: Final = "mqflow_"
 
 def exposed(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> bytes:
     """Return the metrics as text."""
-    found = tuple(families(status, queues))
+    return open_metrics(tuple(families(status, queues)))
+
+
+def open_metrics(found: Sequence[Metric]) -> bytes:
+    """Return the metric families as text in the OpenMetrics format."""
 
     class Once(CollectorRegistry):
         def collect(self) -> Iterable[Metric]:

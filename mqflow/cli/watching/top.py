@@ -1,13 +1,14 @@
 """`mqflow top`: shows the running applications, live in the terminal, with depths, rates and the state of each worker."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
-from mqflow.cli.text.terminal import safe
+from mqflow.cli.text.terminal import safe, sparkline
+from mqflow.cli.watching.figures import age_text
 from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
@@ -16,15 +17,7 @@ from mqflow.world import SYSTEM_CLOCK, THREADS
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ("command", "sparkline", "view")
-
-_BARS: Final = "▁▂▃▄▅▆▇█"
-
-
-def sparkline(numbers: Sequence[float]) -> str:
-    """Return a bar for each number, from 0 to the greatest one."""
-    most = max(numbers, default=0.0)
-    return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
+__all__ = ("command", "view")
 
 
 def view(found: Sequence[StatusReport], history: History) -> "Group":
@@ -48,7 +41,7 @@ def view(found: Sequence[StatusReport], history: History) -> "Group":
                 Text(sparkline(depths)),
                 Text(f"{rates[-1]:.0f}" if rates else "-"),
                 Text(sparkline(rates)),
-                Text("" if each.oldest_message_age_s is None else f"{each.oldest_message_age_s} s"),
+                Text(age_text(each.depth, each.oldest_message_age_s)),
             )
         workers = Table("process", "listener", "queue", "worker", "doing", box=None, pad_edge=False)
         for row in worker_rows(report.status):

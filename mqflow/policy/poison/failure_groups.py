@@ -3,6 +3,7 @@
 This module knows reasons and times. It reads no queue and no clock.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -23,6 +24,7 @@ __all__ = (
     "FailureGroup",
     "Part",
     "Sample",
+    "Trend",
     "failed_message",
     "failure_groups",
     "group_name",
@@ -54,6 +56,16 @@ _AGES: Final = (
     (timedelta(days=7), "the last week"),
     (timedelta(days=30), "the last 30 days"),
 )
+_WINDOWS: Final = 24
+_STEPS: Final = (
+    timedelta(minutes=1),
+    timedelta(minutes=5),
+    timedelta(hours=1),
+    timedelta(hours=6),
+    timedelta(days=1),
+    timedelta(days=7),
+)
+"""The lengths of the windows of a trend. Each is a multiple of the one before, so short windows add up to longer ones."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -91,6 +103,15 @@ class Sample(Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Trend(Struct, frozen=True):
+    """How many messages of a group came in each of 24 windows of the same length. The last window ends now."""
+
+    #: One minute, 5 minutes, one hour, 6 hours, a day or a week: the shortest that covers all messages of the group.
+    window: timedelta
+    #: The oldest window first. A message that is older than 24 weeks is in no window.
+    messages: tuple[int, ...]
+
+
 class FailureGroup(Struct, frozen=True, kw_only=True):
     """Messages with the same reason. A part that was not chosen is None; a part that no message gives is empty."""
 
@@ -110,6 +131,8 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
     samples: tuple[Sample, ...]
     #: Whether each message itself has the whole reason, so that a filter on messages finds the group.
     has_reason: bool
+    #: None if no message has a time.
+    trend: Trend | None = None
     #: What `group_name` gives for each message of the group.
     name: str = ""
 
@@ -128,7 +151,7 @@ def failure_groups(
     """
     groups: dict[_Key, _Gathered] = {}
     for message in messages:
-        groups.setdefault(_key(message, parts, now), _Gathered()).add(message, samples_max)
+        groups.setdefault(_key(message, parts, now), _Gathered(now)).add(message, samples_max)
     found = [gathered.group(key) for key, gathered in groups.items()]
     return tuple(sorted(found, key=lambda group: (group.messages, group.last_at or _NEVER), reverse=True))
 
@@ -176,10 +199,14 @@ def _age(at: datetime | None, now: datetime) -> str:
 class _Gathered:
     """The messages of one group so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: datetime) -> None:
+        self._now: Final = now
         self._messages = 0
         self._first: datetime | None = None
         self._last: datetime | None = None
+        #: The messages by age, each rounded down to a multiple of the step that its age needs.
+        self._ages: Counter[timedelta] = Counter()
+        self._step = _STEPS[0]
         self._samples: list[Sample] = []
         self._has_reason = True
 
@@ -189,6 +216,10 @@ class _Gathered:
         if message.at is not None:
             self._first = message.at if self._first is None else min(self._first, message.at)
             self._last = message.at if self._last is None else max(self._last, message.at)
+            age = max(self._now - message.at, timedelta())  # another machine's clock can be ahead
+            step = _step_for(age)
+            self._ages[age // step * step] += 1
+            self._step = max(self._step, step)
         self._samples.append(Sample(message_id=message.message_id, at=message.at, text=message.why.text))
         self._samples.sort(key=lambda sample: sample.at or _NEVER, reverse=True)
         del self._samples[samples_max:]
@@ -199,7 +230,21 @@ class _Gathered:
             messages=self._messages,
             first_at=self._first,
             last_at=self._last,
+            trend=self._trend(),
             samples=tuple(self._samples),
             has_reason=self._has_reason,
             name=_name(key),
         )
+
+    def _trend(self) -> Trend | None:
+        if not self._ages:
+            return None
+        counts = Counter[int]()
+        for age, messages in self._ages.items():
+            counts[age // self._step] += messages
+        return Trend(self._step, tuple(counts[ago] for ago in reversed(range(_WINDOWS))))
+
+
+def _step_for(age: timedelta) -> timedelta:
+    """Return the shortest window of which 24 reach back this far, or the longest window."""
+    return next((step for step in _STEPS if age < step * _WINDOWS), _STEPS[-1])

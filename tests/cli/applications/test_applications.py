@@ -12,6 +12,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from mqflow.app.channels.location import locate
+from mqflow.app.config.settings import load
 from tests.cli.conftest import Run
 
 APP = """
@@ -462,6 +464,35 @@ def test_the_manifests_of_init_are_valid_and_agree_with_the_application(run: Run
     assert ("metrics-api", {"url", "valueLocation", "targetValue"}) == (trigger["type"], set(trigger["metadata"]))
     assert "messages_waiting" == trigger["metadata"]["valueLocation"]
     assert 2 == run("init", "--kubernetes", "My Shop_2").exit_code
+
+
+def test_the_compose_file_of_init_agrees_with_the_application(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("init", "greeter")
+
+    made = run("init", "--compose", "greeter")
+
+    assert 0 == made.exit_code, made.output
+    folder = tmp_path / "greeter" / "compose"
+    services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
+    application, queue_manager = services["application"], services["queue-manager"]
+    settings = load({}, environment={key: value for key, value in application["environment"].items() if "FILE" not in key})
+    assert ("client", "QM1") == (locate(settings.url).kind, queue_manager["environment"]["MQ_QMGR_NAME"])
+    assert {"read_only": True, "secrets": ["password"], "build": ".."}.items() <= application.items()
+    drain_s = tomllib.loads((tmp_path / "greeter" / "mqflow.toml").read_text())["drain_s"]
+    assert int(application["stop_grace_period"].removesuffix("s")) >= drain_s + 10
+    files = [volume.split(":")[0] for volume in queue_manager["volumes"] if volume.startswith(".")]
+    assert [True, True] == [(folder / file).is_file() for file in files]
+    monkeypatch.chdir(tmp_path / "greeter")
+    run("mqsc", "queues.mqsc")
+    options = ("--user", "app", "--put", "GREETINGS.OUT", "--dead-letter-queue", "DEV.DEAD.LETTER.QUEUE")
+    monkeypatch.delitem(sys.modules, "app", raising=False)
+    printed = run("mqsc", "app:app", *options, "--url", "embedded:./data?qmgr=QM1").stdout
+    granted = (folder / "authorities.mqsc").read_text()
+    assert [line for line in printed.splitlines() if line[0] != "*"] == [
+        line for line in granted.splitlines() if line[0] != "*"
+    ]
 
 
 def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:

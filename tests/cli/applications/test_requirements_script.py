@@ -9,11 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mqflow import App
+from mqflow.app.config.settings import Settings
 from mqflow.app.errors import RequestTimeoutError
 from mqflow.app.requirements import Known, Use, requirements
 from mqflow.cli.main import main
 from mqflow.events import Warned
 from mqflow.mqi.errors import MQIError
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import QueueManagerKit
 
 NAME = "app_that_needs_little"
@@ -305,3 +307,20 @@ def test_elsewhere_a_delay_processor_needs_the_staging_queue_and_alternate_users
         "LATER": "INQ PASSALL PUT",
         "STAGED": "BROWSE GET INQ PASSALL PUT",
     } == words
+
+
+def test_an_application_that_asks_for_the_status_of_its_queues_needs_the_command_queue() -> None:
+    def needed(*, asks: bool) -> set[str]:
+        app = App(settings=Settings(queue_status=asks))
+
+        @app.listener("ORDERS.IN")
+        async def book(body: bytes) -> None: ...
+
+        @app.listener(topic="Prices/#")
+        async def price(body: bytes) -> None: ...
+
+        found = requirements(app, Use(staging_queue=EMBEDDED_STAGING_QUEUE), Known()).authorities
+        return {f"{authority} {name}" for (_, name), authorities in found.items() for authority in authorities}
+
+    more = {"PUT SYSTEM.ADMIN.COMMAND.QUEUE", "GET SYSTEM.DEFAULT.MODEL.QUEUE", "DSP ORDERS.IN"}
+    assert more == needed(asks=True) - needed(asks=False)

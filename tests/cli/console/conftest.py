@@ -9,6 +9,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
+from mqflow import App
 from mqflow.app.config.settings import LedgerSettings, Settings
 from mqflow.app.run.decision_ledger import DecisionLedger, MessageEvent
 from mqflow.cli.console.access import Access
@@ -56,10 +57,19 @@ class Bench:
         self.rules.write_text(TABLE)
         self.audit = folder / "audit.jsonl"
         self.access = Access(self.clock)
+        self.use(None)
+
+    def use(self, app: App | None) -> None:
+        """Let the console know the handlers of this application."""
         self.desk = Desk(
-            lambda: nullcontext(self.queue_manager), self.settings, lambda: self.reports, self.clock, rules=(self.rules,)
+            lambda: nullcontext(self.queue_manager),
+            self.settings,
+            lambda: self.reports,
+            self.clock,
+            rules=(self.rules,),
+            app=app,
         )
-        self.changes = Changes(self.desk, AuditLog(self.audit, self.clock))
+        self.changes = Changes(self.desk, AuditLog(self.audit, self.clock), app)
 
     def fail(self, body: bytes, why: Why = FAILED, descriptor: MessageDescriptor = TEXT, queue: str = "ORDERS.BOQ") -> bytes:
         """Put a failed message on the backout queue; return its MsgId."""

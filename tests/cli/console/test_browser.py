@@ -20,7 +20,9 @@ from mqflow.policy.health.judge import judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from mqflow.policy.poison.moved_message import Why
 from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.testing.virtual_clock import SeededRandom
 from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
+from tests.cli.console.test_access import hostile
 from tests.cli.console.webdriver import Chromium, chromium
 from tests.foreign.npm import unpacked
 from tests.pipeline.history.test_history_tables import PRICE, SPAN, write_month
@@ -41,6 +43,17 @@ return new Promise((done) => {
 });
 """
 HEADING = "return document.querySelector('h1').textContent"
+MARKUP_HERE = """
+return [window.hacked ?? null, document.querySelectorAll("main img, main script, main math, main [onload]").length];
+"""
+MARKUP_OF = """
+const [addresses] = arguments, reader = new DOMParser(), found = [];
+for (const each of addresses) {
+  const page = reader.parseFromString(await (await fetch(each)).text(), "text/html");
+  found.push(page.querySelectorAll("main img, main script, main math, main svg").length);
+}
+return found;
+"""
 VIOLATIONS = """
 return axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] })
   .then((found) => found.violations.map((each) => each.id + ": " + each.nodes.map((node) => node.html).join(" | ")));
@@ -138,6 +151,22 @@ def test_no_hostile_text_runs_as_a_script(window: Chromium, address: str, bench:
             "return [window.hacked ?? null, document.querySelectorAll('main img, main script').length]"
         )
     assert HOSTILE == window.run("return document.querySelector('textarea').value")
+
+
+def test_none_of_a_thousand_hostile_texts_runs_as_a_script(window: Chromium, address: str, bench: Bench) -> None:
+    random = SeededRandom(19)
+    texts = iter(hostile(random).replace("alert(1)", "window.hacked = 1") for _ in range(1_000))
+    sent = []
+    for error, text, frame, body in zip(*[texts] * 4, strict=True):
+        why = Why(queue="ORDERS.IN", outcome="failed", error=error, text=text, frame=frame)
+        sent.append(bench.fail(body.encode(), why).hex())
+    log_in(window, address, bench)
+
+    window.open(f"{address}/queue?queue=ORDERS.BOQ")
+    on_the_page = window.run(MARKUP_HERE)
+    in_messages = window.run(MARKUP_OF, [f"/message?queue=ORDERS.BOQ&id={each}" for each in sent[::5]])
+
+    assert ([None, 0], [0] * 50) == (on_the_page, in_messages)
 
 
 def test_an_edit_is_made_with_the_keyboard_alone(window: Chromium, address: str, bench: Bench) -> None:

@@ -1,16 +1,22 @@
 """The lists of the console: decisions, delayed messages, connections, rules tables; and the filter of a queue."""
 
+import json
 import re
 from contextlib import nullcontext
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from msgspec.structs import replace
 
 from mqflow.cli.console import desk, lists
-from mqflow.cli.console.lists import ConnectionsPage, ProcessRow, connections, delayed, rules
+from mqflow.cli.console.desk import Desk
+from mqflow.cli.console.lists import ChannelsPage, ConnectionsPage, ProcessRow, connections, delayed, rules
 from mqflow.cli.watching.status_report import StatusReport
 from mqflow.events import Attempt, DeadLetterActed, Disposed
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Discard
 from mqflow.policy.health.judge import judge
 from mqflow.policy.health.records import ApplicationStatus, ProcessStatus
@@ -19,6 +25,7 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.world import World
 from tests.cli.console.conftest import TEXT, Bench
+from tests.cli.queue_managers.test_ccdt import entry
 
 pytestmark = pytest.mark.anyio
 
@@ -120,6 +127,49 @@ def test_the_outages_of_a_process_are_the_sums_of_its_counts(bench: Bench) -> No
     )
     silent = replace(counted, process=8, reconnections=0, failed_attempts=0, outages_s=0.0, away_s=None, in_doubt=0)
     assert (counted, silent) == connections(bench.desk).processes
+
+
+async def test_the_connections_have_the_channel_table_and_why_each_entry_is_tried(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQCLNTCF", str(tmp_path / "none.ini"))
+    table = tmp_path / "ccdt.json"
+    entries = [entry("FIRST", "QM1", "one", "two"), entry("OTHER", "QM2", "other"), entry("LOST", "QM1")]
+    table.write_text(json.dumps({"channel": entries}))
+
+    def page(url: str) -> ChannelsPage | None:
+        bench.settings = replace(bench.settings, url=url)
+        bench.use(None)
+        return connections(bench.desk).channels
+
+    shown = page(f"auto:///QM1?ccdt={table}")
+    text = (await (await bench.browser().log_in()).get("/connections")).text
+    missing = page(f"auto:///QM1?ccdt={tmp_path}/missing.json")
+
+    assert shown is not None
+    assert shown.source.startswith(f"{table} (")
+    assert [("1", "FIRST", "one(1414)"), ("2", "FIRST", "two(1414)"), ("-", "OTHER", "other(1414)"), ("-", "LOST", "")] == [
+        row[:3] for row in shown.rows
+    ]
+    assert "Its queue manager is QM2, not QM1." == shown.rows[2][-1]
+    assert '<td class="number">2</td><th scope="row">FIRST</th><td>two(1414)</td>' in text
+    assert missing is not None
+    assert "missing.json" in missing.problem
+    assert [None, None] == [page("auto://one:1414/QM1?channel=C"), page("embedded::memory:?qmgr=QM1")]
+
+
+def test_a_queue_manager_that_is_away_hides_no_outage(bench: Bench) -> None:
+    def away() -> NoReturn:
+        raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", "", "QM1")
+
+    process = ProcessStatus(process=7, taken_at=0.0, ready=False)
+    status = ApplicationStatus(application="orders", process=7, processes=(process,))
+    reported = StatusReport(status=status, health=judge(status), queues=())
+
+    page = connections(Desk(away, bench.settings, lambda: [reported], bench.clock))
+
+    assert [7] == [row.process for row in page.processes]
+    assert "MQRC_Q_MGR_NOT_AVAILABLE (2059)" in page.problem
 
 
 async def test_a_rules_table_shows_what_each_rule_has_matched_and_would_match(bench: Bench) -> None:

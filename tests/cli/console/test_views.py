@@ -11,8 +11,6 @@ import pytest
 from starlette.types import ASGIApp
 
 from mqflow import App
-from mqflow.cli.console.audit import AuditLog
-from mqflow.cli.console.changes import Changes
 from mqflow.cli.console.views import live_events
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
@@ -46,6 +44,8 @@ async def test_a_queue_shows_its_failure_groups_with_reason_exception_and_frame(
     assert "4 messages in 2 groups." in page
     assert page.index("3 messages: ValueError") < page.index("1 message: DecodeError")
     assert "raised at shop.py:9 in book" in page
+    assert f'aria-label="Trend of the group, the newest last: {"0, " * 23}3"' in page
+    assert ["3 in the last minute, 0 in the minute before"] == re.findall(r"[^>]* in the minute before", page)
 
 
 async def test_a_message_has_its_descriptor_headers_text_dump_and_reason(bench: Bench) -> None:
@@ -190,7 +190,7 @@ async def test_an_edited_body_that_its_handler_cannot_read_is_not_put(bench: Ben
     @app.listener("ORDERS.IN")
     async def book(order: dict[str, int]) -> None: ...
 
-    bench.changes = Changes(bench.desk, AuditLog(bench.audit, bench.clock), app)
+    bench.use(app)
     identifier = bench.fail(b'{"number": "7"}').hex()
     browser = await bench.browser().log_in()
     form = await browser.get(f"/edit?queue=ORDERS.BOQ&id={identifier}")

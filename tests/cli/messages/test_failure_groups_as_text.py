@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.app.run.decision_ledger import LEDGER_FILE
-from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, cause, details, failed_messages, times_of, with_failure
+from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, cause, details, failed_messages, times_of, trend_of, with_failure
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import Attempt, Disposed
@@ -18,10 +18,11 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome, Requeue, Undecodable
-from mqflow.policy.poison.failure_groups import FailedMessage, FailureGroup
+from mqflow.policy.poison.failure_groups import FailedMessage, FailureGroup, Trend
 from mqflow.policy.poison.failure_origin import Raised
 from mqflow.policy.poison.moved_message import Why
 from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.world import SYSTEM_CLOCK
 from tests.cli.conftest import Run
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -37,10 +38,14 @@ ONE, TWO, THREE = ("01" * 24, "02" * 24, "03" * 24)
 @pytest.fixture
 def poison(run: Run, queues: None, tmp_path: Path) -> None:
     """Put two failed orders, one undecodable order and one message without a reason on the backout queue."""
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+    put_failed(tmp_path, FAILED, FAILED, UNDECODABLE, None)
+
+
+def put_failed(folder: Path, *reasons: Why | None) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
         connection = queue_manager.connect()
         handle = connection.open("ORDERS.BOQ", OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
-        for number, why in enumerate((FAILED, FAILED, UNDECODABLE, None), 1):
+        for number, why in enumerate(reasons, 1):
             descriptor = replace(TEXT, message_id=bytes([number]) * 24)
             folders = () if why is None else (moved_message.folder(why),)
             moved, data = moved_message.to_backout_queue(descriptor, b"order", folders=folders)
@@ -131,7 +136,7 @@ def test_a_damaged_ledger_is_an_error_with_its_path(run: Run, queues: None, tmp_
 # -- the parts of a group in words
 
 
-def group(**parts: str | int | datetime | None) -> FailureGroup:
+def group(**parts: str | int | datetime | Trend | None) -> FailureGroup:
     nothing = dict.fromkeys(("queue", "reason", "outcome", "exception", "frame", "handler", "age", "first_at", "last_at"))
     return FailureGroup(**nothing | {"messages": 1, "samples": (), "has_reason": True} | parts)  # type: ignore[arg-type]  # by name
 
@@ -185,6 +190,23 @@ def test_the_times_of_several_messages_are_the_first_and_the_last() -> None:
         group(first_at=first, last_at=last), NOW
     )
     assert "" == times_of(group(), NOW)
+
+
+def test_a_trend_is_drawn_and_its_last_two_windows_are_in_words(
+    run: Run, queues: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SYSTEM_CLOCK, "wall", NOW.timestamp)
+    put_failed(tmp_path, *(replace(FAILED, at=NOW - timedelta(minutes=ago)) for ago in (1, 2, 7, 100)))
+
+    text, record = (run("poison", "ORDERS.BOQ", *options).stdout for options in ((), ("--json",)))
+
+    counts = [0] * 3 + [1] + [0] * 18 + [1, 2]
+    assert f"  {'▁' * 3}▅{'▁' * 18}▅█  2 in the last 5 minutes, 1 in the 5 minutes before" in text.splitlines()
+    assert {"window_s": 300, "messages": counts} == json.loads(record)["trend"]
+    assert ["", ""] == [trend_of(group()), trend_of(group(trend=Trend(timedelta(days=7), (0, 1))))]  # one message
+    assert "3 in the last week, 1,000 in the week before" == trend_of(
+        group(messages=1_003, trend=Trend(timedelta(days=7), (1_000, 3)))
+    )
 
 
 # -- the failure from the ledger

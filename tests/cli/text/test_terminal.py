@@ -23,6 +23,7 @@ from mqflow.cli.text.terminal import (
     safe,
     show_message,
     show_table,
+    sparkline,
 )
 from mqflow.mqi.descriptor import MessageDescriptor
 
@@ -195,3 +196,8 @@ def test_the_help_lists_the_exit_codes_in_a_column() -> None:
     lines = epilog().splitlines()
 
     assert (["\b", "Exit codes:", "    0  success"], "  130  interrupted") == (lines[:3], lines[-1])
+
+
+@pytest.mark.parametrize(("numbers", "bars"), [((), ""), ((0, 0), "▁▁"), ((0, 7, 14), "▁▅█"), ((3,), "█")])
+def test_a_sparkline_has_a_bar_for_each_number(numbers: tuple[float, ...], bars: str) -> None:
+    assert bars == sparkline(numbers)

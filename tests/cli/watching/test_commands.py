@@ -16,7 +16,7 @@ from mqflow.cli.watching.figures import QueueFigures
 from mqflow.cli.watching.server import http_address, serving
 from mqflow.cli.watching.sockets import ControlServer
 from mqflow.cli.watching.status_report import History, report
-from mqflow.cli.watching.top import sparkline, view
+from mqflow.cli.watching.top import view
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from tests.cli.conftest import Run
 
@@ -245,11 +245,6 @@ def test_without_counts_there_is_no_rate() -> None:
 
     assert () == history.rates(71, "IN")
     assert view([report(Steered().status(), depths(()))], history).renderables
-
-
-@pytest.mark.parametrize(("numbers", "bars"), [((), ""), ((0, 0), "▁▁"), ((0, 7, 14), "▁▅█"), ((3,), "█")])
-def test_a_sparkline_has_a_bar_for_each_number(numbers: tuple[float, ...], bars: str) -> None:
-    assert bars == sparkline(numbers)
 
 
 # -- the address of the pages

@@ -1,18 +1,21 @@
-"""The figures of queues need inquire authority alone: a queue manager without administration tells the depth too."""
+"""The figures of queues: inquire authority is enough for the depth; the command server of IBM MQ tells the age on request."""
 
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.cli.connection_options import administered
-from mqflow.cli.watching.figures import QueueFigures, figures
+from mqflow.cli.watching.figures import OldestAges, QueueFigures, age_text, figures
 from mqflow.embedded import mqsc
+from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
@@ -20,7 +23,25 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import PutOption
+from mqflow.mqi.pcf.queue_status import oldest_age_s
+from mqflow.mqi.pcf.structures import CFH, CFIN, CFST, PCFMessage
 from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import QueueManager
+from tests.client_packages import PACKAGES
+from tests.conformance.through_packages import through
+from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
+
+COMMANDS = "SYSTEM.ADMIN.COMMAND.QUEUE"
+
+
+def grants(**authorities: str) -> str:
+    """Return the commands that give the user orders CONNECT, and these authorities on queues."""
+    profiles = {"COMMANDS": COMMANDS, "MODEL": "SYSTEM.DEFAULT.MODEL.QUEUE"}
+    connect = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT)\n"
+    return connect + "".join(
+        f"SET AUTHREC PROFILE('{profiles.get(name, name)}') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD({authority})\n"
+        for name, authority in authorities.items()
+    )
 
 
 def refusing(error: Exception, queue_manager: EmbeddedQueueManager) -> Any:
@@ -87,6 +108,79 @@ def test_an_alias_has_the_figures_of_its_target(made: Callable[[EmbeddedQueueMan
     assert QueueFigures(queue="FAR", refused="FAR is not a local queue, so it has no depth.") == far
     assert (None, True) == (nowhere.depth, "MQRC_UNKNOWN_OBJECT_NAME (2085)" in nowhere.refused)
     assert (1, 1, own.oldest_message_age_s) == (own.depth, short.depth, short.oldest_message_age_s)
+
+
+@contextmanager
+def ibm_mq(package: str) -> Iterator[tuple[EmbeddedQueueManager, QueueManager]]:
+    """Give a queue manager with 2 messages on IN, and the same queue manager as a package of IBM MQ reaches it."""
+    clock = ManualClock()
+    with EmbeddedQueueManager("QM1", clock=clock) as own:
+        for queue in ("IN", "EMPTY"):
+            own.administration.define(QueueAttributes(name=queue))
+        connection = own.connect()
+        for _ in range(2):
+            connection.put1("IN", MessageDescriptor(), b"order", PutOption.NO_SYNCPOINT)
+            clock.advance(5)
+        if package == "the seam":
+            yield own, refusing(ClientPackageError("IBM MQ has its own tools"), own)
+            return
+        under_test = QueueManagerUnderTest(own, own.administration, kill=lambda _: None, quiesce=own.quiesce, stop=own.stop)
+        with contextmanager(through)(package, under_test) as reached:
+            yield own, reached.queue_manager
+
+
+@pytest.mark.parametrize("package", ["the seam", *PACKAGES])
+def test_the_command_server_tells_the_ages_if_the_settings_ask_for_them(package: str) -> None:
+    with ibm_mq(package) as (own, there):
+        assert 0 == mqsc.run("DEFINE QALIAS(SHORT) TARGET(IN)", own.administration).exit_code()
+        asked, not_asked = figures(there, ["IN", "EMPTY", "SHORT"], OldestAges()), figures(there, ["IN"])
+
+    full = QueueFigures(queue="IN", depth=2, oldest_message_age_s=10)
+    assert (full, QueueFigures(queue="EMPTY", depth=0), replace(full, queue="SHORT")) == asked
+    assert (QueueFigures(queue="IN", depth=2),) == not_asked
+
+
+@pytest.mark.parametrize(
+    ("script", "queue", "wait_s", "asks"),
+    [
+        pytest.param(f"ALTER QLOCAL({COMMANDS}) PUT(DISABLED)", "IN", 20, 3, id="a refusal that can pass: again"),
+        pytest.param(f"ALTER QLOCAL({COMMANDS}) GET(DISABLED)", "IN", 0, 3, id="no answer: again"),
+        pytest.param("DEFINE QALIAS(A) TARGET(IN)", "A", 20, 1, id="no status of an alias: not for it again"),
+        pytest.param(grants(MODEL="GET"), "IN", 20, 1, id="no PUT: never again"),
+        pytest.param(grants(MODEL="GET", COMMANDS="PUT"), "IN", 20, 1, id="a refused command: not for this queue again"),
+    ],
+)
+def test_an_age_that_is_not_told_is_unknown_and_a_refusal_is_final(
+    script: str, queue: str, wait_s: float, asks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put1, sent = EmbeddedConnection.put1, Counter[str]()
+
+    def noting(connection: EmbeddedConnection, target: str, *given: Any, **named: Any) -> Any:
+        sent[target] += 1
+        return put1(connection, target, *given, **named)
+
+    monkeypatch.setattr(EmbeddedConnection, "put1", noting)
+    with ibm_mq("the seam") as (own, there):
+        assert 0 == mqsc.run(script, own.administration).exit_code()
+        asking, connection = OldestAges(wait_s=wait_s), there.connect(user="orders")
+
+        assert [{}] * 3 == [asking(connection, [queue]) for _ in range(3)]
+    assert asks == sent[COMMANDS]
+
+
+@pytest.mark.parametrize(
+    ("value", "age_s"), [(0, 0), (7, 7), (-1, None)], ids=["younger than a second", "seconds", "MONQ(OFF)"]
+)
+def test_a_queue_that_is_not_monitored_has_no_age(value: int, age_s: int | None) -> None:
+    assert age_s == oldest_age_s(PCFMessage(CFH(), (CFST(2016, "IN"), CFIN(1227, value))))
+    assert oldest_age_s(PCFMessage(CFH(), (CFIN(3, value),))) is None
+
+
+@pytest.mark.parametrize(
+    ("depth", "age_s", "text"), [(0, None, ""), (3, None, "unknown"), (None, None, ""), (3, 0, "0 s"), (3, 7_200, "7,200 s")]
+)
+def test_an_unknown_age_is_no_zero(depth: int | None, age_s: int | None, text: str) -> None:
+    assert text == age_text(depth, age_s)
 
 
 def test_a_look_at_a_served_queue_manager_leaves_no_connection_behind(tmp_path: Path) -> None:

@@ -7,7 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.policy.poison.failure_groups import FailedMessage, FailureGroup, Part, failed_message, failure_groups, group_name
+from mqflow.policy.poison.failure_groups import (
+    FailedMessage,
+    FailureGroup,
+    Part,
+    Trend,
+    failed_message,
+    failure_groups,
+    group_name,
+)
 from mqflow.policy.poison.moved_message import Why, folder, to_backout_queue
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -101,6 +109,32 @@ def test_an_age_is_the_smallest_range_with_the_message(minutes_ago: float | None
     [group] = grouped(failed(1, minutes_ago=minutes_ago), parts=(Part.AGE,))
 
     assert age == group.age
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "window", "counts"),
+    [
+        pytest.param((0, 0.5, 1, 23.9), timedelta(minutes=1), {0: 2, 1: 1, 23: 1}, id="24 minutes"),
+        pytest.param((0, 4.9, 24.5, 119), timedelta(minutes=5), {0: 2, 4: 1, 23: 1}, id="more than 24 minutes"),
+        pytest.param((3, 59, 60, 120), timedelta(hours=1), {0: 2, 1: 1, 2: 1}, id="two hours"),
+        pytest.param((0, 24 * 60), timedelta(hours=6), {0: 1, 4: 1}, id="a day"),
+        pytest.param((30, 6 * 24 * 60), timedelta(days=1), {0: 1, 6: 1}, id="six days"),
+        pytest.param((24 * 60, 24 * 24 * 60), timedelta(days=7), {0: 1, 3: 1}, id="24 days"),
+        pytest.param((5, 24 * 7 * 24 * 60), timedelta(days=7), {0: 1}, id="24 weeks: in no window"),
+        pytest.param((-5, None, 1), timedelta(minutes=1), {0: 1, 1: 1}, id="the clock of another machine, and no time"),
+    ],
+)
+def test_a_trend_has_the_shortest_windows_that_cover_the_group(
+    minutes_ago: tuple[float | None, ...], window: timedelta, counts: dict[int, int]
+) -> None:
+    for ages in (minutes_ago, minutes_ago[::-1]):
+        [group] = grouped(*(failed(number, minutes_ago=age) for number, age in enumerate(ages)))
+
+        assert Trend(window, tuple(counts.get(ago, 0) for ago in reversed(range(24)))) == group.trend
+
+
+def test_a_group_without_a_time_has_no_trend() -> None:
+    assert [None] == [group.trend for group in grouped(failed(1, minutes_ago=None))]
 
 
 def test_a_part_that_was_not_chosen_has_no_value() -> None:

@@ -1,0 +1,84 @@
+"""Shows the body of a message as the handler of its queue receives it: the fields that the codec of the handler reads.
+
+The codec is that of the application, for example of a plugin. It is code of the application, and an error of it is part of the
+result. This file knows an application and a message; it knows no queue manager.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.app.application import App
+from mqflow.app.handlers.handler import Handler
+from mqflow.app.handlers.message import Message
+from mqflow.policy.dead_letters.original_message import Restored
+from mqflow.policy.poison.outcomes import UndecodableError
+
+__all__ = ("HandlerPayload", "handler_payload")
+
+_ROWS_MAX: Final = 1_000
+
+
+class HandlerPayload(Struct, frozen=True, kw_only=True):
+    """The fields of a body."""
+
+    handler: str
+    #: The class of the codec.
+    codec: str
+    #: The path of each field, for example "lines.2.price", with its value.
+    rows: tuple[tuple[str, str], ...] = ()
+    #: Whether there are more fields.
+    is_cut: bool = False
+    #: Why the handler cannot read the body.
+    problem: str = ""
+
+
+def handler_payload(app: App, queue: str, message: Restored) -> HandlerPayload | None:
+    """Return the body as the handler of the queue receives it.
+
+    Returns None if no handler of the queue has a codec of its own: the page shows text and JSON anyway.
+    """
+    read = Message(message.descriptor, message.data, queue)
+    for listener in app.listeners:
+        for handler in listener.handlers if listener.queue == queue else ():
+            if handler.codec is not None and handler.decode is not None:
+                found = _read_by(handler, read)
+                if found is not None:
+                    return found
+    return None
+
+
+def _read_by(handler: Handler, message: Message) -> HandlerPayload | None:
+    """Return the fields or the problem; None if the handler does not want the message."""
+    assert handler.codec is not None  # noqa: S101 - the caller has checked both
+    assert handler.decode is not None  # noqa: S101 - as above
+    codec = type(handler.codec).__name__
+    try:
+        if handler.where is not None and not handler.where(message):
+            return None
+        payload = msgspec.to_builtins(handler.decode(message), builtin_types=(bytes,))
+        rows = tuple(islice(_rows(payload, ""), _ROWS_MAX + 1))
+    except UndecodableError as error:
+        return HandlerPayload(handler=handler.short_name, codec=codec, problem=str(error))
+    except Exception as error:  # noqa: BLE001 - code of the application; the page shows the message without its fields
+        return HandlerPayload(handler=handler.short_name, codec=codec, problem=f"{type(error).__name__}: {error}")
+    return HandlerPayload(handler=handler.short_name, codec=codec, rows=rows[:_ROWS_MAX], is_cut=len(rows) > _ROWS_MAX)
+
+
+def _rows(value: object, path: str) -> Iterator[tuple[str, str]]:
+    match value:
+        case Mapping() | list() | tuple() if value:
+            items = value.items() if isinstance(value, Mapping) else enumerate(value)
+            for name, item in items:
+                yield from _rows(item, f"{path}.{name}" if path else str(name))
+        case bytes():
+            yield path, value.hex()
+        case None:
+            yield path, ""
+        case bool():
+            yield path, str(value).lower()
+        case _:
+            yield path, str(value)
