@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -16,13 +17,18 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from mqflow.cli.main import main
+from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED
 
-__all__ = ("DOCS", "PYTEST", "Block", "Terminal", "Typed", "blocks", "typed_on", "write_files")
+__all__ = ("DOCS", "PYTEST", "TUTORIAL", "Block", "Terminal", "Typed", "blocks", "problems_of", "typed_on", "write_files")
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PYTEST: Final = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 """The tests of a page use no Hypothesis, whose plugin takes more than a third of the processor time of such a run."""
 _BLOCK: Final = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+TUTORIAL: Final = ("first-application.md", "tutorial/reply-delay-rules.md", "tutorial/failover-console-tables.md")
+"""The pages of the tutorial, in order. Each continues with the files of the one before."""
+TYPED_ELSEWHERE: Final = ("pip ", "pytest", "mqflow spark ")
+"""Lines that other tests run: test_newcomer.py, `test_the_python_of_a_page_runs`, and tests/pipeline/test_commands.py."""
 _SETTING: Final = re.compile(r"[A-Z_]+=")
 _WAITS: Final = ("Listening on ", "The console is on ")
 """The begin of a line after which a command waits for Ctrl-C."""
@@ -57,9 +63,6 @@ class Typed(Struct, frozen=True):
     line: str
     shown: str
 
-    def __str__(self) -> str:
-        return self.line
-
     def is_shown_by(self, printed: str) -> bool:
         """Return whether the page shows this output. Three dots stand for any text."""
         expected = re.escape(self.shown.strip()).replace(r"\.\.\.", ".*")
@@ -75,6 +78,17 @@ def typed_on(page: str) -> list[Typed]:
         for typed in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
     ]
     return [Typed(line, shown) for line, _, shown in lines]
+
+
+def problems_of(page: str, terminal: "Terminal", *, skipped: tuple[str, ...] = TYPED_ELSEWHERE) -> Iterator[str]:
+    """Write the files of a page into the current folder, type its lines, and yield each that fails or prints other text."""
+    write_files(page, Path())
+    for typed in typed_on(page):
+        if not typed.line.startswith(skipped):
+            code, printed = terminal.type(typed.line)
+            expected = EXIT_INTERRUPTED if typed.line.startswith("mqflow console") else 0
+            if code != expected or not typed.is_shown_by(printed):
+                yield f"{page}: {typed.line}: {code}\n{printed}"
 
 
 class _Screen(io.TextIOWrapper):
@@ -100,11 +114,13 @@ class _Screen(io.TextIOWrapper):
 class Terminal:
     """Types lines in a folder, which must be the current folder. `mqflow` runs in this process, `python` in another.
 
-    If messages were put, the next `mqflow run` ends when it has handled as many. Any other ends as soon as it listens.
+    If messages were put, the next `mqflow run` ends when it has handled as many. Any other ends as soon as it listens. With
+    `python`, the executable of another environment, everything runs there.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: Path | None = None) -> None:
         self._folder = folder
+        self._python = python
         self._exported: dict[str, str] = {}
         #: The bodies of `mqflow put` that no application has had yet.
         self._put = 0
@@ -117,40 +133,49 @@ class Terminal:
             return 0, ""
         settings = dict(word.split("=", 1) for word in words if _SETTING.match(word))
         program, *arguments = words[len(settings) :]
-        with patch.dict(os.environ, self._exported | settings):
+        python = self._python or Path(sys.executable)
+        path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"  # as after `. .venv/bin/activate`
+        with patch.dict(os.environ, self._exported | settings | {"PATH": path}):
             if program == "mqflow":
                 return self._mqflow(arguments)
-            return _other({"python": [], "pytest": ["-m", *PYTEST]}[program], arguments, self._folder)
+            return _process([str(python), *{"python": [], "pytest": ["-m", *PYTEST]}[program], *arguments], self._folder)
 
     def _mqflow(self, arguments: list[str]) -> tuple[int, str]:
         typed = b""
         if "<" in arguments:
             arguments, (_, file) = arguments[:-2], arguments[-2:]
             typed = (self._folder / file).read_bytes()
-        screens = _Screen(interrupts=False), _Screen(interrupts=True)
+        handled, interrupts = 0, True
         match arguments[0]:
-            case "put":
-                self._put += len(arguments) - 2
             case "run" if self._put:
-                arguments, self._put = [*arguments, "--recycle-after", str(self._put)], 0
-                screens = _Screen(interrupts=False), _Screen(interrupts=False)
-            case "standin":  # it becomes another program
-                return _other(["-m", "mqflow.cli"], arguments, self._folder)
+                handled, interrupts, self._put = self._put, False, 0
+                arguments = [*arguments, "--recycle-after", str(handled)]
             case "console":  # the port of the page may be in use
                 arguments = [*arguments, "--http", "0"]
-        stdin = io.TextIOWrapper(io.BytesIO(typed))
-        with (
-            redirect_stdout(screens[0]),
-            redirect_stderr(screens[1]),
-            patch.object(sys, "stdin", stdin),
-            _imports_of(self._folder),
-        ):
-            try:
-                main(arguments)
-            except SystemExit as ended:
-                code = int(ended.code or 0)
-        printed, notes = (screen.text() for screen in screens)
-        return code, printed if code == 0 else printed + notes
+            case _:
+                pass
+        if self._python or arguments[0] == "standin":  # `standin` becomes another program
+            command = [str(self._python or sys.executable), "-m", "mqflow", *arguments]
+            code, printed = _process(command, self._folder, typed, interrupts=interrupts)
+        else:
+            code, printed = _here(arguments, self._folder, typed, interrupts=interrupts)
+        if arguments[0] == "put" and code == 0:
+            self._put += int(printed) if "--jsonl" in arguments else len(printed.splitlines())
+        return code, printed
+
+
+def _here(arguments: list[str], folder: Path, typed: bytes, *, interrupts: bool) -> tuple[int, str]:
+    """Run a command of mqflow in this process."""
+    screens = _Screen(interrupts=False), _Screen(interrupts=interrupts)
+    stdin = io.TextIOWrapper(io.BytesIO(typed))
+    code = 0
+    with redirect_stdout(screens[0]), redirect_stderr(screens[1]), patch.object(sys, "stdin", stdin), _imports_of(folder):
+        try:
+            main(arguments)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    printed, notes = (screen.text() for screen in screens)
+    return code, printed if code == 0 else printed + notes
 
 
 @contextmanager
@@ -163,17 +188,22 @@ def _imports_of(folder: Path) -> Iterator[None]:
             del sys.modules[name]
 
 
-def _other(start: list[str], arguments: list[str], folder: Path) -> tuple[int, str]:
-    """Run a Python program in the folder, as after `. .venv/bin/activate`."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        [sys.executable, *start, *arguments],
-        cwd=folder,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    return done.returncode, done.stdout if done.returncode == 0 else done.stdout + done.stderr
+def _process(command: list[str], folder: Path, typed: bytes = b"", *, interrupts: bool = False) -> tuple[int, str]:
+    """Run a command in the folder. A command that waits for Ctrl-C gets it."""
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(typed)
+        stdin.seek(0)
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        notes = ""
+        for line in process.stderr:
+            notes += line
+            if interrupts and line.startswith(_WAITS):
+                interrupts = False
+                process.send_signal(signal.SIGINT)
+        printed = process.stdout.read()
+    return process.returncode, printed if process.returncode == 0 else printed + notes

@@ -22,15 +22,11 @@ from click.testing import CliRunner
 
 from mqflow.app.run.signals import LEAVE_AFTER_S
 from mqflow.cli.main import main
-from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED
-from tests.docs.pages import DOCS, PYTEST, Terminal, blocks, typed_on, write_files
+from tests.docs.pages import DOCS, PYTEST, TUTORIAL, Terminal, blocks, problems_of, typed_on, write_files
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 HOW_TO = [page for page in PAGES if page.startswith("how-to/")]
-TUTORIAL = ["first-application.md", "tutorial/reply-delay-rules.md", "tutorial/failover-console-tables.md"]
-TYPED_ELSEWHERE = ("pip ", "pytest", "mqflow spark ")
-"""Lines that another test runs: tests/newcomer.py, `test_the_python_of_a_page_runs`, and tests/pipeline/test_commands.py."""
 
 
 def run(folder: Path, *command: str) -> None:
@@ -76,15 +72,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 @pytest.mark.parametrize("pages", [TUTORIAL, *([page] for page in HOW_TO if typed_on(page))], ids=lambda pages: pages[-1])
 def test_the_console_blocks_of_a_page_run_and_print_what_they_show(pages: list[str], terminal: Terminal) -> None:
     """The pages of the tutorial continue each other, in one folder."""
-    for page in pages:
-        write_files(page, Path())
-        for typed in typed_on(page):
-            if typed.line.startswith(TYPED_ELSEWHERE):
-                continue
-            code, printed = terminal.type(typed.line)
-
-            assert code == (EXIT_INTERRUPTED if typed.line.startswith("mqflow console") else 0), f"{typed}\n{printed}"
-            assert typed.is_shown_by(printed), f"{typed}\n{printed}"
+    assert [] == [problem for page in pages for problem in problems_of(page, terminal)]
 
 
 @pytest.mark.parametrize("page", HOW_TO)
