@@ -6,14 +6,17 @@ too, and its output is compared. A block of the language `py` is no program. Wit
 import. Without a title it is code for a package that is not installed here, and is only compiled.
 """
 
+import gzip
 import logging
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from shutil import which
 
@@ -26,6 +29,9 @@ from tests.docs.pages import DOCS, PYTEST, TUTORIAL, Terminal, blocks, problems_
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+FLIGHTS = "flights-2013-01.jsonl.gz"
+FLIGHTS_TAKEN = 480
+"""The first flights of the month, with the first cancelled one."""
 HOW_TO = [page for page in PAGES if page.startswith("how-to/")]
 
 
@@ -73,6 +79,23 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 def test_the_console_blocks_of_a_page_run_and_print_what_they_show(pages: list[str], terminal: Terminal) -> None:
     """The pages of the tutorial continue each other, in one folder."""
     assert [] == [problem for page in pages for problem in problems_of(page, terminal)]
+
+
+def test_the_readme_works(terminal: Terminal) -> None:
+    """With the first flights of the month only, in one process, and with the MsgId of a real message."""
+    write_files("../README.md", Path())
+    shutil.copytree(ROOT / "examples/flights", "examples/flights", ignore=shutil.ignore_patterns("*.py", "*.gz"))
+    with gzip.open(ROOT / f"examples/flights/{FLIGHTS}") as month, gzip.open(f"examples/flights/{FLIGHTS}", "w") as short:
+        short.writelines(islice(month, FLIGHTS_TAKEN))
+    message_id = ""
+    for typed in typed_on("../README.md"):
+        line = re.sub("414d[0-9a-f]+[.]{3}", message_id, typed.line).replace("--workers 2", "")
+        if not line.startswith("make "):
+            code, printed = terminal.type(line)
+            message_id = "".join(re.findall(r"MsgId +(\w+)", printed)[:1])
+
+            assert code == 0, f"{line}\n{printed}"
+    run(Path(), "-m", *PYTEST, "-q")
 
 
 @pytest.mark.parametrize("page", HOW_TO)

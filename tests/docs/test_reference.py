@@ -5,15 +5,15 @@ import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mqflow
-from tests.docs.pages import blocks
+from tests.docs.commands_page import page as commands_page
+from tests.docs.pages import DOCS, blocks
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
+PAGES = sorted((DOCS / "reference").glob("*.md"))
 ENTRIES = sorted({entry for page in PAGES for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)})
 ELSEWHERE = {"Depends"}
 """Names that other projects document."""
@@ -89,3 +89,9 @@ def test_each_public_name_has_an_example_in_the_reference() -> None:
     page = "\n".join(block.text for block in blocks("reference/application.md") if block.language == "python")
 
     assert set(mqflow.__all__) == used(page)
+
+
+def test_the_page_of_commands_has_the_help_of_each_command() -> None:
+    current = (DOCS / "reference/commands.md").read_text()
+
+    assert commands_page() == current, "Make it again: python -m tests.docs.commands_page > docs/reference/commands.md"
