@@ -46,5 +46,5 @@ def test_a_package_index_accepts_wheel_and_sdist(tmp_path: Path) -> None:
         metadata, _ = parse_email(archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA"))))
     tracked = subprocess.run(["git", "ls-files", "mqflow"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert set(tracked.split()) <= names
-    assert [] == re.findall(r"\]\((?!https?:|#)[^)]*\)", metadata["description"])
-    assert "text/markdown" == metadata["description_content_type"]
+    assert [] == re.findall(r"\]\((?!https?:|#)[^)]*\)", metadata.get("description", ""))
+    assert "text/markdown" == metadata.get("description_content_type")
