@@ -6,47 +6,33 @@ too, and its output is compared. A block of the language `py` is no program. Wit
 import. Without a title it is code for a package that is not installed here, and is only compiled.
 """
 
-import os
+import gzip
+import logging
 import re
-import shlex
-import signal
+import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from shutil import which
 
 import pytest
-from msgspec import Struct
+from click.testing import CliRunner
 
 from mqflow.app.run.signals import LEAVE_AFTER_S
-from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.main import main
+from tests.docs.pages import DOCS, PYTEST, TUTORIAL, Terminal, blocks, problems_of, typed_on, write_files
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+FLIGHTS = "flights-2013-01.jsonl.gz"
+FLIGHTS_TAKEN = 480
+"""The first flights of the month, with the first cancelled one."""
 HOW_TO = [page for page in PAGES if page.startswith("how-to/")]
-PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
-"""The tests of a page use no Hypothesis, whose plugin takes more than a third of the processor time of such a run."""
-
-_BLOCK = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
-
-
-class Block(Struct, frozen=True):
-    """A fenced block of a page."""
-
-    language: str
-    title: str
-    text: str
-
-
-def blocks(page: str) -> list[Block]:
-    """Every fenced block of a page."""
-    return [
-        Block(found["language"], found["title"] or "", found["text"]) for found in _BLOCK.finditer((DOCS / page).read_text())
-    ]
 
 
 def run(folder: Path, *command: str) -> None:
@@ -63,14 +49,6 @@ def run(folder: Path, *command: str) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-def write_files(page: str, folder: Path) -> None:
-    """Write each block with a title to the file of that name."""
-    for block in blocks(page):
-        if block.title:
-            (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
-            (folder / block.title).write_text(block.text)
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if any(block.language == "python" for block in blocks(page))])
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     write_files(page, tmp_path)
@@ -84,31 +62,40 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
         run(tmp_path, "-m", *PYTEST, "-q")
 
 
-def test_the_commands_of_the_first_application_work(tmp_path: Path) -> None:
-    page = blocks("first-application.md")
-    write_files("first-application.md", tmp_path)
-    typed = [line for block in page if block.language == "console" for line in block.text.splitlines()]
-    commands = [shlex.split(line.removeprefix("$ mqflow ")) for line in typed if line.startswith("$ mqflow ")]
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """Give a terminal in an empty folder with a short name, because the path of a socket must be short."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    with tempfile.TemporaryDirectory(prefix="mqflow-") as folder:
+        monkeypatch.chdir(folder)
+        yield Terminal(Path(folder))
+        for queue_manager in Path(folder).glob("QM*"):
+            CliRunner().invoke(main, ["qmgr", "stop", queue_manager.name, "-i"])
+    root.level, root.handlers[:] = level, handlers
 
-    ended = {command[0]: mqflow(tmp_path, command) for command in commands}
 
-    assert ["mqsc", "put", "run", "get", "browse"] == list(ended)
-    assert (0, 0, 0) == (ended["mqsc"], ended["put"], ended["run"])
-    # The progress of the application at its stop is random: a queue may still be empty.
-    assert {ended["get"], ended["browse"]} <= {0, EXIT_NOTHING}
+@pytest.mark.parametrize("pages", [TUTORIAL, *([page] for page in HOW_TO if typed_on(page))], ids=lambda pages: pages[-1])
+def test_the_console_blocks_of_a_page_run_and_print_what_they_show(pages: list[str], terminal: Terminal) -> None:
+    """The pages of the tutorial continue each other, in one folder."""
+    assert [] == [problem for page in pages for problem in problems_of(page, terminal)]
 
 
-@pytest.mark.parametrize("page", [page for page in HOW_TO if any(block.language == "console" for block in blocks(page))])
-def test_the_console_blocks_of_a_how_to_page_run_and_print_what_they_show(page: str, tmp_path: Path) -> None:
-    write_files(page, tmp_path)
-    for block in blocks(page):
-        for typed in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:] if block.language == "console" else ():
-            command, _, shown = typed.partition("\n")
-            code, printed = typed_in(tmp_path, command)
-            assert code == 0, f"{command}\n{printed}"
-            # Three dots stand for any text.
-            expected = re.escape(shown.strip()).replace(r"\.\.\.", ".*")
-            assert not shown or re.fullmatch(expected, printed.strip(), re.DOTALL), f"{command}\n{printed}"
+def test_the_readme_works(terminal: Terminal) -> None:
+    """With the first flights of the month only, in one process, and with the MsgId of a real message."""
+    write_files("../README.md", Path())
+    shutil.copytree(ROOT / "examples/flights", "examples/flights", ignore=shutil.ignore_patterns("*.py", "*.gz"))
+    with gzip.open(ROOT / f"examples/flights/{FLIGHTS}") as month, gzip.open(f"examples/flights/{FLIGHTS}", "w") as short:
+        short.writelines(islice(month, FLIGHTS_TAKEN))
+    message_id = ""
+    for typed in typed_on("../README.md"):
+        line = re.sub("414d[0-9a-f]+[.]{3}", message_id, typed.line).replace("--workers 2", "")
+        if not line.startswith("make "):
+            code, printed = terminal.type(line)
+            message_id = "".join(re.findall(r"MsgId +(\w+)", printed)[:1])
+
+            assert code == 0, f"{line}\n{printed}"
+    run(Path(), "-m", *PYTEST, "-q")
 
 
 @pytest.mark.parametrize("page", HOW_TO)
@@ -132,45 +119,6 @@ def test_systemd_accepts_the_unit_and_waits_longer_than_the_drain(tmp_path: Path
 
     assert (0, b"") == (verified.returncode, verified.stderr)
     assert kill_after_s > drain_s + LEAVE_AFTER_S
-
-
-def typed_in(folder: Path, line: str) -> tuple[int, str]:
-    """Run a line of a console block in the folder. Return its exit code and what it printed."""
-    words = shlex.split(line, comments=True)
-    settings = [word for word in words if re.match(r"MQFLOW_\w+=", word)]
-    program, *arguments = words[len(settings) :]
-    starts = {"mqflow": ["-m", "mqflow.cli"], "python": [], "pytest": ["-m", *PYTEST]}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as after `. .venv/bin/activate`
-    environment = os.environ | {"PATH": path} | dict(word.split("=", 1) for word in settings)
-    return ended([sys.executable, *starts[program], *arguments], folder, environment)
-
-
-def mqflow(folder: Path, command: list[str]) -> int:
-    """Run an mqflow command in the folder and return its exit code; a command that listens gets a stop at once."""
-    return ended([sys.executable, "-m", "mqflow.cli", *command], folder, os.environ)[0]
-
-
-def ended(command: list[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
-    """Run a command, with a stop as soon as it listens. Return its exit code and what it printed."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stderr is not None
-        assert process.stdout is not None
-        notes = ""
-        for line in process.stderr:
-            notes += line
-            if line.startswith("Listening"):
-                process.send_signal(signal.SIGTERM)
-        printed = process.stdout.read()
-    return process.returncode, printed if process.returncode == 0 else printed + notes
 
 
 def test_every_page_is_in_the_navigation_once_and_every_entry_is_a_page() -> None:

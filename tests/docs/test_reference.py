@@ -1,17 +1,19 @@
 """The reference: every public name is on a page, every entry exists, and everything shown has a docstring."""
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mqflow
+from tests.docs.commands_page import page as commands_page
+from tests.docs.pages import DOCS, blocks
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
+PAGES = sorted((DOCS / "reference").glob("*.md"))
 ENTRIES = sorted({entry for page in PAGES for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)})
 ELSEWHERE = {"Depends"}
 """Names that other projects document."""
@@ -68,3 +70,28 @@ def test_a_class_that_users_make_shows_its_constructor(entry: str) -> None:
     shows = re.escape(entry) + r"\n    options:\n      merge_init_into_class: true$"
 
     assert any(re.search(f"^::: {shows}", page.read_text(), re.MULTILINE) for page in PAGES)
+
+
+def used(program: str) -> set[str]:
+    """Return the names that a program takes from `mqflow`, and uses after that."""
+    tree = ast.parse(program)
+    taken = {
+        name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "mqflow"
+        for name in node.names
+    }
+    return taken & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def test_each_public_name_has_an_example_in_the_reference() -> None:
+    """`test_the_python_of_a_page_runs` runs the examples."""
+    page = "\n".join(block.text for block in blocks("reference/application.md") if block.language == "python")
+
+    assert set(mqflow.__all__) == used(page)
+
+
+def test_the_page_of_commands_has_the_help_of_each_command() -> None:
+    current = (DOCS / "reference/commands.md").read_text()
+
+    assert commands_page() == current, "Make it again: python -m tests.docs.commands_page > docs/reference/commands.md"

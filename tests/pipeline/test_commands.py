@@ -15,6 +15,8 @@ from mqflow.cli.main import main
 from mqflow.journal import Kind
 from mqflow.journal.schemas import ddl
 from mqflow.pipeline import PipelineError, jobs
+from mqflow.testing.journals import generate_journal
+from tests.docs.pages import TUTORIAL, Terminal, typed_on
 
 
 def typed(*arguments: str, stdin: str = "") -> Result:
@@ -52,6 +54,18 @@ def test_tables_in_which_nothing_has_landed_are_empty_ones(
     assert {"silver": "Silver is up to date with bronze", "gold": "no window is closed yet", "triage": "0 match no rule"}[
         command
     ] in (result.stdout + result.stderr)
+
+
+@pytest.mark.usefixtures("interpreted", "spark")
+def test_the_commands_of_the_tutorial_make_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    generate_journal("journal", Kind.BACKOUT_MESSAGE, segments=1, rows=1, lane="ORDERS.BOQ")
+    commands = [each.line for each in typed_on(TUTORIAL[-1]) if each.line.startswith("mqflow spark ")]
+
+    ended = [Terminal(tmp_path).type(command) for command in commands]
+
+    assert [0, 0] == [code for code, _ in ended], ended
+    assert (tmp_path / "tables/silver").is_dir()
 
 
 @pytest.mark.usefixtures("interpreted")

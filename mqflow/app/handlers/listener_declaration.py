@@ -463,7 +463,7 @@ class _Chain:
             for request in requests:
                 await self._reply(context, request, result)
         except PayloadError as error:
-            raise PayloadError(error.queue, error.problem, handler.place, f"The result of {handler.name}") from error
+            raise PayloadError(error.queue, error.problem, handler.place, f"The result of {handler.name}") from error.__cause__
         if not publishers and not requests:
             self._report_lost(handler, messages[0], result)
 

@@ -256,7 +256,7 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
     if as_json:
         click.echo(json_line({"queue_manager": name, "status": "ended", "process": pid, "applications": []}))
         return
-    click.echo(f"{name} has ended.")
+    click.echo(f"The active process of {name} has ended, and a standby takes over." if switchover else f"{name} has ended.")
 
 
 @command.command("status")

@@ -132,7 +132,7 @@ def test_a_switchover_makes_applications_reconnect_to_the_standby(run: Run) -> N
     stopped = run("qmgr", "stop", "QM1", "-s")
     waiting.join()
 
-    assert "QM1 has ended.\n" == stopped.stdout
+    assert "The active process of QM1 has ended, and a standby takes over.\n" == stopped.stdout
     assert [Reason.Q_MGR_RECONNECT_REQUESTED] == [error.reason for error in heard]
     assert standby == active_after(run, active)["process"]
 

@@ -1,0 +1,209 @@
+"""The blocks of the pages, and a terminal that types the lines of their console blocks."""
+
+import io
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Final
+from unittest.mock import patch
+
+from msgspec import Struct
+
+from mqflow.cli.main import main
+from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED
+
+__all__ = ("DOCS", "PYTEST", "TUTORIAL", "Block", "Terminal", "Typed", "blocks", "problems_of", "typed_on", "write_files")
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+PYTEST: Final = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""The tests of a page use no Hypothesis, whose plugin takes more than a third of the processor time of such a run."""
+_BLOCK: Final = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+TUTORIAL: Final = ("first-application.md", "tutorial/reply-delay-rules.md", "tutorial/failover-console-tables.md")
+"""The pages of the tutorial, in order. Each continues with the files of the one before."""
+TYPED_ELSEWHERE: Final = ("pip ", "pytest", "mqflow spark ")
+"""Lines that other tests run: test_newcomer.py, `test_the_python_of_a_page_runs`, and tests/pipeline/test_commands.py."""
+_SETTING: Final = re.compile(r"[A-Z_]+=")
+_WAITS: Final = ("Listening on ", "The console is on ")
+"""The begin of a line after which a command waits for Ctrl-C."""
+
+
+class Block(Struct, frozen=True):
+    """A fenced block of a page."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """Every fenced block of a page."""
+    return [
+        Block(found["language"], found["title"] or "", found["text"]) for found in _BLOCK.finditer((DOCS / page).read_text())
+    ]
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Write each block with a title to the file of that name."""
+    for block in blocks(page):
+        if block.title:
+            (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.title).write_text(block.text)
+
+
+class Typed(Struct, frozen=True):
+    """A line of a console block, and the text that the page shows below it."""
+
+    line: str
+    shown: str
+
+    def is_shown_by(self, printed: str) -> bool:
+        """Return whether the page shows this output. Three dots stand for any text."""
+        expected = re.escape(self.shown.strip()).replace(r"\.\.\.", ".*")
+        return not self.shown or re.fullmatch(expected, printed.strip(), re.DOTALL) is not None
+
+
+def typed_on(page: str) -> list[Typed]:
+    """Every line of the console blocks of a page."""
+    lines = [
+        typed.partition("\n")
+        for block in blocks(page)
+        if block.language == "console"
+        for typed in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+    ]
+    return [Typed(line, shown) for line, _, shown in lines]
+
+
+def problems_of(page: str, terminal: "Terminal", *, skipped: tuple[str, ...] = TYPED_ELSEWHERE) -> Iterator[str]:
+    """Write the files of a page into the current folder, type its lines, and yield each that fails or prints other text."""
+    write_files(page, Path())
+    for typed in typed_on(page):
+        if not typed.line.startswith(skipped):
+            code, printed = terminal.type(typed.line)
+            expected = EXIT_INTERRUPTED if typed.line.startswith("mqflow console") else 0
+            if code != expected or not typed.is_shown_by(printed):
+                yield f"{page}: {typed.line}: {code}\n{printed}"
+
+
+class _Screen(io.TextIOWrapper):
+    """Keeps what a command prints. If a command waits for Ctrl-C, the screen sends it, once."""
+
+    def __init__(self, *, interrupts: bool) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+        self._interrupts = interrupts
+
+    def write(self, text: str) -> int:
+        """Write the text."""
+        if self._interrupts and text.startswith(_WAITS):
+            self._interrupts = False
+            signal.raise_signal(signal.SIGINT)
+        return super().write(text)
+
+    def text(self) -> str:
+        """Return everything."""
+        self.seek(0)
+        return self.read()
+
+
+class Terminal:
+    """Types lines in a folder, which must be the current folder. `mqflow` runs in this process, `python` in another.
+
+    If messages were put, the next `mqflow run` ends when it has handled as many. Any other ends as soon as it listens. With
+    `python`, the executable of another environment, everything runs there.
+    """
+
+    def __init__(self, folder: Path, python: Path | None = None) -> None:
+        self._folder = folder
+        self._python = python
+        self._exported: dict[str, str] = {}
+        #: The bodies of `mqflow put` that no application has had yet.
+        self._put = 0
+
+    def type(self, line: str) -> tuple[int, str]:
+        """Run a line. Return its exit code and its output; after a failure with its notes and errors."""
+        words = shlex.split(line, comments=True)
+        if words[0] == "export":
+            self._exported |= dict(word.split("=", 1) for word in words[1:])
+            return 0, ""
+        settings = dict(word.split("=", 1) for word in words if _SETTING.match(word))
+        program, *arguments = words[len(settings) :]
+        python = self._python or Path(sys.executable)
+        path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"  # as after `. .venv/bin/activate`
+        with patch.dict(os.environ, self._exported | settings | {"PATH": path}):
+            if program == "mqflow":
+                return self._mqflow(arguments)
+            return _process([str(python), *{"python": [], "pytest": ["-m", *PYTEST]}[program], *arguments], self._folder)
+
+    def _mqflow(self, arguments: list[str]) -> tuple[int, str]:
+        typed = b""
+        if "<" in arguments:
+            arguments, (_, file) = arguments[:-2], arguments[-2:]
+            typed = (self._folder / file).read_bytes()
+        handled, interrupts = 0, True
+        match arguments[0]:
+            case "run" if self._put:
+                handled, interrupts, self._put = self._put, False, 0
+                arguments = [*arguments, "--recycle-after", str(handled)]
+            case "console":  # the port of the page may be in use
+                arguments = [*arguments, "--http", "0"]
+            case _:
+                pass
+        if self._python or arguments[0] == "standin":  # `standin` becomes another program
+            command = [str(self._python or sys.executable), "-m", "mqflow", *arguments]
+            code, printed = _process(command, self._folder, typed, interrupts=interrupts)
+        else:
+            code, printed = _here(arguments, self._folder, typed, interrupts=interrupts)
+        if arguments[0] == "put" and code == 0:
+            self._put += int(printed) if "--jsonl" in arguments else len(printed.splitlines())
+        return code, printed
+
+
+def _here(arguments: list[str], folder: Path, typed: bytes, *, interrupts: bool) -> tuple[int, str]:
+    """Run a command of mqflow in this process."""
+    screens = _Screen(interrupts=False), _Screen(interrupts=interrupts)
+    stdin = io.TextIOWrapper(io.BytesIO(typed))
+    code = 0
+    with redirect_stdout(screens[0]), redirect_stderr(screens[1]), patch.object(sys, "stdin", stdin), _imports_of(folder):
+        try:
+            main(arguments)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    printed, notes = (screen.text() for screen in screens)
+    return code, printed if code == 0 else printed + notes
+
+
+@contextmanager
+def _imports_of(folder: Path) -> Iterator[None]:
+    """Let the modules of the folder be imported in the block, and be forgotten after it."""
+    with patch.object(sys, "path", list(sys.path)):
+        yield
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(folder):  # built-in modules have no file
+            del sys.modules[name]
+
+
+def _process(command: list[str], folder: Path, typed: bytes = b"", *, interrupts: bool = False) -> tuple[int, str]:
+    """Run a command in the folder. A command that waits for Ctrl-C gets it."""
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(typed)
+        stdin.seek(0)
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        notes = ""
+        for line in process.stderr:
+            notes += line
+            if interrupts and line.startswith(_WAITS):
+                interrupts = False
+                process.send_signal(signal.SIGINT)
+        printed = process.stdout.read()
+    return process.returncode, printed if process.returncode == 0 else printed + notes
