@@ -23,7 +23,7 @@ STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "ready": ("1 while every listener of every process has its queue open and no worker is stuck", ()),
     "workers": ("Workers by their present activity", ("queue", "listener", "doing")),
     "in_flight": ("Units of work in a handler or before the end of their commit", ("queue", "listener")),
-    "workers_stuck": ("Workers above the limit of their present activity", ("listener",)),
+    "workers_stuck": ("Workers whose present activity takes longer than its limit", ("listener",)),
     "listener_paused": ("1 while the listener pauses in a process", ("queue", "listener")),
     "queue_depth": ("Messages on the queue (CURDEPTH)", ("queue",)),
     "oldest_message_age_seconds": ("Age of the oldest message (MSGAGE); no series if it is not known", ("queue",)),
