@@ -1,7 +1,8 @@
-"""The head record of each lane, `heads/<lane>.json`: its last segment, as known outside of the lane's folder.
+"""The head record of each lane, `heads/<lane>.json`. It names the lane's last segment, and is not in the lane's folder.
 
-So a lost tail of a lane, or a lost lane, is noticed. The lander writes the record after each publication. On a disk the record
-is not synced: a record that is older than its lane is no damage. This file knows folders, but no segment.
+So the loss of the last segments, or of the whole lane, is noticed. The lander writes the record after it has published a
+segment. On a disk the record is not synced: a record that is older than its lane is no damage. This file knows folders, but no
+segment.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Reads channel tables and mqclient.ini from the places that `policy.channels` chooses.
 
 Only this module and `table_fetch` read files and https; `policy` chooses the place and parses the bytes. This file knows no
-connection: the caller reads the table again before each pass over its channels.
+connection. Its caller reads the table again before each pass over the channels of the table.
 """
 
 import os

@@ -57,7 +57,7 @@ class PipelineProgress:
         self._counts[name][labels] += number
 
     def measured(self, levels: Sequence[Level]) -> None:
-        """Record the present levels; an empty sequence if they are not known."""
+        """Record how far each step is behind now. An empty sequence means that this is not known."""
         self._measured = (self._clock.monotonic(), tuple(levels))
 
     def levels(self) -> tuple[Level, ...]:

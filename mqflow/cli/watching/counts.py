@@ -57,18 +57,24 @@ COUNTED: Final = {
     "units_of_work": Counted("counter", "Units of work settled", ("queue", "settlement", "outcome")),
     "handling_seconds": Counted("histogram", "Time that handlers took", ("queue", "outcome")),
     "settling_seconds": Counted("histogram", "Time that commits of completed units of work took", ("queue",)),
-    "backout_decisions": Counted("counter", "Backout decisions, by the destination that mqflow tries first", ("queue", "decision")),
+    "backout_decisions": Counted(
+        "counter", "Backout decisions, by the destination that mqflow tries first", ("queue", "decision")
+    ),
     "backout_dispositions": Counted("counter", "Poison messages by their end", ("queue", "disposition", "destination")),
     "backout_refusals": Counted("counter", "Refused puts of poison messages", ("queue", "destination", "reason")),
     "commits_in_doubt": Counted("counter", "Commits without an answer", ("queue", "reason")),
     "consumer_failures": Counted("counter", "Consumers that ended although nothing stopped them", ("queue",)),
     "handlers_stuck": Counted("counter", "Handlers reported as running too long", ("queue",)),
-    "listener_pauses": Counted("counter", "Pauses of listeners: after a refused call, by its reason; otherwise without a reason", ("queue", "reason")),
+    "listener_pauses": Counted(
+        "counter", "Pauses of listeners: after a refused call, by its reason; otherwise without a reason", ("queue", "reason")
+    ),
     "connections_tried": Counted("counter", "Attempts to connect; no reason if successful", ("queue_manager", "reason")),
     "reconnect_attempts": Counted("counter", "Failed attempts to reconnect", ("queue_manager", "reason")),
     "reconnections": Counted("counter", "Lost connections that were reconnected", ("queue_manager",)),
     "outages_seconds": Counted("counter", "Seconds of all outages that have ended", ("queue_manager",)),
-    "away_seconds": Counted("gauge", "During an outage, the seconds since the loss at the latest attempt; with a connection 0", ("queue_manager",)),
+    "away_seconds": Counted(
+        "gauge", "During an outage, the seconds since the loss at the latest attempt; with a connection 0", ("queue_manager",)
+    ),
     "generation": Counted("gauge", "Reconnections of this process so far", ("queue_manager",)),
     "reopen_refusals": Counted("counter", "Objects not opened again after an outage", ("object", "reason")),
     "delayed_late_seconds": Counted("histogram", "Time between the due time of a delayed message and its put", ("queue",)),

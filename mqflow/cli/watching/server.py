@@ -1,6 +1,6 @@
 """Serves the HTTP pages of a running application, in a thread of its own with an event loop of its own.
 
-So a probe is answered while a handler blocks the application's event loop, and on trio too.
+So a probe is answered while a handler blocks the application's event loop. The application can also run on trio.
 """
 
 import os

@@ -61,7 +61,10 @@ def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
 
 
 def finish(state: QueueManagerState, pending: Pending[_Value], answer: Answer | None) -> None:
-    """Wait, without the lock, until everything is durable. If the store refuses, undo the step and raise its refusal."""
+    """Wait, without the lock, until the changes of the step are durable. Then commit the step's own unit of work, if any.
+
+    If the store refuses the changes or the commit, undo the step and raise the refusal.
+    """
     if answer is not None:
         _wait_until_durable(state, pending, answer)
     if pending.own_unit is None:

@@ -152,7 +152,11 @@ class _Reconnects:
         self._refused = counter("reopen_refusals", "Objects not reopened after an outage", "object", "owner", "reason")
         self._back = counter("reconnections", "Lost connections that were reconnected", "queue_manager")
         self._were_away = counter("outages_seconds", "Seconds of all outages that have ended", "queue_manager")
-        self._away = gauge("away_seconds", "During an outage, the seconds since the loss at the latest attempt; with a connection 0", "queue_manager")
+        self._away = gauge(
+            "away_seconds",
+            "During an outage, the seconds since the loss at the latest attempt; with a connection 0",
+            "queue_manager",
+        )
         self._generation = gauge("generation", "Number of reconnections", "queue_manager")
         self._ready = gauge("ready", "1 while every listener has its queue open")
 

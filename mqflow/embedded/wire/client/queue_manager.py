@@ -1,7 +1,7 @@
 """A queue manager that another process owns and serves: the way to reach it, and the connections to it.
 
-`connect` tries the addresses in turn, and sends the first request (the hello). Connections share heartbeats. This module knows
-no verb.
+`connect` tries the addresses in turn, and sends the first request (the hello). On one machine, many connections share the
+heartbeats of one connection (the pulse). This module knows no verb.
 """
 
 import socket
