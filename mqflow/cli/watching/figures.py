@@ -105,6 +105,7 @@ class OldestAges:
             while waiting:
                 wait_ms = max(0, round((until - self._clock.monotonic()) * 1_000))
                 options = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING
+                options |= GetOption.PROPERTIES_FORCE_MQRFH2
                 got = connection.get(replies, GetOptions(options=options, wait_ms=wait_ms))
                 if got is None:
                     break

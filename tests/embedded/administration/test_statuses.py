@@ -292,7 +292,7 @@ def test_display_conn_of_every_type_shows_connections_and_their_handles(
 # Commands that only IBM MQ has
 
 
-@pytest.mark.parametrize("number", [26, 71, 104, 155, 190, 205, 220], ids=str)
+@pytest.mark.parametrize("number", [104, 190, 205, 220], ids=str)
 def test_a_command_that_mq_has_and_this_queue_manager_does_not_have_is_2298(commander: Commander, number: int) -> None:
     assert (Reason.FUNCTION_NOT_SUPPORTED, 0) == commander.refused(number)
 
