@@ -39,7 +39,7 @@ __all__ = ("Found", "MQSCError", "QueueManagerKit", "carry_out", "definition")
 
 E = TypeVar("E")
 
-_NO_OTHERS: "Final[Mapping[str, QueueManagerKit]]" = {}
+_NO_OTHERS: Final["Mapping[str, QueueManagerKit]"] = {}
 
 _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
 _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
