@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -145,7 +146,9 @@ def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
         if child == 0:
             try:
                 _live(place, life, int(seed))
-            finally:  # a kill ends the child; any other end is a failure of the test
+            except BaseException:  # noqa: BLE001 - a kill ends the child; any other end is a failure of the test
+                traceback.print_exc()
+            finally:
                 os._exit(1)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL

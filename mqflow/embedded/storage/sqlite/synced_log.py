@@ -92,9 +92,10 @@ class SyncedLog:
             if lost := loss(found, self._mark, 0 if self._mark is None else _crc_of_page(self._database, self._mark.page)):
                 self.close()
                 raise DamagedLogError(folder.path, self._log, lost)
-        self._salts = b"" if found is None else found.salts
+        self._salts = b"" if found is None else found.salts or found.damaged_salts
         self._frames = 0 if found is None else found.frames
-        #: Whether each frame with the salts of the log is committed. False if remains of other frames can lie behind the end.
+        #: Whether each frame with the salts of the log is committed. False if remains of other frames can lie behind the end:
+        #: after a broken frame, or after a broken header.
         self.is_clean: bool = found is None or not found.has_more
 
     def note(self) -> None:

@@ -45,6 +45,8 @@ class WriteAheadLog(Struct, frozen=True):
     ends_behind: tuple[int, ...] = ()
     #: Whether there are frames with the same salts behind `frames`: broken frames, or remains of an earlier recovery.
     has_more: bool = False
+    #: The bytes in place of the salts, if the header is damaged: SQLite can begin the next log with them.
+    damaged_salts: bytes = b""
 
 
 def read_log(read: Read) -> WriteAheadLog | None:
@@ -58,7 +60,7 @@ def read_log(read: Read) -> WriteAheadLog | None:
     if head[:4] == _SWAPPED_MAGIC and head[24:] == _sum(head[:24], swapped=True):
         return WriteAheadLog(head[SALTS], 0, has_more=True)
     if head[:4] != _MAGIC or head[24:] != _sum(head[:24]):
-        return WriteAheadLog(b"", 0)
+        return WriteAheadLog(b"", 0, has_more=True, damaged_salts=head[SALTS])
     whole, frames, behind, number = True, 0, list[int](), 0
     for number, (is_whole, ends) in enumerate(_frames(read, head), start=1):
         whole = whole and is_whole

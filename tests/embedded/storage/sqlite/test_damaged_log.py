@@ -295,6 +295,27 @@ def test_the_remains_of_an_earlier_recovery_are_not_counted_as_synced(tmp_path: 
     assert [*serials(before), 1_000] == serials(reopened(tmp_path / "again"))
 
 
+@pytest.mark.parametrize("written", [16, 18, 20, 23])
+def test_a_torn_header_of_a_log_that_began_again_is_no_loss(tmp_path: Path, written: int) -> None:
+    """A kill in the new header leaves old salts, or a mixture. SQLite uses them again, and whole old frames stay behind."""
+    with defined(tmp_path / "running") as store:
+        for serial in range(1, MESSAGES + 1):
+            write(store, [MessageAdded(message(serial, bytes([serial]) * 5_000))])
+        medium_of(store)._checkpoint()
+        shutil.copytree(tmp_path / "running", tmp_path / "killed")
+        write(store, added(MESSAGES + 1))
+        header = (tmp_path / "running" / LOG).read_bytes()[:written]
+    with (tmp_path / "killed" / LOG).open("r+b") as log:
+        log.write(header)
+
+    with opened(tmp_path / "killed") as (store, before):
+        assert write(store, added(1_000)) is None
+        shutil.copytree(tmp_path / "killed", tmp_path / "again")
+
+    assert [*serials(before), 1_000] == serials(reopened(tmp_path / "again"))
+    assert MESSAGES == len(serials(before))
+
+
 # ---- the bytes of the log
 
 

@@ -57,6 +57,7 @@ def at(frame: int, byte: int) -> int:
 
 
 SIZES = (0, 2, 3, 0, 5)
+DAMAGED = WriteAheadLog(b"", 0, has_more=True, damaged_salts=SALTS)
 PAGE_NUMBER, SIZE, SALT, CHECKSUM, CONTENTS, LAST = 3, 7, 8, 16, 24, FRAME - 1
 
 
@@ -65,13 +66,13 @@ PAGE_NUMBER, SIZE, SALT, CHECKSUM, CONTENTS, LAST = 3, 7, 8, 16, 24, FRAME - 1
     [
         (b"", None),
         (head(), WriteAheadLog(SALTS, 0)),
-        (head()[:31], WriteAheadLog(b"", 0)),
-        (flipped(head(), 31), WriteAheadLog(b"", 0)),
-        (flipped(log(*SIZES), 5), WriteAheadLog(b"", 0)),
-        (head(0x377F0684), WriteAheadLog(b"", 0)),
+        (head()[:31], DAMAGED),
+        (flipped(head(), 31), DAMAGED),
+        (flipped(log(*SIZES), 5), DAMAGED),
+        (head(0x377F0684), DAMAGED),
         (head(0x377F0683, swapped=True), WriteAheadLog(SALTS, 0, has_more=True)),
-        (head(0x377F0683), WriteAheadLog(b"", 0)),
-        (head(0x377F0682, swapped=True), WriteAheadLog(b"", 0)),
+        (head(0x377F0683), DAMAGED),
+        (head(0x377F0682, swapped=True), DAMAGED),
         (log(*SIZES), WriteAheadLog(SALTS, 5)),
         (log(*SIZES, 0), WriteAheadLog(SALTS, 5, has_more=True)),
         (log(0), WriteAheadLog(SALTS, 0, has_more=True)),
