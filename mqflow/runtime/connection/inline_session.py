@@ -11,6 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.open_objects import OpenObjects
@@ -103,7 +104,7 @@ class InlineSession:
             self._options, self._at_once = options, without_wait(options)
         at_once = self._at_once
         first = self.connection.get(handle, at_once)
-        if first is None and wait and at_once is not options:  # a get without MQGMO_WAIT does not wait
+        if first is None and wait and options.options & GetOption.WAIT:
             first = await self._wait(handle, at_once, options.wait_ms)
         if first is None:
             return ()

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ("Call", "ListenerState")
 
-# A message that stays on its queue, and was not tried again for this long, does not make the next pause longer.
-_STAYS_S: Final = 2 * redelivery_delay.REFUSED.max_s
-
 
 class Call(NamedTuple):
     """A call of the queue manager that a worker waits for."""
@@ -191,8 +188,9 @@ class ListenerState:
     def accept(self) -> None:
         """Record a success. It ends the pauses, unless a message still stays that no destination accepts."""
         if self._refusals:
-            now = anyio.current_time()
-            for key in [key for key, since in self._stuck.items() if now - since >= _STAYS_S]:
+            # A message that stays on its queue, and was not tried again for two pauses, does not make the next pause longer.
+            before = anyio.current_time() - 2 * redelivery_delay.REFUSED.max_s
+            for key in [key for key, since in self._stuck.items() if since <= before]:
                 del self._stuck[key]
             if self._stuck:
                 return

@@ -11,6 +11,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.many_verbs import without_wait
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
@@ -139,6 +140,13 @@ async def test_after_a_settlement_nothing_is_waited_for(behind: EmbeddedQueueMan
 async def test_nothing_there_is_an_empty_unit_after_the_wait(opened: Opened) -> None:
     async with opened() as (session, handle):
         assert [] == list((await session.exchange(None, handle, SYNCPOINT, most=1)).unit)
+
+
+async def test_a_get_without_a_wait_does_not_wait_although_other_code_has_equal_options(opened: Opened) -> None:
+    without_wait(GetOptions(options=GetOption.SYNCPOINT, wait_ms=-1))  # the cache knows an equal record from now on
+    async with opened() as (session, handle):
+        with anyio.fail_after(60):
+            assert not (await session.exchange(None, handle, GetOptions(options=GetOption.SYNCPOINT, wait_ms=-1), most=4)).unit
 
 
 async def test_a_message_that_arrives_during_the_wait_ends_it(behind: EmbeddedQueueManager, opened: Opened) -> None:
