@@ -423,3 +423,11 @@ def test_a_dry_run_of_erase_needs_no_receipt(run: Run, monkeypatch: pytest.Monke
     refused = run(*words)
     assert 2 == refused.exit_code
     assert "--receipt FILE is missing: it gets the proof of the erasure." in refused.stderr
+
+
+def test_the_help_of_spark_lists_each_command_with_its_line(run: Run) -> None:
+    printed = run("spark", "--help").stdout.partition("Commands:\n")[2].splitlines()
+
+    names = ["bronze", "silver", "gold", "triage", "redrive", "stream", "status", "optimize", "erase", "report"]
+    assert names == [line.split()[0] for line in printed]
+    assert "  silver    Build attempts, messages and dead letters, repaired and typed." == printed[1]
