@@ -59,6 +59,17 @@ def test_an_error_means_a_full_disk_if_sqlite_says_so_or_if_no_other_write_has_r
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_quota_that_refuses_even_the_file_of_the_other_write_means_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = sqlite3.OperationalError("odd")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    folder = prepare_folder(tmp_path, create=True)
+    monkeypatch.setattr("os.open", fails(errno.EDQUOT))
+
+    assert is_full(error, folder)
+
+
 @pytest.mark.parametrize(("is_new", "said"), [(True, "for a new queue manager"), (False, "left")])
 def test_a_database_that_cannot_be_opened_on_a_full_disk_is_2192_and_another_error_is_damage(
     tmp_path: Path,
