@@ -87,6 +87,17 @@ async def test_of_101_sessions_the_oldest_has_ended(bench: Bench) -> None:
     assert [False, *[True] * 100] == [access.session(request) is not None for request in asking]
 
 
+async def test_the_token_and_both_secrets_of_a_session_have_256_bits(bench: Bench) -> None:
+    access = bench.access
+
+    opened = [access.log_in(access.token, "amelie") or "" for _ in range(2)]
+
+    asking = [Request({"type": "http", "headers": [(b"cookie", f"{access.cookie}={name}".encode())]}) for name in opened]
+    found = [access.token, *opened, *(session.csrf for request in asking if (session := access.session(request)))]
+    assert [43] * 5 == [len(each) for each in found]  # 32 bytes in base64
+    assert 5 == len(set(found))
+
+
 @pytest.mark.parametrize("path", CHANGES)
 async def test_a_form_without_the_secret_of_its_session_changes_nothing(bench: Bench, path: str) -> None:
     bench.fail(b"order")
