@@ -183,7 +183,7 @@ def test_the_command_measures_every_goal_and_writes_the_page(short_path: Path, m
     assert "### Misses" in text
     dead = text.partition("### The DLQ handler")[2].partition("###")[0]
     assert ["dead letters, memory", "dead letters, disk"] == [
-        row.split("|")[2].strip() for row in dead.splitlines() if "dead letters in" in row
+        row.split("|")[2].strip() for row in dead.splitlines() if "dead letters, " in row
     ]
 
 
