@@ -28,11 +28,14 @@ def ended(command: list[str], children: int, number: signal.Signals) -> int:
     """Start the run, end it when it has this many children, and return its exit code when no child is left."""
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
-        while len(list(children_of(running.pid))) < children:
-            assert running.poll() is None
-            threading.Event().wait(0.01)
-        running.send_signal(number)
-        running.stderr.read()  # all have it: its end is the end of all
+        try:
+            while len(list(children_of(running.pid))) < children:
+                assert running.poll() is None
+                threading.Event().wait(0.01)
+            running.send_signal(number)
+            running.stderr.read()  # all have it: its end is the end of all
+        finally:
+            running.kill()
     return running.returncode
 
 

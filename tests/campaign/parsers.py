@@ -111,7 +111,8 @@ def read_at_random(seed: int, inputs: int) -> tuple[str, int, list[str]]:
     done = re.search(r"Done (\d+) runs", ended.stderr)
     if done is not None and ended.returncode == 0:
         return name, int(done[1]), []
-    shown = [line for line in ended.stderr.splitlines() if "Error" in line or "ERROR" in line or line.startswith("  File")]
+    printed = (ended.stdout + ended.stderr).splitlines()  # the traceback is on stdout
+    shown = [line for line in printed if "Error" in line or "ERROR" in line or line.startswith("  File")]
     return name, 0, [f"{name}: {' | '.join(shown[-4:])}; input {made[:1]!r}"]
 
 

@@ -21,6 +21,7 @@ __all__ = ("LOOK_S", "NeverError", "Stage")
 
 LOOK_S: Final = 0.002
 _SAYING_S: Final = 0.2
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class NeverError(Exception):
@@ -40,12 +41,18 @@ class Stage:
         self._rest = b""
 
     def fork(self, who: str, act: Callable[[], None]) -> int:
-        """Start a child that writes its actions into the history."""
+        """Start a child that writes its actions into the history.
+
+        A signal meanwhile has its effect afterwards: Python drops an exception that a handler raises inside a fork, and `kill_all`
+        does not find a child that `running` does not have yet.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         parent, pid = os.getpid(), os.fork()
         if pid == 0:
             code = 1
             try:
                 die_with_parent(parent)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
                 os.setpgid(0, 0)
                 os.dup2(self.history, 1)
                 faulthandler.register(signal.SIGUSR1)
@@ -56,6 +63,7 @@ class Stage:
             finally:
                 os._exit(code)
         self.running[pid] = who
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         return pid
 
     def heard(self) -> list[str]:

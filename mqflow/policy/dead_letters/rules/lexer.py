@@ -31,4 +31,5 @@ def entries(lines: Sequence[str]) -> Iterator[Entry]:
         tokens = [token for token, _, _ in _SCANNER.tokens(source)]
         if source.end and not (tokens and tokens[-1].kind is TokenKind.QUOTE):
             tokens.append(source.end)
-        yield Entry(tuple(tokens))
+        if tokens:  # a line of commas alone has none
+            yield Entry(tuple(tokens))

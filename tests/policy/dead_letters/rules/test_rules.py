@@ -134,6 +134,7 @@ RULES = [
         "ACTION(RETRY) PUTAUT(CTX)", Rule(action=Action.RETRY, put_authority=PutAuthority.CTX), id="actions: PUTAUT(CTX)"
     ),
     pytest.param("action ( retry ) , retry ( 2 )", Rule(action=Action.RETRY, attempts_max=2), id="conventions: blanks, commas"),
+    pytest.param(",\nACTION(RETRY)\n , ,\n", Rule(action=Action.RETRY), id="ours: a line of commas alone is no rule"),
     pytest.param("RETRY(2),ACTION(RETRY)", Rule(action=Action.RETRY, attempts_max=2), id="conventions: in any order"),
     pytest.param("RETRY(2)ACTION(RETRY)", Rule(action=Action.RETRY, attempts_max=2), id="ours: brackets separate enough"),
     pytest.param("ACT+\n   ION(RETRY)", Rule(action=Action.RETRY), id="conventions: + within a keyword"),
@@ -192,6 +193,7 @@ def test_conditions(text: str, expected: Condition) -> None:
 ERRORS = [
     pytest.param("", ["1:1 AMQ8750 at least one"], id="conventions: there is at least one rule"),
     pytest.param("* only\n* comments", ["2:1 AMQ8750 at least one"], id="conventions: comments are no rule"),
+    pytest.param(",", ["1:1 AMQ8750 at least one"], id="ours: nor are commas"),
     pytest.param("WAIT(NO)", ["1:1 at least one"], id="conventions: control data is no rule"),
     pytest.param("FORMAT('') ACTION(RETRY)", ["1:8 at least one character"], id="conventions: FORMAT('') is invalid"),
     pytest.param("FORMAT( ) ACTION(RETRY)", ["1:7 at least one character"], id="conventions: FORMAT( ) is invalid"),
