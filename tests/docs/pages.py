@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from mqflow.cli.main import main
 from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED
+from tests.imported import imports_of
 
 __all__ = ("DOCS", "PYTEST", "TUTORIAL", "Block", "Terminal", "Typed", "blocks", "problems_of", "typed_on", "write_files")
 
@@ -169,23 +170,13 @@ def _here(arguments: list[str], folder: Path, typed: bytes, *, interrupts: bool)
     screens = _Screen(interrupts=False), _Screen(interrupts=interrupts)
     stdin = io.TextIOWrapper(io.BytesIO(typed))
     code = 0
-    with redirect_stdout(screens[0]), redirect_stderr(screens[1]), patch.object(sys, "stdin", stdin), _imports_of(folder):
+    with redirect_stdout(screens[0]), redirect_stderr(screens[1]), patch.object(sys, "stdin", stdin), imports_of(folder):
         try:
             main(arguments)
         except SystemExit as ended:
             code = int(ended.code or 0)
     printed, notes = (screen.text() for screen in screens)
     return code, printed if code == 0 else printed + notes
-
-
-@contextmanager
-def _imports_of(folder: Path) -> Iterator[None]:
-    """Let the modules of the folder be imported in the block, and be forgotten after it."""
-    with patch.object(sys, "path", list(sys.path)):
-        yield
-    for name, module in list(sys.modules.items()):
-        if Path(getattr(module, "__file__", None) or "/").is_relative_to(folder):  # built-in modules have no file
-            del sys.modules[name]
 
 
 def _process(command: list[str], folder: Path, typed: bytes = b"", *, interrupts: bool = False) -> tuple[int, str]:

@@ -10,21 +10,21 @@ import click
 __all__ = ("man_page", "man_pages")
 
 
-def man_pages(group: click.Group, name: str = "mqflow") -> Iterator[tuple[str, str]]:
+def man_pages(group: click.Group, name: str = "mqflow", parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
     """Yield the name of each page, such as `mqflow-qmgr-start.1`, and its text: of the group, and of all commands below it."""
-    context = click.Context(group, info_name=name)
-    yield f"{name.replace(' ', '-')}.1", man_page(group, name)
+    context = _context(group, name, parent)
+    yield f"{name.replace(' ', '-')}.1", man_page(group, name, parent)
     for below in group.list_commands(context):
         command = group.get_command(context, below)
         if isinstance(command, click.Group):
-            yield from man_pages(command, f"{name} {below}")
+            yield from man_pages(command, f"{name} {below}", context)
         elif command is not None:
-            yield f"{name.replace(' ', '-')}-{below}.1", man_page(command, f"{name} {below}")
+            yield f"{name.replace(' ', '-')}-{below}.1", man_page(command, f"{name} {below}", context)
 
 
-def man_page(command: click.Command, name: str) -> str:
+def man_page(command: click.Command, name: str, parent: click.Context | None = None) -> str:
     """Return the page of a command as roff, with the macros of man(7): name, synopsis, description, options, commands."""
-    context = click.Context(command, info_name=name)
+    context = _context(command, name, parent)
     title = name.replace(" ", "-")
     summary = " ".join(command.get_short_help_str(limit=200).split())
     lines = [f".TH {title.upper()} 1", ".SH NAME", f"{_text(title)} \\- {_text(summary)}", ".SH SYNOPSIS", f".B {_text(name)}"]
@@ -47,6 +47,11 @@ def man_page(command: click.Command, name: str) -> str:
     if command.epilog:
         lines += [".SH EXIT STATUS", ".nf", _lines(cleandoc(command.epilog.replace("\b", ""))), ".fi"]
     return "\n".join(lines) + "\n"
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
+    """Return a context like that of a run: the names of the help option are those of the outermost group."""
+    return click.Context(command, parent, name, **command.context_settings)
 
 
 def _lines(text: str) -> str:

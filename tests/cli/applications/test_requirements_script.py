@@ -1,7 +1,6 @@
 """The script of `mqflow mqsc module:app` is enough for a user without other authorities, and has no authority too many."""
 
 import importlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from mqflow.events import Warned
 from mqflow.mqi.errors import MQIError
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import QueueManagerKit
+from tests.imported import imports_of
 
 NAME = "app_that_needs_little"
 OPTIONS = (
@@ -26,6 +26,7 @@ OPTIONS = (
 DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
 APPLICATION = """
 from mqflow import App, Backout, Pace
+
 
 CALM = Pace(first_s=1, factor=1, max_s=1, jitter=0)
 app = App(name="orders")
@@ -64,15 +65,14 @@ Printed = Callable[..., Result]
 def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Printed]:
     """Run `mqflow mqsc` on the application, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("MQFLOW_URL", "embedded::memory:?qmgr=QM1")
     (tmp_path / f"{NAME}.py").write_text(APPLICATION)
 
     def run(*options: str) -> Result:
         return CliRunner().invoke(main, ["mqsc", f"{NAME}:app", *options])
 
-    yield run
-    sys.modules.pop(NAME, None)
+    with imports_of(tmp_path):
+        yield run
 
 
 def commands(result: Result) -> list[str]:

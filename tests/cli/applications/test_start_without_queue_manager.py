@@ -80,7 +80,6 @@ def test_an_application_that_restarts_during_a_failover_goes_on_with_the_standby
 def test_the_start_gives_up_at_its_limit_with_the_reason(run: Run, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     if how == "setting":
         monkeypatch.setenv("MQFLOW_RECONNECT_START_LIMIT_S", "0.2")
-    monkeypatch.delitem(sys.modules, "orders_app", raising=False)  # another test may have loaded a module of this name
     ended = run("run", "orders_app:app", *(["--wait", "0"] if how == "option" else []))
 
     assert 1 == ended.exit_code

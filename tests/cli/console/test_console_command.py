@@ -1,6 +1,5 @@
 """The commands `mqflow console` and `mqflow run --console`: the starts that they refuse, and the address of the console."""
 
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -36,12 +35,10 @@ from tests.cli.watching.test_pages import Fixed, process, worker
 def test_a_console_that_would_not_be_safe_does_not_start(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "key.pem").write_text("")
     (tmp_path / "console_shop.py").write_text(
         "from mqflow import App\napp = App()\n@app.listener('A')\nasync def f(b: bytes) -> None: ...\n"
     )
-    monkeypatch.delitem(sys.modules, "console_shop", raising=False)
 
     done = run(*arguments)
 

@@ -70,6 +70,7 @@ def test_each_command_has_a_page_with_its_options() -> None:
 
     assert {"mqflow.1", "mqflow-poison.1", "mqflow-qmgr.1", "mqflow-qmgr-start.1"} <= pages.keys()
     assert "\\-\\-log\\-format" in pages["mqflow-run.1"]
+    assert [] == [file for file, text in pages.items() if ".B \\-h, \\-\\-help\n" not in text]
     for file, text in pages.items():
         commands = [line for line in text.splitlines() if line.startswith((".", "'"))]
         assert [] == [line for line in commands if line.split()[0] not in MACROS], file
