@@ -43,7 +43,7 @@ class Stage:
     def fork(self, who: str, act: Callable[[], None]) -> int:
         """Start a child that writes its actions into the history.
 
-        A signal meanwhile has its effect afterwards: Python drops an exception that a handler raises inside a fork, and
+        A signal meanwhile has its effect afterwards. Python drops an exception that a handler raises inside a fork, and
         `kill_all` does not find a child that `running` does not have yet.
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
