@@ -22,8 +22,8 @@ $(CLI_STAMP): pyproject.toml
 	$(call install,mqflow with its command line,--editable '.[cli]')
 	@touch $@
 
-$(STAMP): pyproject.toml plugins/avro/pyproject.toml plugins/cloudevents/pyproject.toml plugins/copybook/pyproject.toml plugins/inbox/pyproject.toml plugins/outbox/pyproject.toml plugins/prometheus/pyproject.toml
-	$(call install,mqflow with all that its tests and Spark need,--editable '.[dev]' --editable plugins/avro --editable plugins/cloudevents --editable plugins/copybook --editable plugins/inbox --editable plugins/outbox --editable plugins/prometheus)
+$(STAMP): pyproject.toml plugins/avro/pyproject.toml plugins/cloudevents/pyproject.toml plugins/copybook/pyproject.toml plugins/fastapi/pyproject.toml plugins/inbox/pyproject.toml plugins/outbox/pyproject.toml plugins/prometheus/pyproject.toml
+	$(call install,mqflow with all that its tests and Spark need,--editable '.[dev]' --editable plugins/avro --editable plugins/cloudevents --editable plugins/copybook --editable plugins/fastapi --editable plugins/inbox --editable plugins/outbox --editable plugins/prometheus)
 	@# pip compiles on one processor. Templates in some packages are not valid Python, so an error is none.
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $(CLI_STAMP) $@

@@ -382,11 +382,15 @@ class App:
 
         Raises `ConfigurationError` if neither the settings nor the source have the URL of an included application.
         """
-        found = {"": settings.url_over(self.url)}
-        for app in self.included:
-            within = app._settings_within(settings)  # noqa: SLF001 - another object of this class
-            found[app.name] = within.url_over(app.url)
-        return found
+        return {name: own.url_over(app.url) for name, (app, own) in self.with_settings(settings).items()}
+
+    def with_settings(self, settings: Settings, *, needs_url: bool = True) -> "dict[str, tuple[App, Settings]]":
+        """Return this application and each included one, with its settings, by the name of the included one.
+
+        This application has no name there. Raises the `ConfigurationError` of `urls`, unless no URL is needed.
+        """
+        within = {app: app._settings_within(settings, needs_url=needs_url) for app in self.included}  # noqa: SLF001 - this class
+        return {"": (self, settings), **{app.name: (app, own) for app, own in within.items()}}
 
     @property
     def current(self) -> RunningApplication | None:

@@ -38,19 +38,21 @@ def asyncapi_document(app: App, *, title: str, version: str, url: str = "") -> d
     A handler that returns a payload without a publisher replies to ReplyToQ. The document has a server for each host of `url`,
     if it is a URL of IBM MQ. The document never has a user or a password.
 
+    The channels and operations of an included application have its name in front of their keys: `archive.IN`. If an
+    application includes others, each channel of IBM MQ names the servers of its queue manager.
+
     Raises `ConfigurationError` for a URL or a payload type that cannot be described.
     Source: https://www.asyncapi.com/docs/reference/specification/v3.0.0 and the `ibmmq` bindings.
     """
-    settings = app.settings or Settings()
-    made = _Document(_payload_types(app))
-    for listener in app.listeners:
-        for handler in listener.handlers:
-            made.add_handler(listener, handler)
-    for schedule in app.schedules:
-        message = {"name": schedule.name, "title": f"A firing of {schedule.rule.text}"}
-        key = made.operation(f"{schedule.name}.schedule", "send", schedule.queue, None, schedule.name, message)
-        made.operations[key]["summary"] = f"Puts a message at each moment of the schedule {schedule.rule.text}."
-    servers = dict(_servers(settings.url_over(url or app.url), settings))
+    parts = app.with_settings(app.settings or Settings(), needs_url=False)
+    servers: dict[str, dict[str, Any]] = {}
+    made = _Document([payload for each, _ in parts.values() for payload in _payload_types(each)])
+    for name, (each, own) in parts.items():
+        declared = each.url if name else url or app.url
+        there = dict(_servers(own.url_over(declared), own, name or "mq"))
+        servers |= there
+        made.begin(name, list(there) if len(parts) > 1 else [])
+        _add(made, each)
     return {
         "asyncapi": "3.0.0",
         "info": {"title": title, "version": version},
@@ -61,6 +63,17 @@ def asyncapi_document(app: App, *, title: str, version: str, url: str = "") -> d
     }
 
 
+def _add(made: "_Document", app: App) -> None:
+    """Add the operations of the handlers and the schedules of one application."""
+    for listener in app.listeners:
+        for handler in listener.handlers:
+            made.add_handler(listener, handler)
+    for schedule in app.schedules:
+        message = {"name": schedule.name, "title": f"A firing of {schedule.rule.text}"}
+        key = made.operation(f"{schedule.name}.schedule", "send", schedule.queue, None, schedule.name, message)
+        made.operations[key]["summary"] = f"Puts a message at each moment of the schedule {schedule.rule.text}."
+
+
 class _Document:
     """The channels and operations so far."""
 
@@ -68,6 +81,14 @@ class _Document:
         self.channels: dict[str, dict[str, Any]] = {}
         self.operations: dict[str, dict[str, Any]] = {}
         self._schemas, self.components = _described(payload_types)
+        self._place: dict[str, Any] = {}
+        self._prefix = ""
+
+    def begin(self, queue_manager: str, servers: Sequence[str]) -> None:
+        """Begin the channels of another queue manager: that of the included application with this name, or "" for the first."""
+        self._prefix = f"{queue_manager}." if queue_manager else ""
+        on = {"title": f"On the queue manager of {queue_manager}"} if queue_manager else {}
+        self._place = on | ({"servers": [{"$ref": f"#/servers/{server}"} for server in servers]} if servers else {})
 
     def add_handler(self, listener: Listener, handler: Handler) -> None:
         """Add the operations of one handler: it receives, and it sends or replies if it returns a payload."""
@@ -88,7 +109,7 @@ class _Document:
         if handler.result is not None and not publishers:
             reply = self._message(handler.result, handler.declared_in.codec, f"{handler.short_name}.reply")
             channel = _unused(self.channels, f"{key}.reply")
-            self.channels[channel] = {"address": None, "messages": {_key(reply["name"]): reply}}
+            self.channels[channel] = {"address": None, **self._place, "messages": {_key(reply["name"]): reply}}
             self.operations[key]["reply"] = {
                 "address": {"location": "$message.header#/ReplyToQ", "description": "ReplyToQ of the request."},
                 "channel": {"$ref": f"#/channels/{channel}"},
@@ -112,7 +133,7 @@ class _Document:
         if messages.get(message_key, message) != message:
             message_key = _unused(messages, f"{message_key}.{_key(name)}")
         messages[message_key] = message
-        key = _unused(self.operations, _key(name))
+        key = _unused(self.operations, _key(self._prefix + name))
         self.operations[key] = {
             "action": action,
             "channel": {"$ref": f"#/channels/{channel}"},
@@ -130,12 +151,13 @@ class _Document:
             binding = {"destinationType": "topic", "topic": topic, **_BINDING}
         for key, known in self.channels.items():
             bound = known.get("bindings", {}).get("ibmmq", {})
-            if known["address"] == address and bound.get("destinationType") == binding["destinationType"]:
+            is_there = self._place == {part: known[part] for part in ("title", "servers") if part in known}
+            if is_there and known["address"] == address and bound.get("destinationType") == binding["destinationType"]:
                 if exclusive:
                     known["bindings"] = {"ibmmq": binding}
                 return key
-        key = _unused(self.channels, _key(address))
-        self.channels[key] = {"address": address, "messages": {}, "bindings": {"ibmmq": binding}}
+        key = _unused(self.channels, _key(self._prefix + address))
+        self.channels[key] = {"address": address, **self._place, "messages": {}, "bindings": {"ibmmq": binding}}
         return key
 
     def _message(self, payload_type: Any, codec: Codec | None, otherwise: str) -> dict[str, Any]:
@@ -203,8 +225,8 @@ def _texts(handler: Handler) -> dict[str, str]:
     return {key: text for key, text in texts.items() if text}
 
 
-def _servers(url: str, settings: Settings) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield name and server object for each host of a URL of IBM MQ; nothing for an embedded queue manager."""
+def _servers(url: str, settings: Settings, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield key and server object for each host of a URL of IBM MQ; nothing for an embedded queue manager."""
     if url.partition(":")[0] not in CLIENT_SCHEMES:
         return
     where, cipher_spec = where_to(url), settings.tls.cipher_spec
@@ -215,7 +237,7 @@ def _servers(url: str, settings: Settings) -> Iterator[tuple[str, dict[str, Any]
             **_BINDING,
         }
         yield (
-            f"mq{number}",
+            f"{name}{number}",
             {
                 "host": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
                 "pathname": f"/{where.queue_manager}/{where.channel}",

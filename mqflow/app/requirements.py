@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.app.application import App
-from mqflow.app.config.settings import Settings, load
+from mqflow.app.config.settings import ListenerSettings, Settings, load
 from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.embedded.state.topic_tree import TopicTree
@@ -103,15 +103,16 @@ class _Collected:
         return self.have(queue.target) if queue.kind is QueueType.ALIAS else queue
 
 
-def requirements(app: App, use: Use, known: Known) -> Requirements:
-    """Return the queues and authorities that the application needs, and no others.
+def requirements(app: App, use: Use, known: Known, *, settings: Settings | None = None, prefix: str = "") -> Requirements:
+    """Return the queues and authorities that the application needs on its queue manager, and no others.
 
+    `settings` and `prefix` are for an included application: its settings, and the text before the names of its listeners there.
     If a listener reads BOTHRESH or BOQNAME from a queue that is not known, this function assumes no backout requeue queue.
     """
-    settings, found = app.settings or load(), _Collected(known)
+    settings, found = settings or app.settings or load(), _Collected(known)
     found.need("", (Authority.CONNECT,), AuthorityKind.QMGR)
     for listener in app.listeners:
-        threshold, backout_queue = _declared(listener, settings)
+        threshold, backout_queue = _declared(listener, settings.listener(prefix + listener.name, prefix + listener.queue))
         if listener.subscription is None:
             _consume(found, known, listener.queue, threshold, backout_queue)
         else:
@@ -191,12 +192,12 @@ def _delay(found: _Collected, app: App, staging_queue: str, targets: Sequence[st
         found.need(name, _MOVE)
 
 
-def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:
+def _declared(listener: Listener, own: ListenerSettings) -> tuple[int | str, str]:
     """Return threshold and backout requeue queue; settings override the declaration.
 
     The value "queue" means that the attribute of the queue decides: BOTHRESH or BOQNAME.
     """
-    own, backout = settings.listener(listener.name, listener.queue), listener.options.backout
+    backout = listener.options.backout
     threshold = backout.threshold if own.backout_threshold is None else own.backout_threshold
     return threshold, backout.queue if own.backout_requeue_queue is None else own.backout_requeue_queue
 

@@ -262,3 +262,31 @@ def test_two_models_with_one_name_are_refused_with_the_name() -> None:
 
     with pytest.raises(ConfigurationError, match="two payload types have the name Invoice"):
         described(app)
+
+
+def test_an_included_application_has_channels_of_its_own_that_name_its_servers() -> None:
+    urls = ("ibmmq://mq.example/QM1?channel=APP", "ibmmq://archive.example/QM2?channel=APP")
+    app, archive = App(urls[0]), App(urls[1], name="archive")
+    app.include_app(archive)
+    app.schedule(60, "IN", name="minute")
+    for each in (app, archive):
+
+        @each.listener("IN")
+        async def book(body: str) -> str:
+            return body
+
+    found = described(app)
+
+    assert {"mq1": "mq.example:1414", "archive1": "archive.example:1414"} == {
+        key: server["host"] for key, server in found["servers"].items()
+    }
+    title = "On the queue manager of archive"
+    assert {
+        "IN": ("mq1", None),
+        "book.reply": ("mq1", None),
+        "archive.IN": ("archive1", title),
+        "archive.book.reply": ("archive1", title),
+    } == {key: (each["servers"][0]["$ref"][10:], each.get("title")) for key, each in found["channels"].items()}
+    assert {"book": "IN", "minute.schedule": "IN", "archive.book": "archive.IN"} == {
+        key: each["channel"]["$ref"].rpartition("/")[2] for key, each in found["operations"].items()
+    }

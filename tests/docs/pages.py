@@ -17,10 +17,9 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from mqflow.cli.main import main
-from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED
 from tests.imported import imports_of
 
-__all__ = ("DOCS", "PYTEST", "TUTORIAL", "Block", "Terminal", "Typed", "blocks", "problems_of", "typed_on", "write_files")
+__all__ = ("DOCS", "PYTEST", "TUTORIAL", "Block", "Terminal", "Typed", "blocks", "typed_on", "write_files")
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PYTEST: Final = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
@@ -28,11 +27,20 @@ PYTEST: Final = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"
 _BLOCK: Final = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 TUTORIAL: Final = ("first-application.md", "tutorial/reply-delay-rules.md", "tutorial/failover-console-tables.md")
 """The pages of the tutorial, in order. Each continues with the files of the one before."""
-TYPED_ELSEWHERE: Final = ("pip ", "pytest", "mqflow spark ")
-"""Lines that other tests run: test_newcomer.py, `test_the_python_of_a_page_runs`, and tests/pipeline/test_commands.py."""
 _SETTING: Final = re.compile(r"[A-Z_]+=")
-_WAITS: Final = ("Listening on ", "The console is on ")
+_WAITS: Final = ("Listening on ", "The console is on ", "Landing ", "AMQ8708: ")
 """The begin of a line after which a command waits for Ctrl-C."""
+_MESSAGE_ID: Final = re.compile(r"414d[0-9a-f]{44}")
+_MESSAGE_ID_OF_A_PAGE: Final = re.compile(r"414d[0-9a-f]*(?:\.\.\.)?|(?<=\.\.)[0-9a-f]{12}\b")
+_ANY_TEXT: Final = {
+    r"\.\.\.": ".*",
+    r"414d[0-9a-f]{44}": "414d[0-9a-f]{44}",
+    r"(?<=[^.]\.\.)[0-9a-f]{12}\b": "[0-9a-f]{12}",
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
+    r"\d\d:\d\d:\d\d\.\d{3}": r"\d\d:\d\d:\d\d\.\d{3}",
+}
+"""The parts of a shown text that stand for others, and the pattern of the others: three dots, a MsgId, and times."""
+_PROMPT: Final = "QM1> "
 
 
 class Block(Struct, frozen=True):
@@ -63,10 +71,17 @@ class Typed(Struct, frozen=True):
 
     line: str
     shown: str
+    #: The lines that the reader types at the prompt of the command.
+    answers: str = ""
 
     def is_shown_by(self, printed: str) -> bool:
-        """Return whether the page shows this output. Three dots stand for any text."""
-        expected = re.escape(self.shown.strip()).replace(r"\.\.\.", ".*")
+        """Return whether the page shows this output. Three dots, a MsgId and a time stand for others."""
+        parts = re.split("|".join(f"({part})" for part in _ANY_TEXT), self.shown.strip())
+        patterns = [*_ANY_TEXT.values()]
+        size = 1 + len(patterns)  # a text, and a group for each kind of part
+        expected = "".join(
+            re.escape(part) if at % size == 0 else patterns[at % size - 1] for at, part in enumerate(parts) if part is not None
+        )
         return not self.shown or re.fullmatch(expected, printed.strip(), re.DOTALL) is not None
 
 
@@ -78,18 +93,12 @@ def typed_on(page: str) -> list[Typed]:
         if block.language == "console"
         for typed in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
     ]
-    return [Typed(line, shown) for line, _, shown in lines]
+    return [_typed(line, shown.splitlines(keepends=True)) for line, _, shown in lines]
 
 
-def problems_of(page: str, terminal: "Terminal", *, skipped: tuple[str, ...] = TYPED_ELSEWHERE) -> Iterator[str]:
-    """Write the files of a page into the current folder, type its lines, and yield each that fails or prints other text."""
-    write_files(page, Path())
-    for typed in typed_on(page):
-        if not typed.line.startswith(skipped):
-            code, printed = terminal.type(typed.line)
-            expected = EXIT_INTERRUPTED if typed.line.startswith("mqflow console") else 0
-            if code != expected or not typed.is_shown_by(printed):
-                yield f"{page}: {typed.line}: {code}\n{printed}"
+def _typed(line: str, below: list[str]) -> Typed:
+    answers = [each.removeprefix(_PROMPT) for each in below if each.startswith(_PROMPT)]
+    return Typed(line, "".join(each for each in below if not each.startswith(_PROMPT)), "".join(answers))
 
 
 class _Screen(io.TextIOWrapper):
@@ -115,20 +124,30 @@ class _Screen(io.TextIOWrapper):
 class Terminal:
     """Types lines in a folder, which must be the current folder. `mqflow` runs in this process, `python` in another.
 
-    If messages were put, the next `mqflow run` ends when it has handled as many. Any other ends as soon as it listens. With
-    `python`, the executable of another environment, everything runs there.
+    If messages were put, the next `mqflow run` ends when it has handled as many. Any other ends as soon as it listens. A MsgId
+    in a line is an example: it stands for the last MsgId that a line has printed. With `python`, the executable of another
+    environment, everything runs there.
     """
 
     def __init__(self, folder: Path, python: Path | None = None) -> None:
         self._folder = folder
         self._python = python
         self._exported: dict[str, str] = {}
+        self._message_id = ""
         #: The bodies of `mqflow put` that no application has had yet.
         self._put = 0
 
-    def type(self, line: str) -> tuple[int, str]:
+    def type(self, line: str, answers: str = "") -> tuple[int, str]:
         """Run a line. Return its exit code and its output; after a failure with its notes and errors."""
-        words = shlex.split(line, comments=True)
+        line = _MESSAGE_ID_OF_A_PAGE.sub(lambda found: self._message_id[-12 if len(found[0]) == 12 else 0 :], line)
+        if line.startswith("echo "):
+            echo, _, line = line.partition(" | ")
+            answers = f"{shlex.split(echo)[1]}\n"
+        code, printed = self._run(shlex.split(line, comments=True), answers.encode())
+        self._message_id = [self._message_id, *_MESSAGE_ID.findall(printed)][-1]
+        return code, printed
+
+    def _run(self, words: list[str], typed: bytes) -> tuple[int, str]:
         if words[0] == "export":
             self._exported |= dict(word.split("=", 1) for word in words[1:])
             return 0, ""
@@ -138,19 +157,20 @@ class Terminal:
         path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"  # as after `. .venv/bin/activate`
         with patch.dict(os.environ, self._exported | settings | {"PATH": path}):
             if program == "mqflow":
-                return self._mqflow(arguments)
+                return self._mqflow(arguments, typed)
             return _process([str(python), *{"python": [], "pytest": ["-m", *PYTEST]}[program], *arguments], self._folder)
 
-    def _mqflow(self, arguments: list[str]) -> tuple[int, str]:
-        typed = b""
+    def _mqflow(self, arguments: list[str], typed: bytes) -> tuple[int, str]:
         if "<" in arguments:
             arguments, (_, file) = arguments[:-2], arguments[-2:]
             typed = (self._folder / file).read_bytes()
-        handled, interrupts = 0, True
+        interrupts = "--once" not in arguments and (arguments[0] != "dlq" or b"WAIT(YES)" in typed)
         match arguments[0]:
             case "run" if self._put:
-                handled, interrupts, self._put = self._put, False, 0
-                arguments = [*arguments, "--recycle-after", str(handled)]
+                arguments = [*arguments, "--recycle-after", str(self._put)]
+                interrupts, self._put = False, 0
+            case "get" | "land":
+                self._put = 0
             case "console":  # the port of the page may be in use
                 arguments = [*arguments, "--http", "0"]
             case _:
@@ -167,7 +187,7 @@ class Terminal:
 
 def _here(arguments: list[str], folder: Path, typed: bytes, *, interrupts: bool) -> tuple[int, str]:
     """Run a command of mqflow in this process."""
-    screens = _Screen(interrupts=False), _Screen(interrupts=interrupts)
+    screens = _Screen(interrupts=interrupts), _Screen(interrupts=interrupts)
     stdin = io.TextIOWrapper(io.BytesIO(typed))
     code = 0
     with redirect_stdout(screens[0]), redirect_stderr(screens[1]), patch.object(sys, "stdin", stdin), imports_of(folder):

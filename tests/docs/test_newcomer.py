@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from tests.docs.pages import TUTORIAL, Terminal, problems_of
+from tests.docs.pages import TUTORIAL, Terminal
+from tests.docs.scenes import problems_of
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t")

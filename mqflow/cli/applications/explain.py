@@ -1,6 +1,7 @@
 """`mqflow explain`: prints the effective settings of each listener of an application, with the source of each setting."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final
 
 import click
@@ -8,13 +9,12 @@ import msgspec
 from msgspec import Struct, structs
 
 from mqflow.app.application import App
-from mqflow.app.channels.location import OpenQueueManager, locate
-from mqflow.app.config.settings import Settings, mistyped_listeners, shown_key
+from mqflow.app.channels.location import OpenQueueManager, locate, reach_queue_manager
+from mqflow.app.config.settings import ListenerSettings, Settings, mistyped_listeners, shown_key
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.outputs import outputs
-from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.state.topic_tree import TopicTree
@@ -59,35 +59,37 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
     if configuration:
         _show("settings", list(_settings(settings)), as_json=as_json)
         return
-    for sentence in mistyped_listeners(settings, [name for each in app.listeners for name in (each.name, each.queue)]):
+    parts = {f"{name}:" if name else "": part for name, part in app.with_settings(settings).items()}
+    known = [prefix + name for prefix, (each, _) in parts.items() for of in each.listeners for name in (of.name, of.queue)]
+    for sentence in mistyped_listeners(settings, known):
         note(f"warning: {safe(sentence)}")
-    location = locate(settings.url_over(app.url))
+    for prefix, (each, own) in parts.items():
+        _explain_application(each, own, prefix, as_json=as_json)
+
+
+def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: bool) -> None:
+    """Show one application and its listeners. `prefix` is in front of the names of an included one, for example `archive:`."""
+    url = settings.url_over(app.url)
+    location = locate(url)
     embedded = location.kind in {"embedded", "memory", "served"}
     rows = [
-        _Row("url", settings.url_over(app.url), _url_source(app, settings)),
-        *_included(app, settings),
+        _Row("url", url, _url_source(app, settings)),
         *_delays(app, settings, embedded=embedded),
         *_dead_letters(app),
         *(_Row(f"schedule {each.name}", f"{each.rule.text}, on {each.queue}", "source") for each in app.schedules),
     ]
-    _show("application", rows, as_json=as_json)
+    _show(f"application {prefix.removesuffix(':')}".strip(), rows, as_json=as_json)
+    overrides = {each: settings.listener(prefix + each.name, prefix + each.queue) for each in app.listeners}
     if location.path is not None and not location.path.exists():
         note(f"warning: there is no queue manager at {location.path} yet, so no queue can be inquired.")
-        for listener in app.listeners:
-            _show(listener.queue, list(_options(listener, settings)), as_json=as_json)
+        for listener, own in overrides.items():
+            _show(prefix + listener.queue, list(_options(listener, own)), as_json=as_json)
         return
-    with opened(settings.url_over(app.url)) as queue_manager:
+    with closing(reach_queue_manager(url, settings=settings)) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow")
-        for listener in app.listeners:
-            _explain(queue_manager, connection, listener, settings, as_json=as_json)
+        for listener, own in overrides.items():
+            _explain(queue_manager, connection, listener, own, prefix + listener.queue, as_json=as_json)
         connection.disconnect()
-
-
-def _included(app: App, settings: Settings) -> Iterator[_Row]:
-    """Yield the URL of each included application. `mqflow explain MODULE:NAME` explains that application itself."""
-    urls = app.urls(settings)
-    for each in app.included:
-        yield _Row(f"url of {each.name}", urls[each.name], settings.of_queue_manager(each.name).sources.get("url", "source"))
 
 
 def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
@@ -120,9 +122,15 @@ def _dead_letters(app: App) -> Iterator[_Row]:
 
 
 def _explain(
-    queue_manager: OpenQueueManager, connection: Connection, listener: Listener, settings: Settings, *, as_json: bool
+    queue_manager: OpenQueueManager,
+    connection: Connection,
+    listener: Listener,
+    overrides: ListenerSettings,
+    title: str,
+    *,
+    as_json: bool,
 ) -> None:
-    rows, found = list(_options(listener, settings)), list(outputs(connection, listener))
+    rows, found = list(_options(listener, overrides)), list(outputs(connection, listener))
     rows += [_Row(f"results on {each.queue}", _PERSISTENCE[each.persistent], each.source) for each in found]
     warnings = [each.warning for each in found if each.warning]
     try:
@@ -134,10 +142,10 @@ def _explain(
     except (MQIError, ConfigurationError) as error:
         warnings.append(str(error))
     else:
-        poison, about_poison = _poison_handling(listener, settings, attributes)
+        poison, about_poison = _poison_handling(listener, overrides, attributes)
         rows += poison
         warnings += about_poison
-    _show(listener.queue, rows, as_json=as_json)
+    _show(title, rows, as_json=as_json)
     for warning in warnings:
         note(f"warning: {safe(warning)}")
 
@@ -158,9 +166,9 @@ def _model(queue_manager: OpenQueueManager, subscription: TopicSubscription) -> 
     return found
 
 
-def _poison_handling(listener: Listener, settings: Settings, queue: QueueAttributes) -> tuple[list[_Row], list[str]]:
+def _poison_handling(listener: Listener, overrides: ListenerSettings, queue: QueueAttributes) -> tuple[list[_Row], list[str]]:
     """Return the rows about poison messages of the listener, and warnings about values that look wrong."""
-    overrides, declared = settings.listener(listener.name, listener.queue), listener.options.backout
+    declared = listener.options.backout
     threshold = overrides.backout_threshold if overrides.backout_threshold is not None else declared.threshold
     name = overrides.backout_requeue_queue if overrides.backout_requeue_queue is not None else declared.queue
     effective, threshold_source, queue_source = backout.effective(
@@ -189,8 +197,7 @@ def _pace(pace: Pace) -> str:
     return f"{pace.first_s:g} s, then times {pace.factor:g} up to {pace.max_s:g} s"
 
 
-def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
-    overrides = settings.listener(listener.name, listener.queue)
+def _options(listener: Listener, overrides: ListenerSettings) -> Iterator[_Row]:
     if (topic := listener.subscription) is not None:
         yield _Row("subscription", f"durable, {topic.durable}" if topic.durable else "not durable", "source")
         yield _Row("wildcards", "characters" if topic.character_wildcards else "levels", "source")

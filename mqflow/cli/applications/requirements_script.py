@@ -5,14 +5,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 import click
 from msgspec import Struct
 
-from mqflow.app.application import App
 from mqflow.app.channels.location import locate, reach_queue_manager
 from mqflow.app.config.settings import load
+from mqflow.app.errors import ConfigurationError
 from mqflow.app.requirements import Known, Requirements, Use, requirements
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import stager_for
@@ -59,6 +60,7 @@ class RequirementOptions(TypedDict):
     request: bool
     delay: bool
     dead_letter_queue: str | None
+    included: str | None
 
 
 _OPTIONS = (
@@ -70,6 +72,7 @@ _OPTIONS = (
     click.option("--request", is_flag=True, help="MODULE:APP: the application calls app.request."),
     click.option("--delay", is_flag=True, help="MODULE:APP: the puts to these queues have a delay."),
     click.option("--dead-letter-queue", metavar="QUEUE", help="MODULE:APP: DEADQ of the queue manager."),
+    click.option("--included", metavar="NAME", help="MODULE:APP: for the queue manager of this included application."),
 )
 
 
@@ -103,8 +106,15 @@ def requirements_script(application: str, url: str | None, **options: Unpack[Req
     if options["user"] and options["group"]:
         raise click.UsageError("--user and --group exclude each other: an authority record is for a user or for a group.")
     app = load_application(application, url=url)
-    settings = app.settings or load({"url": url})
-    app_url = settings.url_over(app.url)
+    parts = app.with_settings(app.settings or load({"url": url}), needs_url=False)
+    name = options["included"] or ""
+    if name not in parts:
+        listed = ", ".join(filter(None, parts)) or "none"
+        raise ConfigurationError(
+            f"--included {name}: {application} includes no application of this name. It includes: {listed}."
+        )
+    part, settings = parts[name]
+    app_url = settings.url_over(part.url) if url is None else url
     use = Use(
         consumed=options["get"],
         put=options["put"],
@@ -114,21 +124,25 @@ def requirements_script(application: str, url: str | None, **options: Unpack[Req
         staging_queue=stager_for(app_url).queue,
     )
     grantee = _Grantee(options["group"] or options["user"] or settings.user or login(), group=bool(options["group"]))
-    header = _Header(application, grantee, locate(app_url).queue_manager or "QM")
+    header = _Header(f"{application}{f' --included {name}' if name else ''}", grantee, locate(app_url).queue_manager or "QM")
+    needs = partial(requirements, part, use, settings=settings, prefix=f"{name}:" if name else "")
     if url is None:
-        yield from _script(app, use, Known(dead_letter_queue=options["dead_letter_queue"] or ""), header)
-        return
-    with closing(reach_queue_manager(url)) as queue_manager:
-        administration = queue_manager.administration
-        dead_letter_queue = options["dead_letter_queue"] or administration.queue_manager.dead_letter_queue
-        topics = TopicTree({topic.name: topic for topic in administration.publishing.topics()})
-        known = Known(queue=administration.queue, topic=topics.effective, dead_letter_queue=dead_letter_queue)
-        yield from _script(app, use, known, header)
+        yield from _script(needs, Known(dead_letter_queue=options["dead_letter_queue"] or ""), header)
+    else:
+        with closing(reach_queue_manager(url)) as queue_manager:
+            administration = queue_manager.administration
+            dead_letter_queue = options["dead_letter_queue"] or administration.queue_manager.dead_letter_queue
+            topics = TopicTree({topic.name: topic for topic in administration.publishing.topics()})
+            known = Known(queue=administration.queue, topic=topics.effective, dead_letter_queue=dead_letter_queue)
+            yield from _script(needs, known, header)
+    for other in parts:
+        if other not in {"", name}:
+            yield f"* {other} has another queue manager, and a script of its own: mqflow mqsc {application} --included {other}"
 
 
-def _script(app: App, use: Use, known: Known, header: _Header) -> Iterator[str]:
+def _script(needs: Callable[[Known], Requirements], known: Known, header: _Header) -> Iterator[str]:
     """Yield the lines. Each queue is defined before an authority names it."""
-    needed: Requirements = requirements(app, use, known)
+    needed = needs(known)
     for line in _HEAD:
         yield line.format(application=header.application, grantee=header.grantee, queue_manager=header.queue_manager)
     for queue in needed.queues:

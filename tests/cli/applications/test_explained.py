@@ -54,6 +54,12 @@ app = App()
 @app.listener("ORDERS.IN")
 async def book(order: str) -> None: ...
 """
+SEVERAL = f"""{PLAIN}
+archive = App(name="archive")
+app.include_app(archive)
+@archive.listener("SYSTEM.DEFAULT.LOCAL.QUEUE")
+async def answer(order: str) -> None: ...
+"""
 FULL = """
 from mqflow import App, Backout, Pace
 app = App(url="embedded:./data?qmgr=QM1")
@@ -186,10 +192,10 @@ def test_without_a_queue_manager_the_declarations_are_explained(run: Run) -> Non
 
 
 def test_for_ibm_mq_delayed_messages_wait_elsewhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(url: str) -> None:
+    def reach(url: str, **_: object) -> None:
         raise ConfigurationError(f"{url} cannot be reached")
 
-    monkeypatch.setattr("mqflow.cli.applications.explain.opened", opened)
+    monkeypatch.setattr("mqflow.cli.applications.explain.reach_queue_manager", reach)
     url = "ibmmq://mq.example:1414/QM1?channel=APP"
 
     shown = run("explain", f"{written(PLAIN)}:app", "--url", url)
@@ -199,6 +205,26 @@ def test_for_ibm_mq_delayed_messages_wait_elsewhere(run: Run, monkeypatch: pytes
         ("and are delivered by", "another application", "default"),
         ("retries that wait there", "none: workers wait", "default"),
     ] == tables(shown.stdout)["application"][1:]
+
+
+@pytest.mark.usefixtures("queues")
+def test_an_included_application_has_tables_of_its_own_with_its_url_and_its_settings(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL", "embedded::memory:?qmgr=QM2")
+    Path("mqflow.toml").write_text('[listeners."archive:SYSTEM.DEFAULT.LOCAL.QUEUE"]\nconcurrency = 8\n')
+
+    shown = run("explain", f"{written(SEVERAL)}:app")
+
+    found = tables(shown.stdout)
+    names = ("application", "ORDERS.IN", "application archive", "archive:SYSTEM.DEFAULT.LOCAL.QUEUE")
+    assert names == tuple(found)
+    source = "environment (MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL)"
+    assert ("url", "embedded:./data?qmgr=QM1", "environment (MQFLOW_URL)") == found["application"][0]
+    assert ("url", "embedded::memory:?qmgr=QM2", source) == found["application archive"][0]
+    assert ("concurrency", "8", "settings") == found[names[-1]][1]
+    [warning] = shown.stderr.splitlines()
+    assert warning.startswith("warning: SYSTEM.DEFAULT.LOCAL.QUEUE has no backout threshold")
 
 
 @pytest.mark.usefixtures("queues")

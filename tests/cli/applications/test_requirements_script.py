@@ -102,6 +102,35 @@ def test_a_group_may_be_allowed_instead_of_a_user(printed: Printed) -> None:
     assert 2 == printed("--group", "desk", "--user", "orders").exit_code
 
 
+def test_an_included_application_has_a_script_of_its_own_because_its_queue_manager_is_another(
+    printed: Printed, tmp_path: Path
+) -> None:
+    (tmp_path / "mqflow.toml").write_text(
+        '[queue_managers.archive]\nuser = "keeper"\n[listeners."archive:KEPT"]\nbackout_requeue_queue = "KEPT.BOQ"\n'
+    )
+    (tmp_path / f"{NAME}.py").write_text(
+        'from mqflow import App\napp, archive = App(), App("embedded::memory:?qmgr=QM2", name="archive")\n'
+        'app.include_app(archive)\n@archive.listener("KEPT")\nasync def keep(body: bytes) -> None: ...\n'
+    )
+
+    first, archive, wrong = printed("--user", "orders"), printed("--included", "archive"), printed("--included", "archives")
+
+    assert ["SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT)"] == commands(first)
+    other = f"* archive has another queue manager, and a script of its own: mqflow mqsc {NAME}:app --included archive"
+    assert other == first.stdout.splitlines()[-1]
+    assert [
+        "DEFINE QLOCAL('KEPT') BOQNAME('KEPT.BOQ')",
+        "DEFINE QLOCAL('KEPT.BOQ')",
+        "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('keeper') AUTHADD(CONNECT,INQ)",
+        "SET AUTHREC PROFILE('KEPT') OBJTYPE(QUEUE) PRINCIPAL('keeper') AUTHADD(GET,INQ)",
+        "SET AUTHREC PROFILE('KEPT.BOQ') OBJTYPE(QUEUE) PRINCIPAL('keeper') AUTHADD(PASSALL,PUT)",
+    ] == commands(archive)
+    assert f"* {NAME}:app --included archive needs these" in archive.stdout
+    assert "runmqsc QM2 < FILE" in archive.stdout
+    assert other not in archive.stdout
+    assert f"--included archives: {NAME}:app includes no application of this name. It includes: archive." in wrong.output
+
+
 def test_settings_override_the_declarations(printed: Printed, tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text(
         'user = "setter"\n[listeners."ORDERS.IN"]\nbackout_threshold = 7\nbackout_requeue_queue = "OTHER.BOQ"\n'
