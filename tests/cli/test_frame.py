@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -152,3 +153,64 @@ def test_a_file_of_variables_that_cannot_be_read_is_wrong_usage(tmp_path: Path, 
     done = CliRunner().invoke(main, ["--env-file", str(file), "reason", "2085"])
 
     assert (2, True) == (done.exit_code, said in done.output)
+
+
+def test_a_file_of_variables_needs_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dotenv", None)
+
+    done = run("--env-file", "dev.env", "reason", "2085")
+
+    assert (2, True) == (
+        done.exit_code,
+        done.stderr.endswith("mqflow: --env-file needs python-dotenv: pip install 'mqflow[env]'.\n"),
+    )
+
+
+def test_an_error_of_an_option_comes_after_the_usage_of_its_command(run: Run) -> None:
+    usage = "Usage: main why [OPTIONS] MSGID\nTry 'main why --help' for help.\n\nmqflow: Missing argument 'MSGID'.\n"
+
+    assert (2, "", usage) == ((done := run("why")).exit_code, done.stdout, done.stderr)
+    own = run("--colour").stderr
+    assert own.startswith("Usage: main [OPTIONS] COMMAND [ARGS]...\nTry 'main --help' for help.\n\nmqflow: No such option")
+
+
+def test_ctrl_c_ends_a_command_with_the_code_of_shells(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mqflow.cli.messages.why.ledger_of", interrupted)
+
+    assert (130, "") == ((done := run("why", "41")).exit_code, done.output)
+
+
+class Plugin:
+    """A distribution that offers a command."""
+
+    name, version = "shop", "1.2"
+
+
+def test_a_plugin_adds_its_commands_to_the_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [
+        SimpleNamespace(name="book", dist=Plugin),
+        SimpleNamespace(name="audit", dist=None),
+        SimpleNamespace(name="put", dist=Plugin),
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries if group == "mqflow.commands" else [])
+
+    added = run("--help").stdout.partition("Commands of plugins:\n")[2].partition("\n\n")[0]
+
+    assert ["audit", "book   From shop 1.2."] == [line.strip() for line in added.splitlines()]
+    listed = main.list_commands(click.Context(main))
+    assert (["audit", "book"], 1) == (listed[-2:], listed.count("put"))
+
+
+def test_the_command_of_a_plugin_must_be_a_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.main._plugin_lines", lambda: {"book": ""})
+    monkeypatch.setattr("mqflow.app.config.plugins.find", lambda *_: None)
+    made: object = click.Command("book", callback=lambda: click.echo("booked"))
+    monkeypatch.setattr("mqflow.app.config.plugins.load", lambda _: made)
+    assert "booked\n" == run("book").output
+
+    made = "no command"
+
+    assert run("book").stderr.endswith("mqflow: The plugin command 'book' must be a click command, but is str.\n")

@@ -70,4 +70,3 @@ async def watch_parent(parent_pipe: int, end: EndRequest) -> None:
     """Set `parent_ended` when the parent process has ended."""
     await until_parent_ends(parent_pipe)
     end.parent_ended.set()
-    end.wake()

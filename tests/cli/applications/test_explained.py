@@ -68,7 +68,7 @@ app.schedule(60, "SMALL", name="minute")
 app.dead_letter_handler("rules.tbl", queue="DEAD")
 
 @app.listener(
-    "SMALL", name="small", concurrency=3, unit_of_work=4, time_limit_s=1.5,
+    "SMALL", name="little", concurrency=3, unit_of_work=4, time_limit_s=1.5,
     backout=Backout(threshold=2, queue="ORDERS.BOQ", undecodable="redeliver", pace=Pace(first_s=1, max_s=30, factor=3)),
 )
 async def take(order: str) -> None: ...
@@ -115,7 +115,8 @@ def test_settings_and_declarations_are_the_sources_of_the_values(
     monkeypatch.setenv("MQFLOW_RETRY_IN_WORKER_S", "7.5")
     (tmp_path / "rules.tbl").write_text("WAIT(20) RETRYINT(30)\nACTION(RETRY)")
     (tmp_path / "mqflow.toml").write_text(
-        "[listeners.small]\nconcurrency = 8\nunit_of_work = 9\ntime_limit_s = 2.5\n"
+        "[listeners.SMALL]\nconcurrency = 6\nbackout_threshold = 4\n"
+        "[listeners.little]\nconcurrency = 8\nunit_of_work = 9\ntime_limit_s = 2.5\n"
         'backout_threshold = 5\nbackout_requeue_queue = "BAD"\n'
     )
 

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.console.audit import AuditLog
 from mqflow.cli.console.changes import ChangeResult, RefusedError, Row, original_text
 from mqflow.embedded import mqsc
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import PutOption
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.policy.poison.disposition_record import many_from_bytes
 from mqflow.runtime.dead_letters.redriver import Target
 from mqflow.testing.virtual_clock import VirtualClock
-from mqflow.verbs import Got
+from mqflow.verbs import GetOptions, Got
 from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
 
 
@@ -42,6 +44,24 @@ def test_a_redrive_of_all_messages_moves_and_records_each(bench: Bench) -> None:
     assert common | {"event": "began", "messages": 2, "redrive": name, "at": began["at"]} == began
     counts = {"moved": 2, "stayed": 0, "gone": 0, "error": ""}
     assert common | counts | {"event": "ended", "redrive": name, "at": ended["at"]} == ended
+
+
+def test_the_record_of_a_redrive_names_the_person_and_the_redrive(bench: Bench) -> None:
+    assert 0 == mqsc.run("DEFINE QLOCAL(DISPOSED)", bench.queue_manager.administration).exit_code()
+    bench.settings = replace(bench.settings, disposition_queue="DISPOSED")
+    bench.use(None)
+    bench.fail(b"one")
+
+    bench.changes.redrive(bench.changes.plan_redrive("ORDERS.BOQ"), "amelie")
+
+    got = bench.connection.get(bench.connection.open("DISPOSED", OpenOption.INPUT_SHARED), GetOptions())
+    assert got is not None
+    [record] = many_from_bytes(got.body)
+    assert ("amelie moved it with the console", "mqflow console", audited(bench)[0]["redrive"]) == (
+        record.exc_message,
+        record.consumer,
+        record.redrive_id,
+    )
 
 
 @pytest.mark.parametrize(("number", "to"), [(0, ""), (1, "OTHER.IN")])

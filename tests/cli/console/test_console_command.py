@@ -1,14 +1,21 @@
 """The commands `mqflow console` and `mqflow run --console`: the starts that they refuse, and the address of the console."""
 
-from contextlib import nullcontext
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from starlette.types import ASGIApp
 
 from mqflow import App
 from mqflow.app.config.settings import Settings
-from mqflow.cli.console.console_command import console_of_application
+from mqflow.cli.console import console_command
+from mqflow.cli.console.console_command import _one_at_a_time, _owners, console_of_application
 from mqflow.cli.watching.figures import QueueFigures
 from mqflow.cli.watching.pages import pages
 from tests.cli.conftest import Run
@@ -35,6 +42,7 @@ from tests.cli.watching.test_pages import Fixed, process, worker
 def test_a_console_that_would_not_be_safe_does_not_start(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
+    Started(monkeypatch)  # so that no console is served
     (tmp_path / "key.pem").write_text("")
     (tmp_path / "console_shop.py").write_text(
         "from mqflow import App\napp = App()\n@app.listener('A')\nasync def f(b: bytes) -> None: ...\n"
@@ -69,3 +77,130 @@ async def test_an_application_has_its_console_below_its_probes(
     assert 'href="/console/queue?queue=ORDERS.IN"' in page
     assert 'action="/console/logout"' in page
     assert "idle for 1 s" in page
+
+
+class Started:
+    """A console that `mqflow console` has made, and the arguments with which it would be served."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.served: list[tuple[object, ...]] = []
+        self.pages: list[ASGIApp] = []
+        ended = SimpleNamespace(event=lambda: SimpleNamespace(wait=lambda: None))
+        monkeypatch.setattr(console_command, "serving_pages", self._serving)
+        monkeypatch.setattr(console_command, "THREADS", ended)
+
+    @contextmanager
+    def _serving(self, http: str, made: ASGIApp, said: str, *, tls: tuple[Path, Path] | None) -> Iterator[None]:
+        self.served.append((http, said, tls))
+        self.pages.append(made)
+        yield
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    return Started(monkeypatch)
+
+
+def test_a_read_only_console_is_served_on_this_machine_and_prints_its_token(run: Run, started: Started, queues: None) -> None:
+    done = run("console")
+
+    assert [("127.0.0.1:8161", "The console is on", None)] == started.served
+    assert (0, "") == (done.exit_code, done.stdout)
+    assert re.fullmatch(r"The token of the console: [\w-]{43}\n", done.stderr), done.stderr
+
+
+@pytest.mark.anyio
+async def test_a_console_has_the_queues_rules_and_host_names_of_its_options(
+    run: Run, started: Started, queues: None, tmp_path: Path
+) -> None:
+    for name in ("one.pem", "one.key"):
+        (tmp_path / name).touch()
+    (tmp_path / "rules.tbl").write_text("ACTION(RETRY)")
+    (tmp_path / "console_desk.py").write_text(
+        "from mqflow import App\napp = App()\n@app.listener('ORDERS.IN')\nasync def f(b: bytes) -> None: ...\n"
+    )
+    options = ("--http", "0.0.0.0:7", "--tls-certificate", "one.pem", "--tls-key", "one.key", "--host", "mq.example")
+
+    done = run("console", *options, "--rules", "rules.tbl", "--allow-changes", "--audit", "log", "--app", "console_desk:app")
+
+    assert [("0.0.0.0:7", "The console is on", (Path("one.pem"), Path("one.key")))] == started.served
+    token, audit = done.stderr.splitlines()
+    assert f"The console allows changes. Its audit log is {tmp_path / 'log'}." == audit
+    [pages] = started.pages
+    answers = {}
+    for host in ("mq.example", "other.example", "0.0.0.0"):  # noqa: S104 - a name that no browser sends
+        here = f"https://{host}:7"
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=pages), base_url=here) as client:
+            data = {"token": token.rpartition(" ")[2], "person": "amelie"}
+            answers[host] = await client.post("/login", data=data, headers={"Origin": here})
+            if host == "mq.example":
+                rules = await client.get("/rules")
+    assert [303, 403, 403] == [answer.status_code for answer in answers.values()]
+    assert "It answers to 127.0.0.1, ::1, localhost, mq.example." in answers["other.example"].text
+    assert "rules.tbl" in rules.text
+
+
+@pytest.mark.parametrize(
+    ("missing", "options", "said"),
+    [
+        (
+            "mqflow.cli.console.views",
+            (),
+            "The console needs starlette, uvicorn and jinja2 (mqflow.cli.console.views is missing)",
+        ),
+        ("pyarrow", ("--tables", "."), "--tables needs pyarrow and deltalake: pip install 'mqflow[console,delta]'."),
+        ("deltalake", ("--tables", "."), "--tables needs pyarrow and deltalake: pip install 'mqflow[console,delta]'."),
+    ],
+)
+def test_a_console_without_its_packages_names_them(
+    run: Run, started: Started, monkeypatch: pytest.MonkeyPatch, missing: str, options: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setattr(console_command, "find_spec", lambda name: None if name == missing else name)
+    if missing.startswith("mqflow"):
+        monkeypatch.setitem(sys.modules, missing, None)
+
+    refused = run("console", *options)
+
+    assert (2, True, []) == (refused.exit_code, said in refused.stderr, started.served)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--tls-key", "x.key"), "TLS needs both: --tls-certificate FILE and --tls-key FILE."),
+        (("--tls-certificate", "x.key"), "TLS needs both: --tls-certificate FILE and --tls-key FILE."),
+        (("--http", "mq.example:1"), "The console on mq.example needs TLS"),
+    ],
+)
+def test_a_console_needs_a_whole_pair_for_tls_and_tls_beyond_this_machine(
+    run: Run, started: Started, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "x.key").touch()
+
+    refused = run("console", *options)
+
+    assert (2, True, []) == (refused.exit_code, said in refused.stderr, started.served)
+
+
+def test_a_name_after_the_prefix_of_an_owner_can_have_an_equals_sign() -> None:
+    assert {"ORDERS.": "sales=west", "": "all"} == _owners(("ORDERS.=sales=west", "=all"))
+
+
+@pytest.mark.parametrize(("url", "at_once"), [("embedded:./data?qmgr=QM1", 1), ("embedded+unix:a.sock?qmgr=QM1", 2)])
+def test_only_one_request_at_a_time_opens_a_folder(monkeypatch: pytest.MonkeyPatch, url: str, at_once: int) -> None:
+    inside: list[str | None] = []
+
+    @contextmanager
+    def opened(given: str | None) -> Iterator[None]:
+        inside.append(given)
+        yield
+
+    monkeypatch.setattr(console_command, "opened", opened)
+    open_one = _one_at_a_time(url)
+    with open_one():
+        second = threading.Thread(target=lambda: open_one().__enter__(), daemon=True)
+        second.start()
+        second.join(0.05)
+        assert [url] * at_once == inside
+    second.join(10)
+    assert [url] * 2 == inside

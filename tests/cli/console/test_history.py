@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from mqflow.app.errors import ConfigurationError
 from mqflow.cli.console.history_desk import HistoryDesk
 from mqflow.cli.console.rule_answers import rule_answers
 from mqflow.cli.console.views import console
 from mqflow.events import Disposed
+from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.history.history_tables import HistoryTables, LetterKind
 from mqflow.pipeline.history.weekly_groups import Failure, Span
 from mqflow.policy.dead_letters.rules import RulesTable, parse
@@ -245,3 +247,19 @@ def test_a_console_with_wrong_tables_or_owners_does_not_start(run: Run, argument
 
 def test_the_weeks_of_a_page_begin_with_the_week_of_the_first_event(desk: HistoryDesk) -> None:
     assert Span(END, 3) == desk.page(weeks="4").span
+
+
+def test_tables_that_cannot_be_read_are_a_sentence(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = HistoryTables("nowhere")
+
+    def unreadable(*_: object) -> None:
+        raise PipelineError("nowhere holds something else.")
+
+    for method in ("last_event", "messages", "identifiers"):
+        monkeypatch.setattr(tables, method, unreadable)
+    desk = HistoryDesk(tables, bench.desk, {})
+    number = desk.number(PRICE, SPAN)
+
+    for ask in (desk.page, lambda: desk.messages(number), lambda: desk.identifiers(number)):
+        with pytest.raises(ConfigurationError, match=r"^nowhere holds something else\.$"):
+            ask()

@@ -84,16 +84,22 @@ def test_a_body_that_the_handler_does_not_take_stays_and_the_text_is_kept(
 
 
 @pytest.mark.usefixtures("editor")
-@pytest.mark.parametrize(("editing", "code", "text"), [("true", 3, "has not changed"), ("exit 4; :", 1, "ended with 4")])
-def test_without_an_edit_nothing_is_moved(
-    run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, editing: str, code: int, text: str
+@pytest.mark.parametrize(
+    ("editing", "code", "said"),
+    [
+        ("true", 3, "The text has not changed, so nothing was moved.\n"),
+        ("exit 4; :", 1, "mqflow: The editor 'exit 4; :' ended with 4. Nothing was moved.\n"),
+    ],
+)
+def test_without_an_edit_nothing_is_moved_and_no_file_is_left(
+    run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editing: str, code: int, said: str
 ) -> None:
     monkeypatch.setenv("EDITOR", editing)
 
     result = run("edit", "ORDERS.BOQ", poison)
 
-    assert (code, True) == (result.exit_code, text in result.stderr)
-    assert 1 == len(bodies(run, "ORDERS.BOQ"))
+    assert (code, "", said) == (result.exit_code, result.stdout, result.stderr)
+    assert (1, []) == (len(bodies(run, "ORDERS.BOQ")), list(tmp_path.glob("mqflow-edit-*")))
 
 
 @pytest.mark.parametrize(("digits", "code"), [("414d", 2), ("wombat00", 2), ("00000000", 3)])

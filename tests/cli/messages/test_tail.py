@@ -1,6 +1,7 @@
 """`mqflow tail`: earlier events, then each event as it comes; filters; and identifiers in hexadecimal digits."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,14 +130,38 @@ def test_tail_and_why_print_the_same_record_with_hexadecimal_identifiers(run: Ru
     assert ("01" * 24, "01" * 24) == (record["message_id"], record["event"]["message_id"])  # type: ignore[index]  # a dictionary
 
 
-def test_why_names_the_messages_whose_identifiers_begin_alike(run: Run, ledger: Path) -> None:
-    tell(ledger, disposed(1))
-    tell(ledger, disposed(2))
+OUTCOME = "The outcome of its handling: failed with KeyError: 'apple' (shop.py:9 in book)."
+STORY = f"""\
+2026-11-23 19:00:00.000  Disposed of at count 1: move it to ORDERS.BOQ. {OUTCOME}
+{"":23}    move it to ORDERS.BOQ: done.
+"""
 
-    shown = run("why", "0")
 
-    assert (3, {"01" * 24, "02" * 24}) == (shown.exit_code, set(shown.stdout.splitlines()))
-    assert "At least 2 messages have 0:" in shown.stderr
+@pytest.mark.parametrize(
+    ("digits", "code", "said", "noted"),
+    [
+        ("0", 3, "".join(f"{number:02x}" * 24 + "\n" for number in range(1, 11)), "At least 10 messages have 0:\n"),
+        ("0c", 3, "", "data/decisions.db has no entry for 0c: it succeeded, or was never delivered, or is too old.\n"),
+        ("..0a0a0a0a", 0, STORY, ""),
+    ],
+)
+def test_why_prints_the_story_of_the_only_message_with_these_digits(
+    run: Run, ledger: Path, digits: str, code: int, said: str, noted: str
+) -> None:
+    tell(ledger, *map(disposed, range(1, 12)))
+
+    shown = run("why", digits)
+
+    printed = re.sub(r"^2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", "2026-11-23 19:00:00.000", shown.stdout)
+    assert (code, said, noted) == (shown.exit_code, printed, shown.stderr)
+
+
+def test_why_wants_hexadecimal_digits(run: Run, ledger: Path) -> None:
+    refused = run("why", "0g")
+
+    assert 2 == refused.exit_code
+    expected = "'0g' is not a part of a message identifier: give hexadecimal digits, as `mqflow browse` prints them."
+    assert expected in " ".join(refused.stderr.split())
 
 
 def test_a_name_that_no_event_has_is_wrong_usage(run: Run, ledger: Path) -> None:

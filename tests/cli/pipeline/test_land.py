@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.cli.pipeline import land
 from mqflow.journal import Consumers, Journal, Kind, read_table
 from mqflow.testing.journals import generate_journal
 from tests.cli.conftest import Run
@@ -253,3 +255,57 @@ def test_a_mistyped_queue_does_not_become_a_lane(run: Run) -> None:
     assert 1 == refused.exit_code
     assert "MQOPEN on ORDERS.IM (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085)" in refused.stderr
     assert "has no lane yet" in run("journal", "show", "j").stderr
+
+
+@pytest.mark.usefixtures("state")
+def test_each_lane_of_each_queue_is_named_and_counted(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.BOQ", stdin="x")
+    queues = ("ORDERS.IN", "ORDERS.BOQ:backout_message")
+
+    shown = run("land", *queues, "--lanes", "2", "--journal", "j", "--once", "--linger", "0ms", "--json")
+    alone = run("land", "ORDERS.IN", "--lane", "one", "--lanes", "2", "--journal", "j", "--once", "--linger", "0ms")
+
+    records = [json.loads(line) for line in shown.stdout.splitlines()]
+    kinds = {
+        "ORDERS.IN": "payload",
+        "ORDERS.IN#2": "payload",
+        "ORDERS.BOQ": "backout_message",
+        "ORDERS.BOQ#2": "backout_message",
+    }
+    assert list(kinds.items()) == [(each["lane"], each["kind"]) for each in records]
+    landed = [(each["rows"], each["segments"]) for each in records]
+    assert ([(0, 0)] * 2, [(0, 0), (1, 1)]) == (landed[:2], sorted(landed[2:]))
+    named = ", ".join(f"{lane} ({kind})" for lane, kind in kinds.items())
+    assert (0, f"Landing {named} in {tmp_path / 'j'}.\n") == (shown.exit_code, shown.stderr)
+    assert "one: 0 messages in 0 segments landed.\none#2: 0 messages in 0 segments landed.\n" == alone.stdout
+
+
+@pytest.mark.usefixtures("state")
+def test_an_outage_is_a_line_and_a_signal_ends_the_wait(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("mqsc", stdin="ALTER QLOCAL('ORDERS.IN') GET(DISABLED)")
+    said: list[str] = []
+
+    def note(text: str) -> None:
+        said.append(text)
+        if "Trying again" in text:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(land, "note", note)
+    ended = run("land", "ORDERS.IN", "--journal", "j", "--linger", "0ms")
+
+    assert (0, "ORDERS.IN: 0 messages in 0 segments landed.\n") == (ended.exit_code, ended.stdout)
+    begins, trouble = said
+    assert f"Landing ORDERS.IN (payload) in {tmp_path / 'j'}." == begins
+    assert trouble.startswith("ORDERS.IN: MQGET on ORDERS.IN (QM1) failed: MQRC_GET_INHIBITED (2016)."), trouble
+    assert re.search(r" Trying again in 0\.[0-9] s\.$", trouble), trouble
+
+
+@pytest.mark.usefixtures("state")
+def test_a_line_says_how_much_has_landed_so_far(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A line is printed at most once in a period, and only if more has landed. Here a period has no length."""
+    monkeypatch.setattr(land, "_REPORT_EVERY_S", 0.0)
+    run("put", "ORDERS.IN", "--jsonl", "-", stdin="1\n2\n3\n")
+
+    landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "50ms")
+
+    assert [f"Landing ORDERS.IN (payload) in {tmp_path / 'j'}.", "3 messages in 1 segment."] == landed.stderr.splitlines()

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from mqflow.cli.pipeline.spark_redrive import _Done, _run
+from mqflow.folders import Folder
 from mqflow.journal import Kind
 from mqflow.journal.journal import Journal
+from mqflow.journal.personal_data import key_of
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.dead_letters.redrive import Unit
 from mqflow.pipeline.dead_letters.redrive_plan import Planned
+from mqflow.pipeline.tables.erasure import Erasure
 from tests.cli.conftest import Run
 
 SPARK = object()
@@ -392,10 +395,20 @@ def erased(ended_s: float | None) -> object:
 def test_erase_shows_the_rows_and_the_receipt(
     run: Run, monkeypatch: pytest.MonkeyPatch, ended_s: float | None, receipt: str, name: str, *, before: bool
 ) -> None:
-    monkeypatch.setattr("mqflow.pipeline.tables.erasure.erase", lambda *_: erased(ended_s))
+    asked: list[tuple[object, tuple[Folder, str]]] = []
+
+    def erase(erasure: object, proof: tuple[Folder, str]) -> object:
+        asked.append((erasure, proof))
+        return erased(ended_s)
+
+    monkeypatch.setattr("mqflow.pipeline.tables.erasure.erase", erase)
 
     result = run("spark", "erase", "--journal", "tables", "--tables", "tables", "--key", "user_id=amelie", "--receipt", receipt)
 
+    [(erasure, (folder, file))] = asked
+    here = str(Path.cwd() / "tables")
+    assert Erasure(journal=here, tables=here, keys=(key_of("user_id=amelie"),)) == erasure
+    assert (Path.cwd() / name, Path(name).name) == (Path(folder.uri_of(file)), file)
     rows = [
         "lane or table   rows erased",
         "--------------  -----------",

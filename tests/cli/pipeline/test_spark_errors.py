@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqflow.cli.pipeline.spark_errors import sentence_of
+from mqflow.cli.pipeline.spark_errors import ATTEMPTS_MAX, pause_s, sentence_of
 
 JAVA = "An error occurred while calling o184.collectToPython.\n: org.apache.spark.SparkException: "
 AT = "\n\tat org.apache.spark.sql.execution.FileScanRDD$$anon$1.hasNext(FileScanRDD.scala:153)"
@@ -58,3 +58,19 @@ def test_an_error_of_spark_is_a_sentence_with_the_remedy(error: str, begins: str
 
 def test_an_unknown_error_has_no_sentence() -> None:
     assert "" == sentence_of("[SOMETHING] else")
+
+
+NO_CONNECTION = "org.apache.spark.SparkException: Python worker failed to connect back."
+
+
+@pytest.mark.parametrize(
+    ("error", "pauses"),
+    [
+        (NO_CONNECTION, [1.0, 2.0, 4.0, None, None]),
+        ("java.io.IOException: No space left on device", [None] * 5),
+        ("[SOMETHING] else", [None] * 5),
+    ],
+)
+def test_only_a_python_that_did_not_start_is_tried_again_up_to_four_times(error: str, pauses: list[float | None]) -> None:
+    assert 4 == ATTEMPTS_MAX
+    assert pauses == [pause_s(error, attempt) for attempt in range(1, 6)]

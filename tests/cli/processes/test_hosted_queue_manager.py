@@ -385,6 +385,7 @@ def test_another_thread_wakes_a_wait_for_a_condition(backend: str) -> None:
 def test_the_end_of_the_parent_is_the_end_of_its_pipe_and_not_a_byte() -> None:
     async def main() -> list[str]:
         reading, writing = os.pipe()
+        os.set_inheritable(reading, True)
         seen: list[str] = []
 
         async def wait() -> None:

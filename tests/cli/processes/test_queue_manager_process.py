@@ -1,10 +1,17 @@
 """The process of a queue manager that `mqflow run` has started."""
 
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
 import anyio
 import pytest
 
+from mqflow.cli.processes import queue_manager_process
 from mqflow.cli.processes.end_request import EndRequest
-from mqflow.cli.processes.queue_manager_process import _end_after_applications
+from mqflow.cli.processes.queue_manager_process import _end_after_applications, _end_standbys
+from mqflow.embedded.storage.folder import DataFolder
 
 
 @pytest.mark.anyio
@@ -17,3 +24,51 @@ async def test_the_queue_manager_ends_after_the_process_that_started_it() -> Non
         end.parent_ended.set()
 
     assert (True, False) == (end.requested, end.for_good)
+
+
+NOBODY = [None] * 9
+NO_ANSWER = "QM1: standby process {} does not answer; it ends when it runs again."
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("first_in_line", "told", "left"),
+    [
+        ([*NOBODY, None, 5], [], [5]),
+        ([*NOBODY, 5, *NOBODY, None, 6], [5], [6]),
+        ([5, 5, None, 6, 6, *NOBODY, 5, *NOBODY, None], [5, 6], []),
+        ([0, *NOBODY, 0, *NOBODY, None], [], []),
+        ([4, 5, *NOBODY, None], [4, 5], []),
+    ],
+)
+async def test_each_standby_is_told_once_until_the_line_is_empty_ten_times_in_a_row(
+    monkeypatch: pytest.MonkeyPatch, first_in_line: Sequence[int | None], told: Sequence[int], left: Sequence[int]
+) -> None:
+    """Process 4 has ended when it is told; 0 is a process that has not written its number yet."""
+    line, signals, said = list(first_in_line), list[tuple[int, int]](), list[str]()
+
+    def kill(process: int, number: int) -> None:
+        signals.append((process, number))
+        if process == 4:
+            raise ProcessLookupError
+
+    monkeypatch.setattr(queue_manager_process, "_POLL_S", 0.0)
+    monkeypatch.setattr(queue_manager_process, "standby_pid", lambda _: line.pop(0))
+    monkeypatch.setattr(os, "kill", kill)
+
+    await _end_standbys("QM1", DataFolder(Path("qm")), said.append)
+
+    assert ([(each, signal.SIGUSR1) for each in told], left, []) == (signals, line, said)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("process", "said"), [(5, NO_ANSWER.format(5)), (0, NO_ANSWER.format(0))])
+async def test_a_standby_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, process: int, said: str) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(queue_manager_process, "_GRACE_S", 0.05)
+    monkeypatch.setattr(queue_manager_process, "standby_pid", lambda _: process)
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+
+    await _end_standbys("QM1", DataFolder(Path("qm")), lines.append)
+
+    assert [said] == lines

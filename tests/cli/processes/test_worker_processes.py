@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -27,6 +29,8 @@ echo "$MQFLOW_WORKER,$MQFLOW_DRAIN_S,$MQFLOW_DISPOSITION_QUEUE,$MQFLOW_DELAY_QUE
 for last; do :; done
 """
 _PATIENCE_S = 14.0
+#: Such a process dies of the signal, but only when its parent has received all signals.
+DIES_OF_TERM = "trap 'sleep 0.1; trap - TERM; kill -TERM $$' TERM; touch $last; while :; do sleep 0.01; done"
 UNTIL_TERM = "trap 'exit 0' TERM; touch $last; while :; do sleep 0.01; done"
 
 
@@ -167,6 +171,8 @@ def test_a_worker_that_ends_is_started_again_and_at_once_if_it_reached_a_limit(
         (UNTIL_TERM, 1, 0),
         (UNTIL_TERM.replace("exit 0", "exit 75"), 1, 75),
         (UNTIL_TERM.replace("exit 0", "exit 1"), 1, 1),
+        (DIES_OF_TERM, 2, 0),
+        (DIES_OF_TERM, 3, 75),
     ],
 )
 def test_a_signal_reaches_each_worker_and_the_worst_exit_code_is_that_of_the_command(
@@ -187,6 +193,58 @@ def test_a_signal_reaches_each_worker_and_the_worst_exit_code_is_that_of_the_com
 
     assert [1, 2] == sorted(numbers())
     assert [True, False] == seen[-2:]
+
+
+class Pair:
+    """The two processes of a queue manager. Process 7 is the active one; an operator or a signal can end it."""
+
+    failed = None
+    active = 7
+    signal_comes_first = False
+    end: Callable[[], None]
+
+    def __init__(self, name: str, folder: Path, _pipe: int, _environment: object, end: Callable[[], None]) -> None:
+        assert ("QM1", Path("qm")) == (name, folder)
+        type(self).end = staticmethod(end)
+
+    @asynccontextmanager
+    async def serve(self, stopping: anyio.Event) -> AsyncIterator[None]:
+        if self.signal_comes_first:
+            stopping.set()
+        yield
+
+
+def test_if_an_operator_ends_the_queue_manager_the_workers_end_and_the_command_says_so(
+    python: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python(UNTIL_TERM)
+    monkeypatch.setattr(workers, "ActiveAndStandby", Pair)
+
+    def ready(event: Event) -> None:
+        assert isinstance(event, ReadinessChanged)
+        if event.ready:
+            for _ in range(2):
+                Pair.end()
+
+    assert 0 == run_workers(replace(OPTIONS, url="embedded:./qm?qmgr=QM1"), Settings(), ready)
+
+    assert [
+        "1 workers on embedded:./qm?qmgr=QM1, served by process 7 with a standby; Ctrl-C drains and stops.",
+        "The queue manager was ended by mqflow qmgr stop, so the workers drain and end too.",
+    ] == capsys.readouterr().err.splitlines()
+    assert f"embedded+unix:{Path('qm', 'served.sock')}?qmgr=QM1" == options_of(arguments()[0])["--url"]
+
+
+def test_no_worker_starts_after_a_signal(
+    python: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python("exit 2")
+    monkeypatch.setattr(workers, "ActiveAndStandby", Pair)
+    monkeypatch.setattr(Pair, "signal_comes_first", True)
+
+    assert 0 == run_workers(replace(OPTIONS, url="embedded:./qm?qmgr=QM1"), Settings(), None)
+
+    assert ("", False) == (capsys.readouterr().err, Path("arguments").exists())
 
 
 def test_a_folder_that_cannot_be_served_ends_the_command_with_the_code_of_its_process(
