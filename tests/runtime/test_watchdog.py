@@ -2,11 +2,13 @@
 
 import logging
 import threading
+from collections.abc import Callable
 
 import anyio.lowlevel
 import pytest
 
 from mqflow.runtime.watchdog import Watchdog
+from mqflow.testing.kit import QueueManagerKit
 from mqflow.world import THREADS
 
 
@@ -34,6 +36,19 @@ def test_a_loop_that_turns_is_left_alone() -> None:
         clock.now += 4.9
         assert watchdog.check() is None
         watchdog.turned()
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_a_loop_that_turns_at_long_intervals_is_left_alone_too(mq: QueueManagerKit) -> None:
+    class NoThread:
+        def start(self, _: Callable[[], object], name: str) -> None:
+            assert "mqflow watchdog" == name
+
+    watchdog = Watchdog(mq.clock, blocked_after_s=5)
+    async with watchdog.watch(NoThread()):  # type: ignore[arg-type]  # it starts no thread
+        for _ in range(20):
+            await anyio.sleep(4.5)
+            assert watchdog.check() is None
 
 
 def test_each_block_of_the_event_loop_is_reported_once_with_its_stack() -> None:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mqflow.events import DelayedDelivered, DelayedRefused, Event, ReportSent
 from mqflow.many_verbs import inquire_queue_manager
@@ -63,7 +62,7 @@ class DelayedResult(Struct, frozen=True):
     body_bytes: int = 0
     #: The reason code with which the target refused the message; 0 if the target accepted the message.
     reason: int = 0
-    #: The caller must put this record before it commits the unit of work; None for no record.
+    #: The caller must put this record before it commits the unit of work; None for no record, and before a backout.
     record: DispositionRecord | None = None
 
 
@@ -99,8 +98,8 @@ class DelayedMove(Struct, frozen=True):
         descriptor, body = restored(got.descriptor, header, got.body, now)
         if has_expired(header, now):
             owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
-            expired = self._with_report((), descriptor, owed, header, own_unit=own_unit)
-            return replace(expired, record=self._record(RecordOutcome.EXPIRED, header, descriptor, body))
+            record = self._record(RecordOutcome.EXPIRED, header, descriptor, body)
+            return self._with_report((), descriptor, owed, header, record, own_unit=own_unit)
         put, data = descriptor, body
         if header.subscription_id != NO_ID:
             # Only the queue manager knows whether the subscription still exists.
@@ -163,12 +162,11 @@ class DelayedMove(Struct, frozen=True):
         if not owes_exception_report(done):
             return DelayedResult(Settlement.BACKOUT, (refused,), reason=reason)
         owed = exception_report(descriptor, body, feedback=reason)
-        ended = self._with_report((refused,), descriptor, owed, header)
         outcome, queue = RecordOutcome.DISCARDED, None
         if isinstance(done, DeadLetter):
             outcome, queue = RecordOutcome.DEAD_LETTERED, done.queue
         record = self._record(outcome, header, descriptor, body, mqrc=reason, target_queue=queue)
-        return replace(ended, record=record)
+        return self._with_report((refused,), descriptor, owed, header, record)
 
     def _record(
         self,
@@ -239,6 +237,7 @@ class DelayedMove(Struct, frozen=True):
         about: MessageDescriptor,
         owed: ReportMessage | None,
         header: DelayHeader,
+        record: DispositionRecord | None,
         *,
         own_unit: bool = True,
     ) -> DelayedResult:
@@ -247,7 +246,7 @@ class DelayedMove(Struct, frozen=True):
         If the message is not persistent, its move is kept even then.
         """
         if owed is None:
-            return DelayedResult(Settlement.COMMIT, events)
+            return DelayedResult(Settlement.COMMIT, events, record=record)
         reason = int(Reason.NONE)
         try:
             target, options = self._opened_as(owed.reply_to_queue, owed.reply_to_queue_manager, about)
@@ -269,7 +268,7 @@ class DelayedMove(Struct, frozen=True):
             feedback=owed.descriptor.feedback,
             reason=reason,
         )
-        return DelayedResult(Settlement.COMMIT, (*events, sent))
+        return DelayedResult(Settlement.COMMIT, (*events, sent), record=record)
 
     def _dead_letter_report(self, about: MessageDescriptor, owed: ReportMessage, reason: int) -> MQIError | None:
         try:

@@ -276,7 +276,7 @@ class DelayProcessor:
         try:
             moved = await session.call(move.deliver, seen.message_id)
             if moved is not None:
-                if moved.record is not None and moved.settlement is Settlement.COMMIT:
+                if moved.record is not None:
                     await self._record(session, [moved.record])
                 await session.settle(moved.settlement)
                 for event in moved.events:

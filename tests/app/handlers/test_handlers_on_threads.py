@@ -398,6 +398,40 @@ def test_a_commit_without_an_answer_is_in_doubt_and_the_application_goes_on(
     assert not set(doubt.message_ids) & set(world.ids(Settlement.COMMIT))
 
 
+def test_a_thread_whose_commit_is_answered_too_late_gives_its_next_message_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.05)
+    world.mqsc("ALTER QLOCAL(IN) BOTHRESH(5)")
+    app, seen, answered, ended = App(), list[bytes](), threading.Event(), threading.Event()
+    world.put(b"stuck", b"next", b"last")
+    commit = Bare.commit
+
+    def stuck(connection: Bare) -> None:
+        if seen == [b"stuck"]:
+            assert answered.wait(LIMIT_S)
+        commit(connection)
+
+    def disconnect(connection: Bare) -> None:
+        connection._behind.disconnect()
+        ended.set()
+
+    monkeypatch.setattr(Bare, "commit", stuck)
+    monkeypatch.setattr(Bare, "disconnect", disconnect, raising=False)
+
+    @app.listener("IN")
+    def handle(body: bytes) -> None:
+        seen.append(body)
+        if body == b"next":
+            answered.set()
+            assert ended.wait(LIMIT_S)
+
+    world.until(app, lambda: len(seen) == 3 and any(isinstance(event, Settled) for event in world.events))
+
+    assert [b"stuck", b"next", b"last"] == seen
+    assert (2, 0) == (len(world.ids(Settlement.COMMIT)), world.depth())
+
+
 @pytest.mark.parametrize("reason", [Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED])
 def test_a_lost_commit_is_in_doubt_and_its_message_is_not_counted_as_committed(world: World, reason: Reason) -> None:
     world.mqsc("ALTER QLOCAL(IN) BOTHRESH(5)")

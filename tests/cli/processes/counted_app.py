@@ -12,6 +12,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
@@ -23,8 +24,9 @@ from mqflow.policy.poison.disposition import Completed
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.disposer import Disposer
+from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.runtime.listener.unit import BackOut, DeliveryDone, Unit
-from tests.stories.counting import ACTS, NeverRetryError, Order, Script
+from tests.stories.counting import ACTS, THRESHOLD, NeverRetryError, Order, Script
 
 COMPLETES: Final = "completes"
 IN_A_BATCH: Final = "in a batch that failed"
@@ -35,6 +37,9 @@ CALLS_FOLDER: Final = Path("calls")
 SPANS_FILE: Final = Path("spans")
 BATCHES_FILE: Final = Path("batches")
 LEDGER_FILE: Final = Path("ledger.db")
+SUBSCRIBED_QUEUE: Final = "a queue with a subscription"
+DURABLE_SUBSCRIPTION: Final = "a durable subscription"
+SUBSCRIPTION: Final = TopicSubscription(topic="Orders/#", durable="counted")
 RETRY_IN_WORKER_S: Final = 0.02
 
 
@@ -43,7 +48,7 @@ class Run(msgspec.Struct):
 
     scripts: list[Script]
     options: dict[str, Any]
-    #: A key of `FORMS`.
+    #: A key of `FORMS` or `TOPIC_FORMS`.
     form: str = "one handler"
     #: Whether the application has the defect of `move_at_the_next_delivery`.
     has_defect: bool = False
@@ -115,7 +120,7 @@ def make_app(run: Run) -> App:
     )
     backout = Backout(pace=Pace(first_s=0.01, max_s=0.1), never_retry=(NeverRetryError,))
 
-    FORMS[run.form](app, Handlers(run.scripts), {"backout": backout, **run.options})
+    (FORMS | TOPIC_FORMS)[run.form](app, Handlers(run.scripts), {"backout": backout, **run.options})
     return app
 
 
@@ -173,7 +178,15 @@ def batches(app: App, handlers: Handlers, options: dict[str, Any]) -> None:
     app.listener("IN", backout=options["backout"], concurrency=options["concurrency"], batch=batch)(handlers.handle_batch)
 
 
+def durable_subscription(app: App, handlers: Handlers, options: dict[str, Any]) -> None:
+    backout = replace(options["backout"], threshold=THRESHOLD, queue="BOQ")
+    listen = app.listener(topic=SUBSCRIPTION.topic, durable=SUBSCRIPTION.durable, **{**options, "backout": backout})
+    listen(handlers.handle)
+
+
 FORMS: Final = {"one handler": one_handler, "two handlers": two_handlers, "strict order": strict_order, "batches": batches}
+#: The messages of these forms are publications. The subscription has the queue IN of the first form, or a managed queue.
+TOPIC_FORMS: Final = {SUBSCRIBED_QUEUE: one_handler, DURABLE_SUBSCRIPTION: durable_subscription}
 
 
 app = make_app(msgspec.json.decode(RUN_FILE.read_bytes(), type=Run)) if RUN_FILE.exists() else App()

@@ -1,6 +1,7 @@
 """Every failure counts once, also if one, two or three processes handle the messages of a queue manager on disk.
 
-The processes open the queue manager itself, reach a served one, or reach it through ibmmq or pymqi on the stand-in library.
+The processes open the queue manager itself, reach a served one, or reach it through ibmmq or pymqi on the stand-in library. The
+messages are on a queue, or are publications.
 The handlers follow random scripts. Their own log must agree with the queues, the records, the decision ledger and the spans.
 MQFLOW_PROCESS_SEEDS=N runs N seeds for each row, instead of one.
 """
@@ -12,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -19,20 +21,23 @@ from typing import TypeVar
 import msgspec
 import pytest
 
+from mqflow.app.channels.location import SERVED_SOCKET
 from mqflow.app.run.decision_ledger import story
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import GetOption, ObjectType, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import Found, carry_out
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, ObjectDescriptor
 from tests.cli.processes.counted_app import (
     BATCHES_FILE,
     CALLS_FOLDER,
     COMPLETES,
+    DURABLE_SUBSCRIPTION,
     ENDED,
     FORMS,
     FROM_STAGING_QUEUE,
@@ -41,6 +46,9 @@ from tests.cli.processes.counted_app import (
     REAL_TIME_ACTS,
     RUN_FILE,
     SPANS_FILE,
+    SUBSCRIBED_QUEUE,
+    SUBSCRIPTION,
+    TOPIC_FORMS,
     Run,
 )
 from tests.client_packages import PACKAGES, folder_of
@@ -52,6 +60,7 @@ SOCKET = Path("qm")
 MESSAGES = 150
 SEEDS = int(os.environ.get("MQFLOW_PROCESS_SEEDS", "1"))
 E = TypeVar("E")
+_QUEUE_NAME = 2016  # MQCA_Q_NAME
 
 
 class Data:
@@ -64,11 +73,18 @@ class Data:
     def close(self) -> None:
         self.queue_manager.close()
 
-    def browse(self, queue: str) -> Sequence[Found]:
-        """Return the messages of the queue. Their reasons come from their headers only."""
+    def browse(self, queue: str, events: Sequence[Event] = ()) -> Sequence[Found]:
+        """Return the messages of the queue. Without events, their reasons come from their headers only."""
         handle = self.connection.open(queue, OpenOption.BROWSE)
         options = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
-        return [Found(got, queue, ()) for got in iter(lambda: self.connection.get(handle, options), None)]
+        return [Found(got, queue, events) for got in iter(lambda: self.connection.get(handle, options), None)]
+
+    def queue_of(self, form: str) -> str:
+        """Return the queue that the handlers of this form get from. The first call makes a durable subscription."""
+        if form != DURABLE_SUBSCRIPTION:
+            return "IN"
+        subscribed = self.connection.subscribe(SUBSCRIPTION.descriptor())
+        return str(self.connection.inquire(subscribed.queue, [_QUEUE_NAME]).values[_QUEUE_NAME]).rstrip()
 
     def depths(self, *queues: str) -> list[int]:
         return [self.queue_manager.administration.queue_status(queue).depth for queue in queues]
@@ -77,9 +93,10 @@ class Data:
 class Told:
     """The evidence of a run: the messages, and the events in the decision ledger, which all processes write."""
 
-    def __init__(self, data: Data, messages: Sequence[bytes]) -> None:
-        self.browse = data.browse
+    def __init__(self, data: Data, messages: Sequence[bytes], form: str) -> None:
         self._events = [entry.event for each in messages for entry in story(LEDGER_FILE, each)]
+        # A publication has an MQRFH2 and is moved as it is, so its reason is in the ledger alone.
+        self.browse = partial(data.browse, events=self._events if form in TOPIC_FORMS else ())
 
     def told(self, kind: type[E]) -> Sequence[E]:
         return [event for event in self._events if isinstance(event, kind)]
@@ -93,24 +110,44 @@ def script(dice: Random, kind: str) -> Script:
     return dice.choices(acts, k=dice.randint(0, THRESHOLD)), dice.random() < 0.5
 
 
-def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
-    """Define the queues, put a message for each script, and yield its MsgId."""
+def define_and_put(data: Data, run: Run) -> list[bytes]:
+    """Define the queues, put or publish a message for each script, and return the MsgIds."""
     queues = (f"DEFINE QLOCAL({name}) DEFPSIST(YES)" for name in ("OUT", "BOQ", DISPOSITION_QUEUE))
     carry_out(data.queue_manager.administration, [f"DEFINE QLOCAL(IN) BOTHRESH({THRESHOLD}) BOQNAME(BOQ)", *queues])
-    for number, (acts, _) in enumerate(scripts):
+    if run.form == SUBSCRIBED_QUEUE:
+        carry_out(data.queue_manager.administration, [f"DEFINE SUB(COUNTED) TOPICSTR('{SUBSCRIPTION.topic}') DEST(IN)"])
+    queue = data.queue_of(run.form)
+    topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="Orders/New")
+    for number, (acts, _) in enumerate(run.scripts):
         body = f"broken {number}".encode() if acts == ["undecodable"] else msgspec.json.encode({"number": number})
         described = MessageDescriptor(persistence=Persistence.PERSISTENT)
-        yield data.connection.put1("IN", described, body, PutOption.NO_SYNCPOINT).descriptor.message_id
+        data.connection.put1(topic if run.form in TOPIC_FORMS else queue, described, body, PutOption.NO_SYNCPOINT)
+    return [found.message_id for found in data.browse(queue)]
 
 
 @contextmanager
 def commands(kind: str) -> Iterator[tuple[list[str], str, list[str]]]:
     """Give the command before Python, the URL of the application, and the folders of its packages.
 
-    "embedded" opens the folder of the data. "served" and each package reach a queue manager that this process serves.
+    "embedded" opens the folder of the data. "qmgr serve" reaches a queue manager in a process of its own, with its delay
+    processor. "served" and each package reach a queue manager that this process serves.
     """
     if kind == "embedded":
         yield [], f"embedded:{DATA}?qmgr=QM1", []
+        return
+    if kind == "qmgr serve":
+        words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", "QM1", "--data", os.fspath(DATA)]
+        with subprocess.Popen(
+            words, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.fspath(ROOT)}
+        ) as own:
+            assert own.stderr is not None
+            try:
+                assert "QM1 is active" in own.stderr.readline()
+                yield [], f"embedded+unix:{DATA / SERVED_SOCKET}?qmgr=QM1", []
+            finally:
+                own.terminate()
+                said = own.stderr.read()
+        assert 0 == own.returncode, said
         return
     folders = folder_of(kind) if kind in PACKAGES else []
     with closing(Data()) as data, closing(serve(data.queue_manager, SOCKET)):
@@ -126,7 +163,7 @@ def run_processes(run: Run, processes: int, backend: str, kind: str = "embedded"
     RUN_FILE.write_bytes(msgspec.json.encode(run))
     CALLS_FOLDER.mkdir()
     with closing(Data()) as data:
-        messages = list(define_and_put(data, run.scripts))
+        messages = define_and_put(data, run)
     command = [sys.executable, "-m", "mqflow.cli", "run", "tests.cli.processes.counted_app:app"]
     with (
         commands(kind) as (before, url, folders),
@@ -158,10 +195,11 @@ def check_counts(run: Run, messages: Sequence[bytes]) -> None:
     sizes = map(int, BATCHES_FILE.read_text().splitlines()) if BATCHES_FILE.exists() else ()
     options = run.options | ({"batch": True} if run.form == "batches" else {})
     with closing(Data()) as data:
-        told = Told(data, messages)
+        told = Told(data, messages, run.form)
         check(told, run.scripts, failed, completed, options, in_failed_batches)
         check_spans(told, SPANS_FILE.read_text().splitlines(), sum(size - 1 for size in sizes))
-        assert [0, 0, len(messages) - len(completed)] == data.depths("IN", EMBEDDED_STAGING_QUEUE, "BOQ")
+        left = data.depths(data.queue_of(run.form), EMBEDDED_STAGING_QUEUE, "BOQ")
+        assert [0, 0, len(messages) - len(completed)] == left
 
 
 @pytest.mark.sampled(1)
@@ -179,6 +217,25 @@ def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handle
     run = Run([script(dice, kind) for _ in range(MESSAGES)], options, form)
 
     messages = run_processes(run, processes, backend, kind)
+
+    check_counts(run, messages)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [("qmgr serve", "one handler"), *((kind, form) for kind in ("embedded", "qmgr serve") for form in TOPIC_FORMS)],
+)
+def test_processes_count_each_failure_once_on_topics_and_as_clients_of_a_queue_manager_process(
+    kind: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A durable subscription has one process at a time. The processes share a queue that an administrator has subscribed."""
+    monkeypatch.chdir(tmp_path)
+    dice = Random(f"{kind}, {form}")  # noqa: S311 - repeatable, not secret
+    scripts = [(["reject"], True), (["fail"] * THRESHOLD, True), *(script(dice, kind) for _ in range(48))]
+    run = Run(scripts, {"concurrency": 4}, form)
+
+    messages = run_processes(run, 2, dice.choice(["asyncio", "trio"]), kind)
 
     check_counts(run, messages)
 

@@ -14,6 +14,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Decided, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Failed, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
@@ -81,7 +82,10 @@ class Stage(StagedApplication):
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    monkeypatch.setattr(
+        "mqflow.runtime.listener.settler.SETTLE_DEADLINE_S", 5.0
+    )  # an answer that goes astray fails a test soon
     made = Stage()
     yield made
     made.answer_all()
@@ -261,6 +265,27 @@ async def test_the_backout_of_a_refused_commit_is_no_failed_attempt(stage: Stage
     ]
     assert isinstance(outcome, Failed)
     assert ("MQRC_BACKED_OUT", True) == (outcome.error, "MQRC_BACKED_OUT (2003)" in outcome.text)
+
+
+@pytest.mark.parametrize(
+    ("answers", "paused"),
+    [([FULL, None, FULL], []), ([FULL, FULL], ["the queue manager backed the unit of work out at its commit"])],
+    ids=["with a success between", "in a row"],
+)
+async def test_two_refused_commits_in_a_row_pause_the_listener(
+    stage: Stage, answers: list[Exception | None], paused: list[str]
+) -> None:
+    stage.put(2)
+    stage.store.answers = list(answers)
+    stage.listen(backout=Backout(threshold=5, queue="OUT"))
+
+    async with stage.running():
+        await stage.until(lambda: len(stage.settled(Settlement.BACKOUT)) == 2)
+        if not paused:
+            await stage.until_settled(2)
+
+    assert paused == [event.why.partition(":")[0] for event in stage.events if isinstance(event, ListenerPaused)]
+    assert [Reason.BACKED_OUT] * len(paused) == [event.reason for event in stage.events if isinstance(event, ListenerPaused)]
 
 
 @pytest.mark.parametrize("goes_on", [False, True], ids=["cancelled", "completed"])

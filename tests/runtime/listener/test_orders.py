@@ -15,6 +15,14 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("IN", bothresh=3)
 
 
+async def until(bodies: list[str], number: int) -> None:
+    """Wait until the list has this number of bodies, or a minute is over."""
+    with anyio.move_on_after(60):
+        while len(bodies) < number:  # noqa: ASYNC110 - virtual time
+            await anyio.sleep(0.1)
+    assert number <= len(bodies)
+
+
 class Gate:
     """An application whose handlers wait until the test opens the gate."""
 
@@ -41,12 +49,10 @@ class Gate:
         return [worker.doing for worker in self.status().workers]
 
     async def until_ended(self, number: int) -> None:
-        while len(self.ended) < number:  # noqa: ASYNC110 - virtual time
-            await anyio.sleep(0.1)
+        await until(self.ended, number)
 
     async def until_began(self, number: int) -> None:
-        while len(self.began) < number:  # noqa: ASYNC110 - virtual time
-            await anyio.sleep(0.1)
+        await until(self.began, number)
 
 
 async def test_a_paused_listener_finishes_its_message_and_gets_no_other(mq: QueueManagerKit) -> None:

@@ -272,11 +272,10 @@ class Server:
                 )
             )
             try:
-                with self._guard:
-                    self._arrived[connection] = source, self._clock.monotonic()
+                with self._guard:  # the thread forgets the peer at its end, under the same guard
                     self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection"), room
+                    self._arrived[connection] = source, self._clock.monotonic()
             except BaseException:
-                self._arrived.pop(connection, None)
                 connection.let_go()
                 raise
         except BaseException:

@@ -36,7 +36,7 @@ class Stream:
         return peer
 
     def fileno(self) -> int:
-        return -1 if self.closed else 9
+        return -1 if self.closed else 0  # a process without a standard input can have this one
 
     def close(self) -> None:
         self.closed = True
