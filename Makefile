@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CLI_STAMP := $(VENV)/.installed-cli
+# Images of Python set it to 1. Then each process of the tests would compile every module and every test again.
+export PYTHONDONTWRITEBYTECODE :=
 
 # $(call install,WHAT,PIP ARGUMENTS) prints one line: what is installed, and the time that it took.
 define install

@@ -95,6 +95,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         for name in (item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]):
             items[name].append(item)
     functions = defaultdict[str, list[FunctionType]](list)
+    gc.unfreeze()  # after the collection; `get_objects` leaves out what is frozen
     for each in gc.get_objects():
         if type(each) is FunctionType:
             functions[each.__code__.co_filename].append(each)

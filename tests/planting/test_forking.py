@@ -33,13 +33,16 @@ def test_late():
 def test_flaky():
     assert doubling.double(2) == 5
 """
+FROZEN = "import gc\ndef pytest_collection_finish():\n    gc.freeze()\n"
+"""As tests/conftest.py does after the collection."""
 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
     """The results of a few defects of one small project."""
     folder = tmp_path_factory.mktemp("project")
-    for name, text in {"doubling.py": SOURCE, "imported_late.py": LATE, "test_doubling.py": TESTS}.items():
+    files = {"conftest.py": FROZEN, "doubling.py": SOURCE, "imported_late.py": LATE, "test_doubling.py": TESTS}
+    for name, text in files.items():
         (folder / name).write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
 
