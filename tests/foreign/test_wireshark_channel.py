@@ -31,7 +31,7 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 def test_wireshark_finds_no_malformed_segment_in_the_flows_of_ibms_jms_classes(
     queue_manager: EmbeddedQueueManager, tmp_path: Path
 ) -> None:
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret", administrator=True)
     heard: list[tuple[bool, bytes]] = []
 

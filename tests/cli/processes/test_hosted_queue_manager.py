@@ -257,7 +257,7 @@ def test_a_backup_over_tcp_goes_only_below_the_folder_of_the_owner(
 
 def test_a_queue_manager_with_a_port_says_what_its_users_may_do(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_manager_process, "raise_open_file_limit", lambda: 1_024)
-    users = UsersFile(short / "users", bytes)
+    users = UsersFile(short / "users", bytes, cost=2)
     users.set("amelie", "secret", administrator=True)
     users.set("bob", "secret")
     own = UnixAddress(short / "qm" / SOCKET)
@@ -287,7 +287,7 @@ def test_a_queue_manager_with_a_port_says_what_its_users_may_do(short: Path, mon
 
 
 def test_a_queue_manager_without_a_port_says_nothing_about_rights(short: Path) -> None:
-    users = UsersFile(short / "users", bytes)
+    users = UsersFile(short / "users", bytes, cost=2)
     users.set("bob", "secret")
 
     hosted = hosting(options_for(created(short / "qm"), users=users), order_end(End(Manner.IMMEDIATE)))
@@ -296,7 +296,7 @@ def test_a_queue_manager_without_a_port_says_nothing_about_rights(short: Path) -
 
 
 def test_the_rights_of_each_user_over_tcp_are_a_sentence(short: Path) -> None:
-    users = UsersFile(short / "users", bytes)
+    users = UsersFile(short / "users", bytes, cost=2)
     for name in ("bob", "carol"):
         users.set(name, "secret")
     users.set("amelie", "secret", administrator=True)

@@ -603,7 +603,7 @@ def test_a_connection_above_max_connections_is_refused_with_2025(run: Run) -> No
 
 
 def test_serve_says_of_each_user_what_it_may_do_over_tcp(tmp_path: Path) -> None:
-    users = UsersFile(tmp_path / "users.json", os.urandom)
+    users = UsersFile(tmp_path / "users.json", os.urandom, cost=2)
     for name, administrator in (("ann", True), ("bob", False), ("carl", False), ("mqm", False)):
         users.set(name, "correct horse", administrator=administrator)
     with EmbeddedQueueManager("QM1") as queue_manager:

@@ -39,7 +39,7 @@ def room() -> Room:
 
 @pytest.fixture
 def server(queue_manager: EmbeddedQueueManager, tmp_path: Path, room: Room) -> Iterator[Server]:
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret")
     users.set("guest", "guest")
     with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=room) as serving:

@@ -72,10 +72,10 @@ def test_a_wrong_password_is_refused_with_2035(dial: Dial) -> None:
 
 
 def test_several_listeners_can_check_passwords_with_one_guard(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret")
     guard = PasswordGuard(users, SYSTEM_CLOCK, THREADS)
-    nobody = UsersFile(tmp_path / "nobody.json", bytes)
+    nobody = UsersFile(tmp_path / "nobody.json", bytes, cost=2)
 
     for _ in range(2):
         with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), nobody, guard=guard) as server:
@@ -160,7 +160,7 @@ def test_a_conversation_that_is_refused_takes_no_place(client: ChannelClient, di
 
 
 def test_a_program_behind_tls_gets_its_messages(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret")
     made = make_certificates(tmp_path / "tls", ["127.0.0.1"], name="QM1", now=datetime.now(UTC))
     tls = server_context(made.certificate, made.key)

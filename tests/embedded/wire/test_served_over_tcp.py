@@ -48,7 +48,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 @pytest.fixture
 def users(tmp_path: Path) -> UsersFile:
-    users = UsersFile(tmp_path / "users.json", salt=lambda size: bytes(range(size)))
+    users = UsersFile(tmp_path / "users.json", salt=lambda size: bytes(range(size)), cost=2)
     users.set("alice", SECRET)
     return users
 

@@ -30,7 +30,7 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 @pytest.fixture
 def jms(java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path) -> Iterator[Scenario]:
     """Run a scenario of IBM's JMS classes; return the lines of its output."""
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret", administrator=True)
     with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as server:
         assert isinstance(server.address, TcpAddress)

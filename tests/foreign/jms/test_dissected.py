@@ -22,7 +22,7 @@ pytestmark = [
 def test_wireshark_finds_no_malformed_segment(
     java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path, scenario: str
 ) -> None:
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret", administrator=True)
     heard: list[tuple[bool, bytes]] = []
 

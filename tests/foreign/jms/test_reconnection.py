@@ -48,7 +48,7 @@ def test_a_program_goes_on_after_its_queue_manager_has_moved(
 
     Messages of an earlier commit are there, once.
     """
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret", administrator=True)
     ports = unused_ports()
     where = f"reconnect-ccdt:{channel_table(tmp_path / 'ccdt.json', ports)}" if table else f"reconnect-list:{ports[1]}"

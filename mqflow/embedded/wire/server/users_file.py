@@ -51,9 +51,11 @@ class UserPassword(Struct, frozen=True):
 class UsersFile:
     """The users of one queue manager. Reads the file for each call, so the removal of a user takes effect immediately."""
 
-    def __init__(self, path: Path, salt: Callable[[int], bytes]) -> None:
+    def __init__(self, path: Path, salt: Callable[[int], bytes], *, cost: int = _COST) -> None:
+        """`cost` is scrypt's N for new passwords, a power of 2. Tests of other things lower it."""
         self._path: Final = path
         self._salt = salt
+        self._cost: Final = cost
         #: A key of this process only, for the next field.
         self._key: Final = salt(32)
         #: For each user whose password was right: a short hash of that password, so that the next log-in costs no scrypt.
@@ -73,7 +75,7 @@ class UsersFile:
         if said := why_no_user(user):
             raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
-        made = UserPassword(salt, _hash(password, salt, _COST), administrator=administrator)
+        made = UserPassword(salt, _hash(password, salt, self._cost), self._cost, administrator)
         self._write(self._read() | {user: made})
 
     def remove(self, user: str) -> bool:
@@ -87,7 +89,7 @@ class UsersFile:
     def knows(self, user: str, password: str) -> bool:
         """Return whether this is the password of the user; for an unknown user this takes the same time."""
         known = self._read().get(user)
-        expected = known or UserPassword(_NOBODY_SALT, b"")
+        expected = known or UserPassword(_NOBODY_SALT, b"", self._cost)
         given = _hash(password, expected.salt, expected.cost)
         is_right = hmac.compare_digest(given, expected.hash) and known is not None
         if is_right:

@@ -52,7 +52,7 @@ def alice(files: CertificateFiles) -> Path:
 
 @pytest.fixture
 def users(tmp_path: Path) -> UsersFile:
-    return UsersFile(tmp_path / "users.json", salt=lambda size: bytes(range(size)))
+    return UsersFile(tmp_path / "users.json", salt=lambda size: bytes(range(size)), cost=2)
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_one_password_is_checked_at_a_time(guard: PasswordGuard, passwords: Pass
 
 
 def test_a_user_of_the_file_is_proved_again_until_its_password_changes_or_it_is_removed(tmp_path: Path) -> None:
-    users = UsersFile(tmp_path / "users.json", salt=bytes)
+    users = UsersFile(tmp_path / "users.json", salt=bytes, cost=2)
     users.set("alice", SECRET)
     assert not users.knows_again("alice", SECRET)
     assert users.knows("alice", SECRET)

@@ -44,7 +44,7 @@ def test_the_stranger_that_leaves(given: list[tuple[str, float, bool]], index: i
 
 @pytest.fixture
 def users(tmp_path: Path) -> UsersFile:
-    users = UsersFile(tmp_path / "users.json", bytes)
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret", administrator=True)
     return users
 
