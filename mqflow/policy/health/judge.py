@@ -21,7 +21,7 @@ SETTLE_LIMIT_S: Final = 40.0
 SILENT_LIMIT_S: Final = 30.0
 """A process must answer within this many seconds."""
 DEAD_AFTER: Final = 2.0
-"""Above this multiple of a limit, the application is not alive."""
+"""A worker, an event loop or a process that takes longer than this multiple of its limit makes the application not alive."""
 
 
 class Stuck(Struct, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ from tests.embedded.storage.stored_messages import (
     serials,
     write,
 )
+from tests.long import DAY, usually
 
 DISK_BYTES = 24_000_000
 FREE_BYTES_MIN = 1_000_000
@@ -388,7 +389,7 @@ def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_
 
 def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
     """Each flip costs at most one message, or the start fails. The store never delivers a message that nobody put."""
-    outcomes, wrong = flip_bits(folder, 7, 300)
+    outcomes, wrong = flip_bits(folder, DAY.toordinal(), usually(150, long=300))
 
     assert [] == wrong
     assert {"harmless", "set aside", "refused"} == set(outcomes), "the flips did not reach everything there is to reach"
