@@ -2,12 +2,18 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mqflow.cli.pipeline import journal as module
 from mqflow.journal import Consumers, Journal, Kind
+from mqflow.journal.journal import Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, columns_of
+from mqflow.landing.lane_repair import Doubt
 from mqflow.testing.journals import generate_journal
+from mqflow.verbs import Connection
+from mqflow.world import SYSTEM_CLOCK
 from tests.cli.conftest import Run
 from tests.journal.files import path_of
 
@@ -102,3 +108,62 @@ def test_the_columns_of_a_kind_are_listed_with_their_types(run: Run, kind: Kind)
 
     assert f"Schema version {SCHEMA_VERSION}.\n" == listed.stderr
     assert [f"{column.name} {column.type}" for column in columns_of(kind)] == listed.stdout.splitlines()
+
+
+ONE = "ORDERS.IN: segment 1,000 is the last published one"
+PENDING = f"{ONE}; 1001-1.pend is complete, and {{}} of its 2,000 messages are on ORDERS.IN."
+
+
+@pytest.mark.parametrize(
+    ("on_queue", "decision", "said"),
+    [
+        (None, "", f"{ONE}, and no later one is complete. All committed messages are published: --drop."),
+        (
+            0,
+            "--publish",
+            f"{PENDING.format(0)} It was committed, or other applications have got them: --publish, because they are nowhere else.",
+        ),
+        (2_000, "--drop", f"{PENDING.format('2,000')} It was backed out: --drop, and the lander lands them again."),
+        (
+            1_999,
+            "",
+            f"{PENDING.format('1,999')} Either it was backed out and other applications have got some messages since, or it was "
+            "committed and some messages were put again. --publish lands the messages on the queue twice; --drop loses the "
+            "other messages.",
+        ),
+    ],
+)
+def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
+    run: Run,
+    journal: Journal,
+    queues: None,
+    monkeypatch: pytest.MonkeyPatch,
+    on_queue: int | None,
+    decision: str,
+    said: str,
+) -> None:
+    doubt = Doubt(last=1_000)
+    if on_queue is not None:
+        written = SimpleNamespace(rows=2_000)
+        doubt = Doubt(last=1_000, pending="1001-1.pend", written=written, on_queue=on_queue)  # type: ignore[arg-type]  # its rows
+    asked: list[object] = []
+
+    def find(connection: Connection, found: Journal, lane: Lane, queue: str, *, wait_ms: int) -> Doubt:
+        assert wait_ms > 0
+        asked.append((connection.queue_manager_name, found.id, lane.name, queue))
+        return doubt
+
+    def settle(*facts: object, publishes: bool, clock: object) -> None:
+        assert clock is SYSTEM_CLOCK
+        asked.append((publishes, facts[3:]))
+
+    monkeypatch.setattr(module, "find_doubt", find)
+    monkeypatch.setattr(module, "settle_lane", settle)
+
+    done = run("journal", "settle", "j", "ORDERS.IN", "--state-queue", "STATE", *([decision] if decision else []))
+
+    repaired = "ORDERS.IN is repaired, with segment 2 as its last; `mqflow land` continues after it.\n"
+    assert (f"{said}\n", repaired if decision else "") == (done.stdout, done.stderr)
+    assert int(not decision) == done.exit_code
+    settled = [(decision == "--publish", ("STATE", doubt))] if decision else []
+    assert [("QM1", journal.id, "ORDERS.IN", "STATE"), *settled] == asked

@@ -2,8 +2,12 @@
 
 import io
 import threading
+from functools import partial
 from pathlib import Path
 
+import pytest
+
+from mqflow.cli.processes import loading_progress
 from mqflow.cli.processes.loading_progress import LoadingLine, loading_line
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
@@ -60,3 +64,16 @@ def test_a_log_has_no_line_and_an_empty_folder_has_no_messages(tmp_path: Path) -
         pass
 
     assert 0 == messages_in(DataFolder(tmp_path))
+
+
+def test_a_terminal_has_the_line_only_while_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(loading_progress, "in_foreground", lambda stream: stream is terminal)
+    monkeypatch.setattr(loading_progress, "LoadingLine", partial(LoadingLine, quiet_s=0))
+
+    with loading_line("QM1", folder_of(tmp_path, 3)):
+        assert terminal.shown.wait(60)
+
+    assert terminal.getvalue().startswith("\r\x1b[2KQM1: loading about 3 messages, 0 s")
+    assert terminal.getvalue().endswith("\r\x1b[2K")

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -16,8 +16,13 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.app.config.settings import ReconnectSettings, Settings
+from mqflow.app.errors import ConfigurationError
 from mqflow.cli.processes import child_process, workers
 from mqflow.cli.processes.workers import WorkersOptions, run_workers
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.folder import FolderInUseError
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.server.listener import serve
 from mqflow.events import Event, ReadinessChanged
 
 OPTIONS = WorkersOptions(
@@ -270,3 +275,40 @@ def test_a_served_queue_manager_needs_no_other_process(
     [line] = arguments()
     assert "embedded+unix:qm/served.sock?qmgr=QM1" == options_of(line)["--url"]
     assert "1 workers on embedded+unix:qm/served.sock?qmgr=QM1; Ctrl-C drains and stops.\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", ["embedded:./archive?qmgr=QM2", "embedded::memory:"])
+def test_another_queue_manager_of_the_application_must_be_served(python: Callable[[str], None], other: str) -> None:
+    python("exit 2")
+
+    with pytest.raises(ConfigurationError) as refused:
+        run_workers(replace(OPTIONS, others={"served": "embedded+unix:a.sock", "archive": other}), Settings(), None)
+
+    assert (
+        f"archive is {other}: only one process can open it, and --workers starts several. Serve it in a process of its own, "
+        "with mqflow qmgr start, and set its embedded+unix: URL as url below queue_managers.archive."
+    ) == str(refused.value)
+    assert not Path("arguments").exists()
+
+
+def test_a_folder_whose_owner_does_not_serve_it_cannot_be_shared(python: Callable[[str], None]) -> None:
+    python("exit 2")
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(Path("qm"))), pytest.raises(FolderInUseError, match=f" {os.getpid()}"):
+        run_workers(replace(OPTIONS, url="embedded:./qm?qmgr=QM1"), Settings(), None)
+
+    assert not Path("arguments").exists()
+
+
+def test_a_folder_that_is_served_already_is_used(python: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
+    python("exit 2")
+
+    with (
+        EmbeddedQueueManager("QM1", store=SqliteStore(Path("qm"))) as queue_manager,
+        closing(serve(queue_manager, Path("qm", "served.sock"))),
+    ):
+        assert 2 == run_workers(replace(OPTIONS, url="embedded:./qm?qmgr=QM1"), Settings(), None)
+
+    said = f"1 workers on embedded:./qm?qmgr=QM1, which process {os.getpid()} serves already; Ctrl-C drains and stops.\n"
+    assert said == capsys.readouterr().err
+    assert f"embedded+unix:{Path('qm', 'served.sock')}?qmgr=QM1" == options_of(arguments()[0])["--url"]
