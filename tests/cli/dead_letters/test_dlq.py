@@ -112,6 +112,43 @@ ENDS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("url", "code", "said"),
+    [
+        ("embedded:./nowhere?qmgr=QM1", 2, "mqflow: embedded:./nowhere?qmgr=QM1: there is no queue manager at nowhere yet.\n"),
+        ("embedded+unix:./a.sock?qmgr=QM1", 0x41, ""),
+    ],
+)
+def test_a_queue_manager_that_cannot_be_reached_ends_the_handler(run: Run, url: str, code: int, said: str) -> None:
+    ended = run("dlq", "run", "--url", url, stdin="ACTION(RETRY)")
+
+    assert (code, said) == (ended.exit_code, ended.stderr)
+    assert [] == [line for line in ended.stdout.splitlines() if not line.startswith("AMQ8741: MQCONN")]
+    assert bool(said) is not ended.stdout.startswith("AMQ8741")
+
+
+def test_a_queue_manager_without_a_dead_letter_queue_ends_the_handler(run: Run) -> None:
+    run("mqsc", stdin="ALTER QMGR DEADQ(' ')")
+
+    ended = run("dlq", "run", stdin="ACTION(RETRY)")
+
+    said = "AMQ8745: QM1 has no dead-letter queue: give QUEUE, or run ALTER QMGR DEADQ('...').\n"
+    assert (0x45, said, "") == (ended.exit_code, ended.stdout, ended.stderr)
+
+
+def test_a_queue_manager_that_cannot_be_inquired_ends_the_handler(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = error_for(Reason.NOT_AUTHORIZED, "MQINQ", "", "QM1")
+
+    def inquire(_: object) -> None:
+        raise refused
+
+    monkeypatch.setattr("mqflow.cli.dead_letters.run.inquire_queue_manager", inquire)
+
+    ended = run("dlq", "run", stdin="ACTION(RETRY)")
+
+    assert (0x43, f"AMQ8743: {refused}\n", "") == (ended.exit_code, ended.stdout, ended.stderr)
+
+
 @pytest.mark.parametrize(("arguments", "table", "code", "expected"), ENDS)
 def test_the_exit_code_is_that_of_runmqdlq(run: Run, arguments: tuple[str, ...], table: str, code: int, expected: str) -> None:
     result = run("dlq", "run", *arguments, stdin=table)

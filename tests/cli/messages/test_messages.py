@@ -394,3 +394,37 @@ def test_a_drain_that_is_no_time_is_wrong_usage(run: Run, drain: str) -> None:
     refused = run("run", "orders_app:app", "--drain", drain)
 
     assert (2, True) == (refused.exit_code, "Invalid value for '--drain'" in refused.stderr)
+
+
+@pytest.mark.parametrize(("fails_at", "removed"), [(1, "0 messages"), (2, "100 messages"), (3, "200 messages")])
+def test_get_says_how_many_messages_it_has_removed_when_the_output_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch, fails_at: int, removed: str
+) -> None:
+    run("put", "ORDERS.IN", "--jsonl", "-", stdin="1\n" * 250)
+    commits: list[int] = []
+
+    def written(connection: Connection, output: object) -> None:
+        commits.append(1)
+        if len(commits) == fails_at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        connection.commit()
+
+    monkeypatch.setattr("mqflow.cli.messages.get.commit_written", written)
+
+    ended = run("get", "ORDERS.IN", "--limit", "2000")
+
+    left = f"Removed from ORDERS.IN: {removed}; all others stay there."
+    assert (1, f"mqflow: The output cannot be written: No space left on device. {left}\n") == (ended.exit_code, ended.stderr)
+    assert 250 - 100 * (fails_at - 1) == depth(run, "ORDERS.IN")
+
+
+def test_get_ends_after_its_limit_and_says_that_a_queue_is_empty(run: Run) -> None:
+    run("put", "ORDERS.IN", "one", "two", "three")
+
+    seen = [run("get", "ORDERS.IN", "--limit", "2") for _ in range(3)]
+    by_id = run("get", "ORDERS.IN", "--by-id", "ab" * 24)
+
+    assert [(0, "one\ntwo\n", ""), (0, "three\n", ""), (3, "", "There is no message on ORDERS.IN.\n")] == [
+        (each.exit_code, each.stdout, each.stderr) for each in seen
+    ]
+    assert "There is no message with that identifier on ORDERS.IN.\n" == by_id.stderr

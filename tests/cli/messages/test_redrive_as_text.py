@@ -11,7 +11,9 @@ from mqflow.cli.messages.redrive import _pause, per_second, records_of
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.dead_letters import put_dead_letter
 from tests.cli.conftest import Run
 
@@ -188,6 +190,33 @@ def test_a_redrive_names_itself_only_if_it_puts_records(run: Run, monkeypatch: p
     named_it = f"The name of this redrive in the records is {record['redrive_id']}."
     assert [f"Redriving {DLQ}: 100 %, 1 message", named_it] == named.stderr.splitlines()
     assert "mqflow redrive" == record["consumer"]
+
+
+def test_without_a_depth_there_is_no_progress(run: Run, dead: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise error_for(Reason.NOT_AUTHORIZED, "MQINQ", DLQ, "QM1")
+
+    monkeypatch.setattr("mqflow.cli.messages.redrive.current_depth", refused)
+
+    moved = run("redrive", DLQ, "--to", "OTHER")
+
+    assert (0, "") == (moved.exit_code, moved.stderr)
+    assert ["OTHER", "4", "moved"] == moved.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.usefixtures("dead")
+def test_each_record_of_a_redrive_is_whole(run: Run) -> None:
+    shown = run("redrive", DLQ, "--to", "OTHER", "--where", "body=one", "--json")
+    stays = run("redrive", DLQ, "--to", "origin", "--where", "body=four", "--json")
+
+    [moved], [left] = ([json.loads(line) for line in each.stdout.splitlines()] for each in (shown, stays))
+    [identifier] = [
+        json.loads(line)["descriptor"]["message_id"] for line in run("browse", "OTHER", "--json").stdout.splitlines()
+    ]
+    common = {"queue_manager": "", "reason": 0}
+    assert common | {"message_id": identifier, "to": "OTHER", "result": "moved", "why_not": ""} == moved
+    assert {"to": None, "queue_manager": None, "result": "stays", "reason": 0}.items() <= left.items()
+    assert {"message_id", "to", "queue_manager", "result", "reason", "why_not"} == left.keys()
 
 
 # -- replay

@@ -4,10 +4,12 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mqflow.app.run.decision_ledger import LEDGER_FILE, DecisionLedger
+from mqflow.cli.messages import tail as module
 from mqflow.cli.messages.tail import entries_as_they_come
 from mqflow.events import Attempt, Decided, Disposed, Edited
 from mqflow.policy.poison.disposition import Deliver, Failed, Requeue
@@ -174,3 +176,42 @@ def test_a_missing_ledger_is_an_error_if_nobody_waits_for_it(run: Run) -> None:
     result = run("tail", "--once")
 
     assert (1, True) == (result.exit_code, "There is no decision ledger at " in result.stderr)
+
+
+def test_tail_prints_a_line_for_an_event_and_one_for_each_detail(run: Run, ledger: Path) -> None:
+    tell(ledger, disposed(1))
+
+    shown = run("tail", "--once")
+
+    printed = re.sub(r"^\d\d:\d\d:\d\d\.\d{3}", "19:00:00.000", shown.stdout)
+    assert (
+        f"19:00:00.000  ..{'01' * 6}  Disposed of at count 1: move it to ORDERS.BOQ. {OUTCOME}\n"
+        f"{'':14}move it to ORDERS.BOQ: done.\n"
+    ) == printed
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_tail_says_that_it_waits_only_for_a_missing_ledger(
+    run: Run, ledger: Path, monkeypatch: pytest.MonkeyPatch, *, is_there: bool
+) -> None:
+    def pause() -> None:
+        raise EnoughError
+
+    monkeypatch.setattr("mqflow.cli.messages.tail._pause", pause)
+    if is_there:
+        tell(ledger, disposed(1))
+
+    shown = run("--debug", "tail", "--json")
+
+    said = "Waiting for data/decisions.db: no application has had an event for it yet.\n"
+    assert ("" if is_there else said, int(is_there)) == (shown.stderr, len(shown.stdout.splitlines()))
+    assert isinstance(shown.exception, EnoughError)
+
+
+def test_tail_looks_again_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(module, "Event", lambda: SimpleNamespace(wait=waits.append))
+
+    module._pause()
+
+    assert [module._LOOK_EVERY_S] == waits

@@ -110,27 +110,22 @@ def test_the_columns_of_a_kind_are_listed_with_their_types(run: Run, kind: Kind)
     assert [f"{column.name} {column.type}" for column in columns_of(kind)] == listed.stdout.splitlines()
 
 
-ONE = "ORDERS.IN: segment 1,000 is the last published one"
-PENDING = f"{ONE}; 1001-1.pend is complete, and {{}} of its 2,000 messages are on ORDERS.IN."
+LAST = "ORDERS.IN: segment 1,000 is the last published one"
+PENDING = f"{LAST}; 1001-1.pend is complete, and {{}} of its 2,000 messages are on ORDERS.IN. "
+COMMITTED = "It was committed, or other applications have got them: --publish, because they are nowhere else."
+UNKNOWN = (
+    "Either it was backed out and other applications have got some messages since, or it was committed and some messages were "
+    "put again. --publish lands the messages on the queue twice; --drop loses the other messages."
+)
 
 
 @pytest.mark.parametrize(
     ("on_queue", "decision", "said"),
     [
-        (None, "", f"{ONE}, and no later one is complete. All committed messages are published: --drop."),
-        (
-            0,
-            "--publish",
-            f"{PENDING.format(0)} It was committed, or other applications have got them: --publish, because they are nowhere else.",
-        ),
-        (2_000, "--drop", f"{PENDING.format('2,000')} It was backed out: --drop, and the lander lands them again."),
-        (
-            1_999,
-            "",
-            f"{PENDING.format('1,999')} Either it was backed out and other applications have got some messages since, or it was "
-            "committed and some messages were put again. --publish lands the messages on the queue twice; --drop loses the "
-            "other messages.",
-        ),
+        (None, "", f"{LAST}, and no later one is complete. All committed messages are published: --drop."),
+        (0, "--publish", PENDING.format(0) + COMMITTED),
+        (2_000, "--drop", PENDING.format("2,000") + "It was backed out: --drop, and the lander lands them again."),
+        (1_999, "", PENDING.format("1,999") + UNKNOWN),
     ],
 )
 def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(

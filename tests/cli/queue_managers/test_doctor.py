@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from mqflow.cli.queue_managers.reason import page
+from mqflow.embedded.wire.server.certificates import CertificateFiles
 from mqflow.mqi.errors import NotAuthorizedError, error_for
 from mqflow.mqi.reason_codes import Reason
 from tests.cli.conftest import Run
@@ -143,3 +144,39 @@ def test_the_page_of_all_reasons_is_the_page_of_the_documentation(run: Run) -> N
     written = (Path(__file__).parents[3] / "docs" / "reason-codes.md").read_text("utf-8")
 
     assert written == page() == run("reason", "--page").stdout
+
+
+def test_doctor_warns_about_settings_and_certificates(run: Run, queues: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQFLOW_DRIAN_S", "7")
+    asked: list[tuple[object, ...]] = []
+
+    def lines(files: object, now: float, *, only_soon: bool) -> Iterator[str]:
+        asked.append((files, only_soon, now > 1_700_000_000))
+        yield "warning: server.pem expires in 3 days."
+
+    monkeypatch.setattr("mqflow.cli.queue_managers.doctor.expiry_lines", lines)
+
+    shown = run("doctor").stdout.splitlines()
+
+    warning = "warning            MQFLOW_DRIAN_S is not a setting, so it is ignored. Did you mean MQFLOW_DRAIN_S?"
+    assert [warning, "warning            server.pem expires in 3 days."] == [
+        line for line in shown if line.startswith("warning")
+    ][:2]
+    assert [(CertificateFiles(Path("data/tls")).all_certificates(), True, True)] == asked
+
+
+def test_doctor_looks_at_the_certificate_of_a_client(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[object] = []
+
+    def lines(files: object, _now: float, *, only_soon: bool) -> Iterator[str]:
+        asked.append((files, only_soon))
+        yield from ()
+
+    for name in ("me.pem", "me.key"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr("mqflow.cli.queue_managers.doctor.expiry_lines", lines)
+
+    run("doctor", "--url", "embedded+tls://mq.example:1414/QM1?cert=me.pem&key=me.key")
+    run("doctor", "--url", "embedded+tls://mq.example:1414/QM1")
+
+    assert [((Path("me.pem"),), True)] == asked

@@ -21,6 +21,7 @@ from mqflow.cli.queue_managers.start import LOG, NotStartedError, until_ready
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.embedded.wire.server.certificates import make_certificates
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, serve
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
@@ -395,3 +396,76 @@ def test_without_cryptography_no_certificate_has_an_end(monkeypatch: pytest.Monk
 
     said = "The package cryptography is missing, so nobody says when the certificates expire: pip install 'mqflow[tls]'."
     assert [said] == list(expiry_lines([tmp_path / "a.pem", tmp_path / "b.pem"], 0.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "applications", "how", "status", "said"),
+    [
+        (
+            (),
+            ["shop", "b\x07k"],
+            End(Manner.CONTROLLED),
+            "ends",
+            "QM1 ends when these applications have disconnected: shop, b\\x07k.",
+        ),
+        ((), [], End(Manner.CONTROLLED), "ended", "QM1 has ended."),
+        (("-i",), [], End(Manner.IMMEDIATE), "ended", "QM1 has ended."),
+        (("-r",), [], End(Manner.CONTROLLED, reconnect=True), "ended", "QM1 has ended."),
+        (
+            ("-s",),
+            [],
+            End(Manner.IMMEDIATE, reconnect=True, switchover=True),
+            "ended",
+            "The active process of QM1 has ended, and a standby takes over.",
+        ),
+    ],
+)
+def test_stop_orders_an_end_and_says_what_it_waits_for(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    applications: list[str],
+    how: End,
+    status: str,
+    said: str,
+) -> None:
+    orders: list[object] = []
+    pids = iter([7, 7, 8] * 2)
+
+    def end(*order: object) -> list[str]:
+        orders.append(order)
+        return applications
+
+    monkeypatch.setattr("mqflow.cli.queue_managers.qmgr.end", end)
+    monkeypatch.setattr("mqflow.cli.queue_managers.qmgr.owner_pid", lambda _: 7 if applications else next(pids))
+
+    shown, record = run("qmgr", "stop", "QM1", *options), run("qmgr", "stop", "QM1", *options, "--json")
+
+    assert (0, f"{said}\n", "") == (shown.exit_code, shown.stdout, shown.stderr)
+    facts = {"queue_manager": "QM1", "status": status, "process": 7, "applications": applications}
+    assert facts == json.loads(record.stdout)
+    assert [(Path("QM1"), "QM1", how)] * 2 == orders
+
+
+def test_stop_of_a_queue_manager_that_is_not_active_is_wrong_usage(run: Run) -> None:
+    refused = run("qmgr", "stop", "QM1")
+
+    assert (2, "mqflow: QM1 in QM1 is not active.\n") == (refused.exit_code, refused.stderr)
+
+
+def test_a_password_comes_from_a_prompt_or_from_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def prompt(text: str) -> str:
+        asked.append(text)
+        return "correct horse"
+
+    with monkeypatch.context() as patched:
+        patched.setattr("getpass.getpass", prompt)
+        typed = run("qmgr", "user", "QM1", "alice")
+    without = run("qmgr", "user", "QM1", "bob", stdin="")
+
+    grant = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('alice') AUTHADD(CONNECT,INQ)"
+    said = f"alice has only the authorities that you grant with mqflow mqsc, beginning with {grant}\n"
+    assert (["Password of alice: "], "alice has a password.\n", said) == (asked, typed.stdout, typed.stderr)
+    assert (2, True) == (without.exit_code, "mqflow: stdin ended before the password: name a file" in without.stderr)

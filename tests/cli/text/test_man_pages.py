@@ -1,9 +1,12 @@
 """The man pages: one for each command, made from its help, with every option and no text that roff reads as a command."""
 
+from pathlib import Path
+
 import click
+import pytest
 
 from mqflow.cli.main import main
-from mqflow.cli.text.man_pages import man_page, man_pages
+from mqflow.cli.text.man_pages import _write, man_page, man_pages
 
 MACROS = (".TH", ".SH", ".PP", ".TP", ".B", ".nf", ".fi")
 
@@ -74,3 +77,20 @@ def test_each_command_has_a_page_with_its_options() -> None:
     for file, text in pages.items():
         commands = [line for line in text.splitlines() if line.startswith((".", "'"))]
         assert [] == [line for line in commands if line.split()[0] not in MACROS], file
+
+
+@pytest.mark.parametrize(("length", "is_whole"), [(199, True), (200, True), (201, False)])
+def test_a_summary_of_more_than_two_hundred_characters_is_cut(length: int, *, is_whole: bool) -> None:
+    summary = "a " * (length // 2) + "b" * (length % 2) if length % 2 else "a " * (length // 2 - 1) + "bb"
+    boat = click.Command("boat", help=summary)
+
+    for page, at in ((man_page(boat, "boat"), 2), (man_page(click.Group("port", {"boat": boat}), "port"), -1)):
+        line = page.splitlines()[at].removeprefix("boat \\- ")
+        assert (summary == line) is is_whole, line
+
+
+def test_each_page_is_a_file(tmp_path: Path) -> None:
+    for _ in range(2):
+        _write(tmp_path / "man" / "man1")
+
+    assert dict(man_pages(main)) == {file.name: file.read_text("utf-8") for file in (tmp_path / "man" / "man1").iterdir()}

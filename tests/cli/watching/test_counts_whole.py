@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mqflow.cli.watching.counts import BOUNDS_S, OVERFLOW, SERIES_MAX, EventCounts
+from mqflow.cli.watching.counts import BOUNDS_S, OVERFLOW, SERIES_MAX, EventCounts, counts_of_all
 from mqflow.cli.watching.figures import QueueFigures
 from mqflow.cli.watching.metrics import exposed, families
 from mqflow.events import (
@@ -278,3 +278,12 @@ def test_the_counts_of_each_process_have_its_number_and_the_buckets_are_sums() -
     assert 'mqflow_handling_seconds_sum{outcome="failed",process="2",queue="IN"} 0.3' in lines
     assert "# HELP mqflow_messages_delivered Messages got for a handler" in lines
     assert "# TYPE mqflow_workers gauge" in lines
+
+
+def test_the_series_of_several_queue_managers_begin_with_their_names() -> None:
+    counters = {name: EventCounts() for name in ("", "archive")}
+    for counter in counters.values():
+        counter(delivered("IN"))
+    counters["archive"](delivered("OUT"))
+
+    assert {"messages_delivered": ((("IN",), 1.0), (("archive:IN",), 1.0), (("archive:OUT",), 1.0))} == counts_of_all(counters)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mqflow import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.cli.connection_options import administered
-from mqflow.cli.watching.figures import OldestAges, QueueFigures, age_text, figures
+from mqflow.cli.watching.figures import OldestAges, QueueFigures, _depth, age_text, figures
 from mqflow.embedded import mqsc
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -21,7 +21,7 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.pcf.queue_status import oldest_age_s
 from mqflow.mqi.pcf.structures import CFH, CFIN, CFST, PCFMessage
@@ -191,3 +191,19 @@ def test_a_look_at_a_served_queue_manager_leaves_no_connection_behind(tmp_path: 
 
             while server.connection_count:  # the server notices the end of a connection a moment later; the test has a limit
                 os.sched_yield()
+
+
+def test_a_depth_that_is_refused_is_an_error() -> None:
+    """Only a queue without messages of its own has no depth."""
+
+    class Refused(EmbeddedConnection):
+        def inquire(self, *_: object) -> Any:
+            raise error_for(Reason.NOT_AUTHORIZED, "MQINQ", "IN", "QM1")
+
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name="IN"))
+        connection = queue_manager.connect()
+        connection.__class__ = Refused
+
+        with pytest.raises(MQIError, match="MQRC_NOT_AUTHORIZED"):
+            _depth(connection, "IN")
