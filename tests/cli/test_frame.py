@@ -214,3 +214,9 @@ def test_the_command_of_a_plugin_must_be_a_command(run: Run, monkeypatch: pytest
     made = "no command"
 
     assert run("book").stderr.endswith("mqflow: The plugin command 'book' must be a click command, but is str.\n")
+
+
+def test_a_group_without_a_command_prints_its_help_on_stderr(run: Run) -> None:
+    alone, helped = run("qmgr"), run("qmgr", "--help")
+
+    assert (2, "", helped.stdout) == (alone.exit_code, alone.stdout, alone.stderr)

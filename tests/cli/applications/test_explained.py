@@ -265,6 +265,40 @@ def test_every_setting_is_shown_once_with_its_source(run: Run, tmp_path: Path) -
     ]
 
 
+INCLUDED = """
+from mqflow import App
+app, archive = App(name="orders"), App("embedded:./archive?qmgr=QM2", name="archive")
+app.include_app(archive)
+
+@app.listener("ORDERS.IN")
+async def book(order: str) -> None: ...
+"""
+
+
+@pytest.mark.usefixtures("queues")
+@pytest.mark.parametrize(("variable", "source"), [("", "source"), ("embedded:./other?qmgr=QM2", "mqflow.toml")])
+def test_the_url_of_an_included_application_has_its_source(run: Run, tmp_path: Path, variable: str, source: str) -> None:
+    if variable:
+        (tmp_path / "mqflow.toml").write_text(f'[queue_managers.archive]\nurl = "{variable}"\n')
+
+    shown = run("explain", f"{written(INCLUDED)}:app")
+
+    name, value, by = tables(shown.stdout)["application"][1]
+    assert ("url of archive", variable or "embedded:./archive?qmgr=QM2") == (name, value)
+    assert source in by
+
+
+@pytest.mark.usefixtures("queues")
+def test_a_topic_whose_model_queue_is_missing_is_a_warning(run: Run) -> None:
+    text = PLAIN.replace('"ORDERS.IN"', 'topic="Prices/#"')
+    assert 0 == run("mqsc", stdin="DEFINE TOPIC(PRICES) TOPICSTR('Prices') MNDURMDL(NOWHERE)").exit_code
+
+    shown = run("explain", f"{written(text)}:app")
+
+    said = "warning: Prices/#: topic object PRICES names the model queue NOWHERE, which does not exist.\n"
+    assert (0, said) == (shown.exit_code, shown.stderr)
+
+
 # -- an application that cannot be imported
 
 

@@ -233,3 +233,18 @@ def test_messages_of_a_plan_are_counted_by_identity(bench: Bench) -> None:
 
     assert (2, 2) == (plan.messages, Counter(plan.identities).total())
     assert 2 == bench.changes.redrive(plan, "amelie").moved
+
+
+def test_a_line_of_the_audit_log_is_written_whole_or_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog(tmp_path / "log", VirtualClock())
+    monkeypatch.setattr("os.write", lambda _, data: len(data) - 1)
+
+    with pytest.raises(OSError, match="took only a part of a line"):
+        log.write(number=1)
+
+
+def test_a_text_that_the_character_set_of_the_message_does_not_have_is_refused(bench: Bench) -> None:
+    identifier = bench.fail(b"one", descriptor=MessageDescriptor(format="MQSTR", ccsid=819))
+
+    with pytest.raises(RefusedError, match=r"^The message cannot be put back like this: "):
+        bench.changes.plan_edit("ORDERS.BOQ", identifier, "\u20ac")

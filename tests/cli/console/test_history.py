@@ -8,10 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError
+from mqflow.cli.console import history_desk
 from mqflow.cli.console.history_desk import HistoryDesk
 from mqflow.cli.console.rule_answers import rule_answers
 from mqflow.cli.console.views import console
 from mqflow.events import Disposed
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.history.history_tables import HistoryTables, LetterKind
 from mqflow.pipeline.history.weekly_groups import Failure, Span
@@ -263,3 +266,45 @@ def test_tables_that_cannot_be_read_are_a_sentence(bench: Bench, monkeypatch: py
     for ask in (desk.page, lambda: desk.messages(number), lambda: desk.identifiers(number)):
         with pytest.raises(ConfigurationError, match=r"^nowhere holds something else\.$"):
             ask()
+
+
+def refuse(*_: object) -> None:
+    raise error_for(Reason.NOT_AUTHORIZED, "MQOPEN", "ORDERS.BOQ", "QM1")
+
+
+def test_queues_that_cannot_be_browsed_are_problems_of_the_list(
+    bench: Bench, desk: HistoryDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_desk, "still_there", refuse)
+
+    found = desk.messages(desk.number(PRICE, SPAN))
+
+    assert ((), {""}, 1) == (found.queues, {row.queue for row in found.rows}, len(found.problems))
+    assert found.problems[0].startswith("MQOPEN on ORDERS.BOQ (QM1) failed: MQRC_NOT_AUTHORIZED (2035).")
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("INPUTQ('DEAD.LETTERS')\nACTION(RETRY)", []),
+        ("ACTION(RETRI)", ["rules.tab: line 1, column 8: AMQ8747: ACTION does not take 'RETRI'."]),
+        ("ACTION(RETRY)", ["MQOPEN on ORDERS.BOQ (QM1) failed: MQRC_NOT_AUTHORIZED (2035)."]),
+    ],
+)
+def test_a_rules_table_without_answers_is_a_problem_of_the_page(
+    bench: Bench, desk: HistoryDesk, monkeypatch: pytest.MonkeyPatch, table: str, problem: list[str]
+) -> None:
+    bench.rules.write_text(table)
+    monkeypatch.setattr(bench.desk, "dead_letter_queue", refuse)
+
+    page = desk.page(weeks="4")
+
+    found = [each.replace(str(bench.rules), "rules.tab") for each in page.problems]
+    assert [True] * len(problem) == [each.startswith(said) for each, said in zip(found, problem, strict=True)], found
+    assert bool(problem) is not bool(page.answers)
+
+
+def test_failures_beyond_the_largest_number_are_a_problem_of_the_page(bench: Bench, folder: Path) -> None:
+    page = HistoryDesk(HistoryTables(folder, rows_max=1), bench.desk, OWNERS).page(weeks="4")
+
+    assert "There are too many failures in these weeks: some are not counted. Choose fewer weeks." == page.problems[-1]
