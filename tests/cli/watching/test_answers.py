@@ -2,11 +2,13 @@
 
 import os
 import socket
+import ssl
 import stat
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -29,6 +31,7 @@ from mqflow.cli.watching.sockets import Answer, ControlServer, Request, applicat
 from mqflow.cli.watching.status_report import report
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number, worker_socket
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.certificates import make_certificates
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
@@ -484,6 +487,18 @@ def test_a_certificate_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
         serving_pages("0", Starlette(), "Pages are on", tls=(missing, missing)),
     ):
         raise AssertionError("served without a certificate")
+
+
+def test_pages_with_a_certificate_are_served_over_tls_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = make_certificates(tmp_path, ["localhost"], name="QM1", now=datetime.now(UTC))
+    page = Starlette(routes=[Route("/", lambda request: PlainTextResponse(request.url.scheme))])
+
+    with serving_pages("localhost:0", page, "Pages are on", tls=(made.certificate, made.key)) as port:
+        trusted = ssl.create_default_context(cafile=made.authority)
+        assert "https" == httpx.get(f"https://localhost:{port}/", verify=trusted).text
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"http://localhost:{port}/")
+        assert f"Pages are on https://localhost:{port}/\n" == capsys.readouterr().err
 
 
 # -- what `mqflow run` opens
