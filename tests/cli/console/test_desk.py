@@ -165,3 +165,16 @@ def test_the_rate_of_a_queue_is_the_sum_of_its_applications(
             bench.desk.history.note(counted(process, total), 5.0 * look)
 
     assert rates == bench.desk.rates(tuple(counted(process, 0) for process in range(7, 7 + len(counts))), "ORDERS.IN")
+
+
+@pytest.mark.parametrize(("messages", "looked_at", "is_cut"), [(1, 1, False), (2, 2, False), (3, 2, True), (4, 2, True)])
+def test_a_page_of_groups_looks_at_a_largest_number_of_messages(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, messages: int, looked_at: int, *, is_cut: bool
+) -> None:
+    monkeypatch.setattr("mqflow.cli.console.desk.LOOKED_AT_MAX", 2)
+    for number in range(messages):
+        bench.fail(b"order %d" % number)
+
+    page = bench.desk.groups("ORDERS.BOQ")
+
+    assert (looked_at, is_cut, looked_at) == (page.looked_at, page.is_cut, sum(each.messages for each in page.groups))

@@ -14,13 +14,12 @@ import pytest
 
 from mqflow.cli.dead_letters.check import Tallies, Tally, run_check, tallied, target_check
 from mqflow.cli.dead_letters.report import PRINTS_JSON, print_problems
-from mqflow.cli.dead_letters.run import EndedError, _handle_through_outages, _must_stop, _Report, exit_code_of, read_table
+from mqflow.cli.dead_letters.run import EndedError, _must_stop, _Report, exit_code_of, read_table
 from mqflow.cli.dead_letters.run import _signals as caught_signals
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import DeadLetterActed, Event, ListenerStarted, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Discard, Ignore, Intent, Redirect
 from mqflow.policy.dead_letters.rules import RulesTable, parse
@@ -218,85 +217,6 @@ def test_a_report_in_json_has_a_record_for_each_action(as_json: None, capsys: py
     assert ("action", "line 2", 0, "ab") == tuple(first[name] for name in ("kind", "rule", "reason", "message_id"))
     assert ("action", "line 3", 2053) == tuple(second[name] for name in ("kind", "rule", "reason"))
     assert {"kind": "message", "number": "AMQ8721", "text": "No MQDLH."} == third
-
-
-# -- outages
-
-
-class Lost:
-    """A link that counts its reconnections, and a handler that meets these errors, one after the other."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *errors: MQIError | None, final: MQIError | None = None) -> None:
-        self.connection = SimpleNamespace(queue_manager_name="QM1")
-        self.queue = "DLQ"
-        self.opened = 0
-        self._errors = list(errors)
-        self._final = final
-        monkeypatch.setattr("mqflow.cli.dead_letters.run.run_to_end", self._run)
-
-    def _run(self, *_: object, **__: object) -> None:
-        if error := self._errors.pop(0):
-            raise error
-
-    def open(self, _: object) -> None:
-        self.opened += 1
-
-    def reconnect(self, error: MQIError) -> bool:
-        if error.reason != Reason.CONNECTION_BROKEN:
-            raise error
-        if self._final is not None:
-            raise self._final
-        return bool(self._errors)
-
-    def handle(self) -> None:
-        handler: Any = self
-        _handle_through_outages(handler, handler, lambda: False)
-
-
-def test_a_handler_opens_its_queue_again_after_an_outage(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = error_for(Reason.CONNECTION_BROKEN, "MQGET")
-    lost = Lost(monkeypatch, broken, broken, None)
-
-    lost.handle()
-
-    again = "Connected to QM1 again. The handler continues from the head of the queue."
-    said = f"The connection is lost. {broken}"
-    assert (2, [said, again, said, again]) == (lost.opened, capsys.readouterr().err.splitlines())
-
-
-def test_an_outage_in_a_commit_leaves_the_message_in_doubt(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = error_for(Reason.CONNECTION_BROKEN, "MQCMIT")
-    lost = Lost(monkeypatch, broken)
-
-    lost.handle()
-
-    doubt = "The current message is in doubt: moved, or still on DLQ."
-    assert (0, f"The connection is lost. {doubt} {broken}\n") == (lost.opened, capsys.readouterr().err)
-
-
-@pytest.mark.parametrize(
-    ("verb", "reason", "final", "number"),
-    [
-        ("MQGET", Reason.GET_INHIBITED, None, 8748),
-        ("MQCMIT", Reason.BACKED_OUT, None, 8749),
-        ("MQBACK", Reason.UNEXPECTED_ERROR, None, 8749),
-        ("MQGET", Reason.CONNECTION_BROKEN, Reason.RECONNECT_TIMED_OUT, 8741),
-    ],
-)
-def test_an_error_that_no_reconnection_mends_ends_the_handler(
-    monkeypatch: pytest.MonkeyPatch, verb: str, reason: Reason, final: Reason | None, number: int
-) -> None:
-    error = error_for(reason, verb)
-    last = None if final is None else error_for(final, "MQCONNX")
-
-    with pytest.raises(EndedError) as ended:
-        Lost(monkeypatch, error, final=last).handle()
-
-    assert (number, str(last or error)) == (ended.value.number, ended.value.text)
 
 
 def test_signals_are_collected_until_the_end_and_then_as_before() -> None:

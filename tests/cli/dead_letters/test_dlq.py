@@ -377,6 +377,34 @@ def test_against_shows_the_action_of_each_rule(run: Run) -> None:
     assert 4 == len(on(run, DLQ))
 
 
+def test_a_check_of_captured_messages_is_a_table_and_knows_no_queue(run: Run) -> None:
+    run("capture", DLQ, "--out", "OTHER")
+
+    code, printed = check(run, "DESTQ('ORDERS.*') ACTION(RETRY)\nACTION(FWD) FWDQ(OTHER)", "--against", "OTHER")
+
+    assert (0, [
+        "rule    messages  first action",
+        "------  --------  -------------------------------",
+        "line 1         2  put to ORDERS.IN of QM1 (2)",
+        "line 2         1  put to OTHER with its MQDLH (1)",
+        "1 message does not begin with an MQDLH, and would stay.",
+    ]) == (code, printed.splitlines())  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "asks"), [((), True), (("--rules", "rules.tbl"), False)])
+def test_a_person_at_a_terminal_is_asked_for_the_table(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *, asks: bool
+) -> None:
+    Path("rules.tbl").write_text("WAIT(NO)\nACTION(DISCARD)\n")
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("mqflow.cli.dead_letters.run.sys", terminal)
+
+    handled = run("dlq", "run", *options, stdin="WAIT(NO)\nACTION(DISCARD)\n")
+
+    said = "Type the rules table and end it with Ctrl-D, or use < FILE or --rules FILE:"
+    assert (0, asks) == (handled.exit_code, handled.stderr.splitlines()[0] == said)
+
+
 def test_a_table_in_another_encoding_is_refused_with_the_place(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rules.tbl").write_bytes(b"* r\xfcckw\xe4rts\nACTION(RETRY)\n")
 

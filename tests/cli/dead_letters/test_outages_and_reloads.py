@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,8 @@ from mqflow.policy.dead_letters.rules import Action
 from mqflow.runtime.dead_letters.dead_letter_handler import Rules
 
 BROKEN, IN_DOUBT = (error_for(Reason.CONNECTION_BROKEN, verb, "", "QM1") for verb in ("MQGET", "MQCMIT"))
-INHIBITED, NOT_BACKED_OUT = error_for(Reason.GET_INHIBITED, "MQGET", "DLQ", "QM1"), error_for(Reason.HOBJ_ERROR, "MQBACK")
+INHIBITED, BACKED_OUT = error_for(Reason.GET_INHIBITED, "MQGET", "DLQ", "QM1"), error_for(Reason.BACKED_OUT, "MQCMIT")
+NOT_BACKED_OUT = error_for(Reason.HOBJ_ERROR, "MQBACK")
 REFUSED = error_for(Reason.NOT_AUTHORIZED, "MQCONN", "", "QM1")
 AGAIN = "Connected to QM1 again. The handler continues from the head of the queue."
 
@@ -49,39 +51,45 @@ class Script:
 
 
 @pytest.mark.parametrize(
-    ("script", "number", "said"),
+    ("script", "ended", "said"),
     [
-        (Script([None], [], []), 0, []),
-        (Script([BROKEN], [], [False]), 0, [f"The connection is lost. {BROKEN}"]),
-        (Script([BROKEN, None], [None], [True]), 0, [f"The connection is lost. {BROKEN}", AGAIN]),
+        (Script([None], [], []), None, []),
+        (Script([BROKEN], [], [False]), None, [f"The connection is lost. {BROKEN}"]),
+        (Script([BROKEN, None], [None], [True]), None, [f"The connection is lost. {BROKEN}", AGAIN]),
         # The second outage begins before the queue is open again: it is the same one.
-        (Script([BROKEN, None], [BROKEN, None], [True, True]), 0, [f"The connection is lost. {BROKEN}", AGAIN]),
+        (Script([BROKEN, None], [BROKEN, None], [True, True]), None, [f"The connection is lost. {BROKEN}", AGAIN]),
         (
             Script([IN_DOUBT, BROKEN], [None], [True, False]),
-            0,
+            None,
             [
                 f"The connection is lost. The current message is in doubt: moved, or still on DLQ. {IN_DOUBT}",
                 AGAIN,
                 f"The connection is lost. {BROKEN}",
             ],
         ),
-        (Script([INHIBITED], [], [INHIBITED]), 8748, []),
-        (Script([NOT_BACKED_OUT], [], [NOT_BACKED_OUT]), 8749, []),
-        (Script([BROKEN], [], [REFUSED]), 8741, [f"The connection is lost. {BROKEN}"]),
+        (Script([INHIBITED], [], [INHIBITED]), (8748, INHIBITED), []),
+        (Script([NOT_BACKED_OUT], [], [NOT_BACKED_OUT]), (8749, NOT_BACKED_OUT), []),
+        (Script([BACKED_OUT], [], [BACKED_OUT]), (8749, BACKED_OUT), []),
+        (Script([BROKEN], [], [REFUSED]), (8741, REFUSED), [f"The connection is lost. {BROKEN}"]),
     ],
 )
 def test_each_outage_is_one_line_and_an_error_that_is_no_outage_ends_the_handler(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], script: Script, number: int, said: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    script: Script,
+    ended: tuple[int, MQIError] | None,
+    said: list[str],
 ) -> None:
     monkeypatch.setattr(module, "run_to_end", script.run)
-    ended = 0
+    handler: Any = script
+    found: tuple[int, str] | None = None
 
     try:
-        _handle_through_outages(script, script, lambda: False)  # type: ignore[arg-type]  # only the methods that it calls
+        _handle_through_outages(handler, handler, lambda: False)
     except EndedError as error:
-        ended = error.number
+        found = (error.number, error.text)
 
-    assert (number, said) == (ended, capsys.readouterr().err.splitlines())
+    assert (ended and (ended[0], str(ended[1])), said) == (found, capsys.readouterr().err.splitlines())
 
 
 class Watched:

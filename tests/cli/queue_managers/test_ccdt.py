@@ -43,6 +43,7 @@ def test_the_output_has_the_order_the_reasons_and_the_unused_entries(run: Run, t
     result = run("ccdt", "explain", "ccdt.json", "--connect", "*GRP", "--host", "host1")
 
     assert 0 == result.exit_code
+    assert "-  LOST     " in result.stdout  # the names of channels are aligned to the left
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert [
         "Channels: ccdt.json (the application's CCDT URL)",
@@ -66,7 +67,32 @@ def test_a_script_reads_a_record_for_each_attempt_and_each_entry_that_is_not_tri
     assert [(1, "OTHER", 2), (None, "HEAVY", 0), (None, "FIRST", 1), (None, "LOST", 3)] == [
         (record["attempt"], record["channel"], record["entry"]) for record in records
     ]
-    assert ("other", 1414, "QM1", "no") == tuple(records[0][key] for key in ("host", "port", "queue_manager", "reconnects"))
+    common = {"attempt": 1, "channel": "OTHER", "entry": 2, "queue_manager": "QM1"}
+    assert common | {"host": "other", "port": 1414, "reconnects": "no", "why": records[0]["why"]} == records[0]
+    why = "Its queue manager is GRP, not QM1."
+    assert {"attempt": None, "channel": "HEAVY", "entry": 0, "queue_manager": "GRP", "why": why} == records[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "why"),
+    [
+        ("", "Connecting with a blank name: a queue manager of any name is accepted.", "1 BLANK one(1414)"),
+        ("*", "Connecting with *: a queue manager of any name is accepted.", "1 BLANK one(1414)"),
+        (
+            "QM1",
+            "Connecting with QM1: the queue manager must have the name QM1.",
+            "- BLANK one(1414) - Its queue manager is (blank), not QM1.",
+        ),
+    ],
+)
+def test_an_entry_without_a_name_is_for_connections_without_a_name(
+    run: Run, tmp_path: Path, name: str, rule: str, why: str
+) -> None:
+    (tmp_path / "ccdt.json").write_text(json.dumps({"channel": [entry("BLANK", "", "one")]}))
+
+    lines = [" ".join(line.split()) for line in run("ccdt", "explain", "ccdt.json", "--connect", name).stdout.splitlines()]
+
+    assert (rule, True) == (lines[1], lines[5].startswith(why)), lines
 
 
 def test_unused_attributes_are_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
