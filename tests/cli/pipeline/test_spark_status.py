@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import click
 import pytest
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
 from mqflow.cli.pipeline import spark_redrive, spark_session, spark_status
 from mqflow.cli.pipeline.spark_session import attempted, spark_errors_as_sentences, started
@@ -74,10 +74,11 @@ def test_a_script_reads_a_record_for_each_step_and_without_a_url_no_queue_is_ask
 
 
 class JavaError(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
-    """An error of Spark with this text."""
+    """An error of Spark with this text, and the traceback that the real error has after a call of Java."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, traceback: str = "") -> None:
         Exception.__init__(self, text)
+        self._stackTrace = traceback
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -132,8 +133,7 @@ def test_an_error_of_spark_is_a_sentence_or_stays_as_it_is() -> None:
 
 
 def test_the_java_traceback_can_have_the_reason() -> None:
-    error = JavaError("it failed")
-    error._stackTrace = "Caused by: java.io.IOException: Disk quota exceeded"
+    error = JavaError("it failed", "Caused by: java.io.IOException: Disk quota exceeded")
 
     with pytest.raises(PipelineError, match="Disk quota exceeded"), spark_errors_as_sentences():
         raise error

@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import ClassVar
 
 import anyio
 import pytest
@@ -206,11 +207,11 @@ class Pair:
     failed = None
     active = 7
     signal_comes_first = False
-    end: Callable[[], None]
+    ends: ClassVar[list[Callable[[], None]]] = []
 
     def __init__(self, name: str, folder: Path, _pipe: int, _environment: object, end: Callable[[], None]) -> None:
         assert ("QM1", Path("qm")) == (name, folder)
-        type(self).end = staticmethod(end)
+        self.ends[:] = [end]
 
     @asynccontextmanager
     async def serve(self, stopping: anyio.Event) -> AsyncIterator[None]:
@@ -229,7 +230,7 @@ def test_if_an_operator_ends_the_queue_manager_the_workers_end_and_the_command_s
         assert isinstance(event, ReadinessChanged)
         if event.ready:
             for _ in range(2):
-                Pair.end()
+                Pair.ends[0]()
 
     assert 0 == run_workers(replace(OPTIONS, url="embedded:./qm?qmgr=QM1"), Settings(), ready)
 

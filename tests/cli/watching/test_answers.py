@@ -86,7 +86,7 @@ def serve(stack: ExitStack, path: Path, source: Named) -> Named:
     ("variables", "expected"),
     [
         ({"MQFLOW_CONTROL_FOLDER": "named", "XDG_RUNTIME_DIR": ".", "TMPDIR": "."}, "named"),
-        ({"XDG_RUNTIME_DIR": ".", "TMPDIR": "x"}, "mqflow"),
+        ({"XDG_RUNTIME_DIR": "session", "TMPDIR": "x"}, "session/mqflow"),
         ({"TMPDIR": "."}, f"mqflow-{os.getuid()}"),
     ],
 )
@@ -94,6 +94,7 @@ def test_the_folder_belongs_to_the_user_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
     monkeypatch.chdir(folder)
+    Path("session").mkdir()
     for name in ("MQFLOW_CONTROL_FOLDER", "XDG_RUNTIME_DIR", "TMPDIR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

@@ -193,17 +193,16 @@ def test_a_look_at_a_served_queue_manager_leaves_no_connection_behind(tmp_path: 
                 os.sched_yield()
 
 
-def test_a_depth_that_is_refused_is_an_error() -> None:
+def test_a_depth_that_is_refused_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a queue without messages of its own has no depth."""
 
-    class Refused(EmbeddedConnection):
-        def inquire(self, *_: object) -> Any:
-            raise error_for(Reason.NOT_AUTHORIZED, "MQINQ", "IN", "QM1")
+    def refused(*_: object) -> None:
+        raise error_for(Reason.NOT_AUTHORIZED, "MQINQ", "IN", "QM1")
 
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="IN"))
         connection = queue_manager.connect()
-        connection.__class__ = Refused
+        monkeypatch.setattr(EmbeddedConnection, "inquire", refused)
 
         with pytest.raises(MQIError, match="MQRC_NOT_AUTHORIZED"):
             _depth(connection, "IN")
