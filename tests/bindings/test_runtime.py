@@ -95,7 +95,7 @@ class Waiting:
     async def wait(self) -> None:
         self._reached = anyio.Event()
         if not self._so():
-            with anyio.fail_after(40):
+            with anyio.fail_after(12):
                 await self._reached.wait()
 
 

@@ -30,7 +30,7 @@ from mqflow.verbs import Connection, GetOptions, Got
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox
 from tests.app.handlers.session_forms import Counting, Manager
 
-LIMIT_S = 20
+LIMIT_S = 10
 AT_ONCE = Backout(pace=Pace(first_s=0.001, jitter=0))
 SESSION = "mqflow session"
 

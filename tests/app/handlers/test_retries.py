@@ -28,11 +28,11 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("OUT")
 
 
-def failing(times: int, after: float = 60, **options: object) -> tuple[App, list[Message]]:
+def failing(times: int, after: float = 60, queue: str = "IN", **options: object) -> tuple[App, list[Message]]:
     """Return an application that asks for a later retry `times` times, and the messages that it receives."""
     app, seen = App(), []
 
-    @app.listener("IN", **options)  # type: ignore[arg-type]  # options by name
+    @app.listener(queue, **options)  # type: ignore[arg-type]  # options by name
     async def handle(message: Message) -> None:
         seen.append(message)
         if len(seen) <= times:
@@ -56,6 +56,18 @@ async def test_a_long_pause_is_waited_out_on_the_staging_queue(mq: QueueManagerK
     assert {"colour": "blue"} == seen[1].properties
     for field in ("message_id", "correlation_id", "format", "ccsid", "priority", "persistence", "put_date", "put_time"):
         assert getattr(first, field) == getattr(second, field)
+
+
+async def test_a_message_from_an_alias_waits_for_the_local_queue_behind_it(mq: QueueManagerKit) -> None:
+    mq.define("ALIAS", "QALIAS", target="IN")
+    app, seen = failing(1, queue="ALIAS")
+    async with mq.run(app):
+        await mq.put("IN", "text")
+        await anyio.sleep(30)
+        [waiting] = mq.browse(STAGING)
+        await anyio.sleep(31)
+
+    assert ("IN", 2) == (parse(waiting.data).target, len(seen))
 
 
 async def test_a_worker_handles_others_meanwhile(mq: QueueManagerKit) -> None:

@@ -154,7 +154,7 @@ async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> Non
             assert runtime.cancel()
 
         drain_s = 0.01 if how == "drained" else 3_600
-        with anyio.fail_after(60):
+        with anyio.fail_after(10):
             async with anyio.create_task_group() as group, runtime.running(drain_s=drain_s):
                 if how == "told twice":
                     group.start_soon(tell_again)

@@ -210,7 +210,7 @@ class Hearing:
     async def until(self, so: Callable[[], bool]) -> None:
         self._so, self._reached = so, anyio.Event()
         if not so():
-            with anyio.fail_after(40):
+            with anyio.fail_after(12):
                 await self._reached.wait()
 
 

@@ -93,7 +93,7 @@ async def test_each_message_is_moved_as_the_queue_manager_it_came_from_says(
         put(each)
 
     async with failing(told, moved, 2).running(Group(*two)):
-        with anyio.fail_after(20):
+        with anyio.fail_after(10):
             await moved.wait()
 
     disposed = [event for event in told if isinstance(event, Disposed)]
@@ -113,7 +113,7 @@ async def test_after_an_outage_a_message_is_moved_wherever_its_worker_is_now(
             for each in two:
                 put(each)
             group.faults.break_connections()
-        with anyio.fail_after(20):
+        with anyio.fail_after(10):
             await moved.wait()
 
     assert [0, 2, 0, 2] == depths(two)

@@ -145,7 +145,7 @@ async def test_nothing_there_is_an_empty_unit_after_the_wait(opened: Opened) -> 
 async def test_a_get_without_a_wait_does_not_wait_although_other_code_has_equal_options(opened: Opened) -> None:
     without_wait(GetOptions(options=GetOption.SYNCPOINT, wait_ms=-1))  # the cache knows an equal record from now on
     async with opened() as (session, handle):
-        with anyio.fail_after(60):
+        with anyio.fail_after(10):
             assert not (await session.exchange(None, handle, GetOptions(options=GetOption.SYNCPOINT, wait_ms=-1), most=4)).unit
 
 

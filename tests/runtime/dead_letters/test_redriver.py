@@ -115,6 +115,8 @@ def test_a_target_that_refuses_is_tried_once_and_the_others_go_on() -> None:
     assert [True, False, True] == [bool(each.why_not) for each in done]
     assert 1 == sum((call.verb, call.object_name) == ("MQPUT", "SHUT") for call in kit.faults.calls)
     assert 2 == len(taken(kit, DLQ))
+    status = kit.queue_manager.administration.queue_status
+    assert [0, 0] == [status(queue).open_output_count for queue in ("ORDERS.IN", "SHUT")]
 
 
 def test_a_target_that_is_altered_or_made_again_meanwhile_goes_on_taking_messages() -> None:

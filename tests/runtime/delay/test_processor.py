@@ -66,17 +66,36 @@ async def test_a_first_start_that_fails_is_attempted_once_a_second_and_delays_no
     assert [Reason.UNKNOWN_OBJECT_NAME] == [event.reason for event in mq.told(DelayProcessorStopped)]
 
 
-@pytest.mark.parametrize("queue", ["STAGED", STAGING])
-async def test_a_processor_that_waits_inquires_the_put_attribute_once_a_second(mq: QueueManagerKit, queue: str) -> None:
+@pytest.mark.parametrize(("queue", "delayed"), [("STAGED", 1), ("STAGED", 0), (STAGING, 1)])
+async def test_a_processor_that_waits_inquires_the_put_attribute_once_a_second(
+    mq: QueueManagerKit, queue: str, delayed: int
+) -> None:
     app = App(settings=Settings(delay_queue=queue))
     async with mq.run(app):
-        await app.put("LATER", b"x", delay=600)
-        await anyio.sleep(1)
+        for _ in range(delayed):
+            await app.put("LATER", b"x", delay=600)
+        await anyio.sleep(1.5)
         before = opened(mq, queue)
         await anyio.sleep(60)
         inquiries = opened(mq, queue) - before
 
     assert 60 == inquiries
+
+
+async def test_a_processor_with_its_own_authority_warns_once_although_it_starts_again(mq: QueueManagerKit) -> None:
+    app = App(settings=Settings(delay_queue="STAGED"))
+    app.delay_processor(own_authority=True)
+    async with mq.run(app):
+        for attribute in ("DISABLED", "ENABLED"):
+            mq.mqsc(f"ALTER QLOCAL(STAGED) PUT({attribute})")
+            await anyio.sleep(5)
+
+    text = (
+        "The delay processor of STAGED puts with its own authority. So each user with PUT on STAGED can reach every queue that "
+        "the processor may put to."
+    )
+    assert [Warned(text=text, queue="STAGED")] == mq.told(Warned)
+    assert 2 == len(mq.told(DelayProcessorStarted))
 
 
 @pytest.mark.parametrize("queue", ["STAGED", STAGING])

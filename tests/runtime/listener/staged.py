@@ -11,7 +11,7 @@ from mqflow.policy.poison.disposition import Settlement
 
 __all__ = ("LATEST_S", "StagedApplication")
 
-LATEST_S = 20.0
+LATEST_S = 10.0
 
 
 class StagedApplication:

@@ -132,7 +132,7 @@ def beside(work: Callable[[], Exchange]) -> Iterator[list[Exchange]]:
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
     yield found
-    thread.join(60)
+    thread.join(10)
     assert not thread.is_alive()
 
 
