@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from mqflow import Reject, Retry
-from mqflow.events import Decided, Delivered, Disposed, Settled
+from mqflow.events import ConsumerFailed, Decided, Delivered, Disposed, Settled
 from mqflow.policy.poison.disposition import Completed, Deliver
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
 from mqflow.testing.kit import Found
@@ -110,6 +110,7 @@ def check(
     `failed` and `completed` are the calls with this message; `in_failed_batches` are the calls with a batch of several messages
     that failed. Such a call counts for no message, and each message has at most one.
     """
+    assert [] == evidence.told(ConsumerFailed)
     in_batches = Counter[int]() if in_failed_batches is None else in_failed_batches
     assert set(in_batches.values()) <= {1}
     decodable = {number for number, (acts, _) in enumerate(scripts) if acts != ["undecodable"]}

@@ -18,11 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mqflow import App, Backout, Pace, Reject
-from mqflow.events import Decided, Delivered, Disposed, Event, HandlerStuck, InDoubt, ListenerPaused, Settled
+from mqflow.events import ConsumerFailed, Decided, Delivered, Disposed, Event, HandlerStuck, InDoubt, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.health.records import Doing
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement
 from mqflow.runtime.connection import threaded_session
 from mqflow.testing.virtual_clock import VirtualClock
@@ -100,6 +101,7 @@ class World(Manager):
                 then()
 
         anyio.run(main, backend=self.backend)
+        assert not any(isinstance(event, ConsumerFailed) for event in self.events)
         return self.events
 
     def committed(self, number: int) -> Callable[[], bool]:
@@ -165,8 +167,10 @@ def test_a_plain_handler_runs_on_the_thread_of_its_session_without_a_hand_over_f
     def handle(body: bytes) -> None:
         seen.append((body, threading.current_thread().name))
 
-    world.until(app, world.committed(300))
+    doing = list[Doing]()
+    world.until(app, world.committed(300), lambda: doing.extend(each.doing for each in app.current.listeners()[0].workers))  # type: ignore[union-attr]  # it runs
 
+    assert Doing.HANDLING not in doing
     assert [(body, SESSION) for body in numbered(300)] == seen
     assert world.requests < 100  # before the first message, after the last, and while the application stops
     assert "DC" * 300 == world.shape()

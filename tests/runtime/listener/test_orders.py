@@ -4,7 +4,10 @@ import anyio
 import pytest
 
 from mqflow import App
+from mqflow.events import ListenerPaused
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import Doing, ListenerStatus
+from mqflow.testing.faults import CONNECT, Fault
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -137,6 +140,23 @@ async def test_fewer_workers_finish_their_messages_first(mq: QueueManagerKit) ->
         await mq.put("IN", "d")
         await gate.until_ended(4)
         assert "d" in gate.ended
+
+
+async def test_a_new_worker_whose_connection_is_refused_pauses_and_tries_again(mq: QueueManagerKit) -> None:
+    gate = Gate()
+    async with mq.run(gate.app):
+        mq.faults.add(Fault(verb=CONNECT, reason=Reason.NOT_AUTHORIZED, times=3))
+        gate.order(concurrency=2)
+        await anyio.sleep(60)
+        for body in "ab":
+            await mq.put("IN", body)
+        await gate.until_began(2)
+        assert [Doing.HANDLING] * 2 == gate.doing()
+        gate.open.set()
+
+    paused = [(event.reason, round(event.delay_s, 3)) for event in mq.told(ListenerPaused)]
+    assert [Reason.NOT_AUTHORIZED] * 3 == [reason for reason, _ in paused]
+    assert 0 < paused[0][1] <= 1 < paused[2][1] <= 4
 
 
 async def test_a_number_of_workers_can_go_down_and_up_while_a_handler_runs(mq: QueueManagerKit) -> None:

@@ -4,9 +4,12 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from mqflow import App, Backout, Pace, RateLimit
 from mqflow.events import Event, ListenerPaused, ListenerResumed, ReadinessChanged
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -103,6 +106,23 @@ def states(mq: QueueManagerKit) -> list[str]:
         for event in mq.events
         if isinstance(event, ReadinessChanged | ListenerPaused | ListenerResumed)
     ]
+
+
+async def test_a_refused_get_is_tried_again_after_one_pause(mq: QueueManagerKit) -> None:
+    app, handled = App(), list[str]()
+
+    @app.listener("IN")
+    async def handle(body: str) -> None:
+        handled.append(body)
+
+    refused, end_a_spin = (Fault(verb="MQGET", object_name="IN", reason=Reason.GET_INHIBITED, times=times) for times in (3, 99))
+    mq.faults.add(refused, replace(end_a_spin, nth=50))
+    async with mq.run(app):
+        await anyio.sleep(20)
+        await mq.put("IN", "order")
+        await anyio.sleep(1)
+
+    assert ([Reason.GET_INHIBITED] * 3, ["order"]) == ([event.reason for event in mq.told(ListenerPaused)], handled)
 
 
 async def test_each_refusal_before_a_success_makes_the_pause_longer_up_to_a_minute(mq: QueueManagerKit) -> None:
