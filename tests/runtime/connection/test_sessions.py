@@ -157,9 +157,11 @@ async def test_a_message_that_arrives_during_the_wait_ends_it(behind: EmbeddedQu
 
 
 async def test_an_interrupt_ends_a_wait_that_has_no_end(opened: Opened) -> None:
-    async with opened() as (session, handle), anyio.create_task_group() as group:
-        group.start_soon(anyio.to_thread.run_sync, session.interrupt)
-        exchange = await session.exchange(None, handle, FOR_EVER, most=1)
+    async with opened() as (session, handle):
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(anyio.to_thread.run_sync, session.interrupt)
+                exchange = await session.exchange(None, handle, FOR_EVER, most=1)
         assert [] == list(exchange.unit)
 
 
