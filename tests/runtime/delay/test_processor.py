@@ -82,6 +82,17 @@ async def test_a_processor_that_waits_inquires_the_put_attribute_once_a_second(
     assert 60 == inquiries
 
 
+@pytest.mark.parametrize("queue", ["STAGED", STAGING, ""])
+async def test_an_application_delivers_from_the_staging_queue_of_its_queue_manager_whatever_its_own_is(
+    mq: QueueManagerKit, queue: str
+) -> None:
+    await mq.put("LATER", b"x", delay=5)
+    async with mq.run(App(settings=Settings(delay_queue=queue))):
+        await anyio.sleep(10)
+
+    assert ([b"x"], 0) == ([found.body for found in mq.browse("LATER")], mq.depth(STAGING))
+
+
 async def test_a_processor_with_its_own_authority_warns_once_although_it_starts_again(mq: QueueManagerKit) -> None:
     app = App(settings=Settings(delay_queue="STAGED"))
     app.delay_processor(own_authority=True)

@@ -1,0 +1,103 @@
+"""How a worker ends a unit: a stop, a failure of its own, and a message of a batch that cannot be decoded."""
+
+import anyio
+import pytest
+
+from mqflow import App, Batch
+from mqflow.events import ConsumerFailed, Delivered, Disposed, Settled
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Completed, Interrupted, Settlement, Undecodable
+from mqflow.runtime.listener.disposer import Disposer
+from mqflow.testing.faults import Fault
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.define("BOQ")
+    mq.define("IN", bothresh=3, boqname="BOQ")
+
+
+def ends(mq: QueueManagerKit) -> list[tuple[Settlement, int, object]]:
+    return [(event.settlement, len(event.message_ids), event.outcome) for event in mq.told(Settled)]
+
+
+async def test_a_handler_that_a_stop_cuts_off_has_not_failed(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(_: str) -> None:
+        await anyio.sleep_forever()
+
+    await mq.put("IN", "order")
+    async with mq.run(app, drain_s=1):
+        await anyio.sleep(1)
+
+    stopped = Interrupted("the listener stopped before the handler had finished")
+    assert [(Settlement.BACKOUT, 1, stopped)] == ends(mq)
+    assert [1] == [message.backout_count for message in mq.browse("IN")]
+
+
+async def test_a_worker_that_fails_itself_backs_its_unit_out_and_the_next_worker_handles_it(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, failed, failing = App(), list[str](), Disposer.failed
+
+    async def fail(disposer: Disposer, *given: object) -> object:
+        monkeypatch.setattr(Disposer, "failed", failing)
+        raise RuntimeError("a defect of mqflow")
+
+    @app.listener("IN")
+    async def handle(body: str) -> None:
+        failed.append(body)
+        if len(failed) == 1:
+            raise ValueError("once")
+
+    monkeypatch.setattr(Disposer, "failed", fail)
+    await mq.put("IN", "order")
+    with pytest.raises(AssertionError, match="a defect of mqflow"):  # the kit reports each incident
+        async with mq.run(app):
+            await anyio.sleep(60)
+
+    broken = Interrupted("the worker failed: RuntimeError('a defect of mqflow')")
+    assert [(Settlement.BACKOUT, 1, broken), (Settlement.COMMIT, 1, Completed())] == ends(mq)
+    assert ["RuntimeError: a defect of mqflow"] == [event.error for event in mq.told(ConsumerFailed)]
+
+
+@pytest.mark.parametrize("bodies", [["1", "bad"], ["bad", "2"], ["1", "bad", "3"], ["bad"]])
+async def test_a_batch_is_handled_without_the_message_that_cannot_be_decoded(mq: QueueManagerKit, bodies: list[str]) -> None:
+    app, handled = App(), list[list[int]]()
+
+    @app.listener("IN", batch=Batch(max=3))
+    async def handle(numbers: list[int]) -> None:
+        handled.append(numbers)
+
+    for body in bodies:
+        await mq.put("IN", body)
+    async with mq.run(app):
+        await anyio.sleep(60)
+
+    good = [int(body) for body in bodies if body != "bad"]
+    assert [good] * bool(good) == handled
+    assert ["bad"] == [message.text() for message in mq.browse("BOQ")]
+    assert {Settlement.COMMIT} == {settlement for settlement, *_ in ends(mq)}
+    assert [1] == [event.backout_count for event in mq.told(Disposed) if isinstance(event.outcome, Undecodable)]
+    assert len(bodies) == len(mq.told(Delivered))
+
+
+async def test_a_worker_whose_commit_is_in_doubt_handles_the_next_message_on_a_new_session(mq: QueueManagerKit) -> None:
+    app, handled = App(), list[str]()
+
+    @app.listener("IN")
+    async def handle(body: str) -> None:
+        handled.append(body)
+
+    mq.faults.add(Fault(verb="MQCMIT", reason=Reason.CONNECTION_BROKEN))
+    for body in "ab":
+        await mq.put("IN", body)
+    async with mq.run(app):
+        await anyio.sleep(60)
+
+    assert (["a", "a", "b"], 0) == (sorted(handled), mq.depth("IN"))
