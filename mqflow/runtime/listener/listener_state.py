@@ -149,7 +149,7 @@ class ListenerState:
         """Wait while an operator has paused the listener, and while it pauses after a refusal. An order ends that pause."""
         while self.is_held and not self.is_stopping:
             await self._ordered.wait()
-        if self.rest_left_s > 0 and not self.is_stopping:
+        if not self.is_stopping:
             with anyio.move_on_after(self.rest_left_s):
                 await self._ordered.wait()
 
@@ -166,7 +166,9 @@ class ListenerState:
     @property
     def resting(self) -> bool:
         """Whether the listener pauses. In a pause it gets no message, because another message would be backed out too."""
-        return self._rest_until > 0 and self._rest_until > anyio.current_time()
+        if not self._rest_until:  # every message comes here
+            return False
+        return self._rest_until > anyio.current_time()
 
     def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:
         """Pause all workers of the listener, and report the pause. Each refusal before a success makes the pause longer.
