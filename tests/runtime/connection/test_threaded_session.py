@@ -1,6 +1,7 @@
 """The waits of a session with a thread on a connection like IBM's: no wait can be interrupted, so each is short."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -48,10 +49,14 @@ class Bench:
         self.own = manager.connect()
         self.noting = Noting(manager.connect())
 
-    async def start(self) -> None:
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
         self.session = await ThreadedSession.connected(lambda: cast("Connection", self.noting), THREADS)
         self.noting.session.append(self.session)
         self.handle = await self.session.call(self.session.connection.open, "Q", OpenOption.INPUT_SHARED)
+        yield
+        await self.session.close()
+        await self.session.close()
 
     def put(self, *bodies: bytes) -> None:
         for body in bodies:
@@ -65,12 +70,8 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    made = Bench()
-    await made.start()
-    yield made
-    await made.session.close()
-    await made.session.close()
+def bench() -> Bench:
+    return Bench()
 
 
 @pytest.mark.parametrize(
@@ -78,24 +79,25 @@ async def bench() -> AsyncIterator[Bench]:
     [(0, [0]), (1, [1]), (999, [999]), (1_000, [1_000]), (1_001, [1_000, 1]), (2_500, [1_000, 1_000, 500]), (-1, [1_000] * 4)],
 )
 async def test_a_wait_is_cut_into_waits_of_a_second(bench: Bench, wait_ms: int, waits: list[int]) -> None:
-    assert [] == await bench.exchange(None, wait_ms)
+    async with bench.connected():
+        assert [] == await bench.exchange(None, wait_ms)
     assert waits == bench.noting.waits
 
 
 async def test_a_get_after_a_settlement_does_not_wait_at_first(bench: Bench) -> None:
     bench.put(b"1", b"2", b"3")
 
-    assert [b"1", b"2"] == await bench.exchange(None, 500, most=2)
-    assert [b"1", b"2"] == [*await bench.exchange(Settlement.BACKOUT, 500), *await bench.exchange(Settlement.COMMIT, 500)]
-    assert [b"3"] == await bench.exchange(Settlement.COMMIT, 500)
-    assert [] == await bench.exchange(Settlement.COMMIT, 500)
+    async with bench.connected():
+        assert [b"1", b"2"] == await bench.exchange(None, 500, most=2)
+        assert [b"1"] == await bench.exchange(Settlement.BACKOUT, 500)
+        assert [[b"2"], [b"3"], []] == [await bench.exchange(Settlement.COMMIT, 500) for _ in range(3)]
     assert [500, 0, 0, 0, 0, 0] == bench.noting.waits
 
 
 async def test_the_open_unit_of_work_is_backed_out_when_the_session_ends(bench: Bench) -> None:
     bench.put(b"1")
-    await bench.exchange(None, 0)
-    await bench.session.close()
+    async with bench.connected():
+        await bench.exchange(None, 0)
 
     handle = bench.own.open("Q", OpenOption.INPUT_SHARED)
     got = bench.own.get(handle, GetOptions(options=SYNCPOINT))
