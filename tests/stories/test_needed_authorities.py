@@ -57,7 +57,7 @@ class Given(Struct, frozen=True):
 
 def rows() -> Sequence[Row]:
     """Return the rows of the table on the page; an empty first cell repeats the role above it."""
-    lines = PAGE.read_text().partition("| an application that |")[2].splitlines()[2:]
+    lines = PAGE.read_text().partition("| what the application does |")[2].splitlines()[2:]
     found: list[Row] = []
     for line in lines[: lines.index("")]:
         role, on, words, _ = (cell.strip() for cell in line.strip("|").split("|"))

@@ -17,9 +17,9 @@ NO_THRESHOLD = QueueAttributes(name="Q")
 
 def threshold_zero(behaviour: Behaviour) -> str:
     if not BEHAVIOURS[behaviour].automatic:
-        return "never compared"
+        return "never poison, also with another `BOTHRESH`"
     delivered = decide(MessageDescriptor(backout_count=1), NO_THRESHOLD, "", behaviour) == (Deliver(),)
-    return "never poison" if delivered else "as 1"
+    return "never poison" if delivered else "poison as with `BOTHRESH(1)`"
 
 
 def asked_to_discard(behaviour: Behaviour) -> str:
