@@ -209,7 +209,10 @@ CHECKS: Final[dict[str, Check]] = {
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Return the outcomes as Markdown: a row for each check, and a line for each failure."""
-    lines = ["| | passed | skipped | fails by its own doing | fails by ours |", "|---|---|---|---|---|"]
+    lines = [
+        "| program or test suite | passed | skipped | fails because of the program | fails because of mqflow |",
+        "|---|---|---|---|---|",
+    ]
     for check in dict.fromkeys(each.check for each in outcomes):
         of_check = [each for each in outcomes if each.check == check]
         verdicts = [each.verdict for each in of_check]
