@@ -24,8 +24,8 @@ EXIT_ORDERED: Final = 76
 EXIT_CODES: Final = {
     0: "success",
     EXIT_FAILED: "failure: the queue manager refused, a file cannot be read, the application or a consumer failed",
-    EXIT_USAGE: "wrong usage: argument, option, setting or URL; a missing package; the command did nothing",
-    EXIT_NOTHING: "nothing found: no message, no story",
+    EXIT_USAGE: "wrong usage: a wrong argument, option, setting or URL, or a missing package. The command did nothing",
+    EXIT_NOTHING: "nothing found: no message, or the ledger knows nothing about it",
     10: "mqsc: a command of the script failed",
     75: "run: handlers were cut off; their messages are back on their queues",
     EXIT_INTERRUPTED: "interrupted",
