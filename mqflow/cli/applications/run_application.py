@@ -116,7 +116,7 @@ def _console(address: str, app: App, settings: Settings, *, allow_changes: bool)
 
     if not address:
         raise ConfigurationError("--console needs an address: add --http 8080, for example.")
-    return console_of_application(address, app, settings, settings.url_over(app.url), allow_changes=allow_changes)
+    return console_of_application(address, app, settings, allow_changes=allow_changes)
 
 
 def _run_here(

@@ -15,9 +15,13 @@ __all__ = ("AuditLog",)
 class AuditLog:
     """Appends lines to a file that only its owner can read."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        """Open the file, or create it. Raises `ConfigurationError` if this is not possible: then nothing may change."""
+    def __init__(self, path: Path, clock: Clock, place: str = "") -> None:
+        """Open the file, or create it. Raises `ConfigurationError` if this is not possible: then nothing may change.
+
+        `place` is the name of an included application. Each line has it, because its queue manager is another.
+        """
         self.path: Final = path
+        self._place: Final = {"queue_manager": place} if place else {}
         self._clock: Final = clock
         try:
             self._file: Final = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -29,7 +33,7 @@ class AuditLog:
     def write(self, **facts: Any) -> None:  # Any: what JSON has
         """Write a line with the time (UTC) and the facts. Raises `OSError` if the line is not on the disk."""
         at = datetime.fromtimestamp(self._clock.wall(), UTC)
-        line = json_line({"at": at, **facts}) + b"\n"
+        line = json_line({"at": at, **self._place, **facts}) + b"\n"
         if os.write(self._file, line) != len(line):
             raise OSError(f"the audit log {self.path} took only a part of a line")
         os.fsync(self._file)

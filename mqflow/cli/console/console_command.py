@@ -1,7 +1,8 @@
 """`mqflow console`: the console in the browser, in a process of its own; and the console of `mqflow run --http --console`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from mqflow.app.application import App
-from mqflow.app.channels.location import locate
+from mqflow.app.channels.location import locate, reach_queue_manager
 from mqflow.app.config.settings import Settings, load
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.applications.application_loader import load_application
@@ -36,6 +37,7 @@ __all__ = ("command", "console_of_application")
 
 _AUDIT: Final = Path("console-audit.jsonl")
 _Opened = Callable[[], AbstractContextManager[QueueManager]]
+_OpenedByName = Callable[[str], AbstractContextManager[QueueManager]]
 
 
 @click.command("console")
@@ -100,9 +102,13 @@ def command(
     def answering() -> list[StatusReport]:
         return [each for _, each in reports(None) if each is not None]
 
+    app = None if application is None else load_application(application)
+    others = {} if app is None else {name: part for name, part in app.with_settings(settings).items() if name}
+    openers = {name: _another(each, own) for name, (each, own) in others.items()}
+    openers[""] = _one_at_a_time(settings.url, partial(opened, url))
     made = _console(
-        _one_at_a_time(url),
-        settings,
+        lambda name: openers[name](),
+        {"": (app, settings), **others},
         answering,
         queues=queues,
         rules=rules,
@@ -110,45 +116,46 @@ def command(
         owners=_owners(owners),
         hosts=known,
         audit=audit if allow_changes else None,
-        app=None if application is None else load_application(application),
     )
     with serving_pages(http, made, "The console is on", tls=tls):
         THREADS.event().wait()
 
 
 def console_of_application(
-    address: str, app: App, settings: Settings, url: str, *, allow_changes: bool
-) -> "Callable[[Source, Figures, _Opened], ASGIApp]":
+    address: str, app: App, settings: Settings, *, allow_changes: bool
+) -> "Callable[[Source, Figures, _OpenedByName], ASGIApp]":
     """Return the function that makes the console of one running application. Prints the token.
 
     Raises `ConfigurationError` if the address is not on the loopback interface: the pages of `mqflow run` have no TLS.
     """
     hosts = _hosts(http_address(address)[0], (), is_protected=False)
 
-    def make(source: Source, figures: Figures, opened_there: _Opened) -> "ASGIApp":
+    def make(source: Source, figures: Figures, opened_there: _OpenedByName) -> "ASGIApp":
         def answering() -> list[StatusReport]:
             status = source.status()
             return [report(status, figures(queues_of(status)))]
 
-        there = replace(settings, url=url)
-        return _console(opened_there, there, answering, hosts=hosts, audit=_AUDIT if allow_changes else None, app=app)
+        there = {
+            name: (each, replace(own, url=own.url_over(each.url))) for name, (each, own) in app.with_settings(settings).items()
+        }
+        return _console(opened_there, there, answering, hosts=hosts, audit=_AUDIT if allow_changes else None)
 
     return make
 
 
 def _console(
-    opened_there: _Opened,
-    settings: Settings,
+    opened_there: _OpenedByName,
+    applications: Mapping[str, tuple[App | None, Settings]],
     answering: Callable[[], list[StatusReport]],
     *,
     hosts: frozenset[str],
     audit: Path | None,
-    app: App | None = None,
     queues: tuple[str, ...] = (),
     rules: tuple[Path, ...] = (),
     tables: Folder | None = None,
     owners: Mapping[str, str] | None = None,
 ) -> "ASGIApp":
+    """Return the console of the first queue manager, with a console for each other one in it."""
     try:
         from mqflow.cli.console.access import Access  # noqa: PLC0415 - an extra
         from mqflow.cli.console.views import console  # noqa: PLC0415 - as above
@@ -160,13 +167,28 @@ def _console(
     from mqflow.cli.console.desk import Desk  # noqa: PLC0415 - as above
 
     access = Access(SYSTEM_CLOCK, hosts=hosts)
-    desk = Desk(opened_there, settings, answering, SYSTEM_CLOCK, queues=queues, rules=rules, app=app)
-    changes = None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK), app)
+    parts = dict[str, tuple[Desk, Changes | None]]()
+    for name, (app, settings) in applications.items():
+        desk = Desk(
+            partial(opened_there, name),
+            settings,
+            answering,
+            SYSTEM_CLOCK,
+            queues=() if name else queues,
+            rules=() if name else rules,
+            app=app,
+            place=name,
+        )
+        parts[name] = (desk, None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK, name), app))
     # Not a note: a log would keep the token.
     click.echo(f"The token of the console: {access.token}", err=True)
     if audit is not None:
         click.echo(f"The console allows changes. Its audit log is {audit.resolve()}.", err=True)
-    return console(desk, access, changes, None if tables is None else _history(tables, desk, owners or {}))
+    places = tuple(parts) if len(parts) > 1 else ()
+    others = {name: console(part[0], access, part[1], place=name, places=places) for name, part in parts.items() if name}
+    desk, changes = parts[""]
+    history = None if tables is None else _history(tables, desk, owners or {})
+    return console(desk, access, changes, history, places=places, others=others)
 
 
 def _history(tables: Folder, desk: "Desk", owners: Mapping[str, str]) -> "HistoryDesk":
@@ -204,14 +226,19 @@ def _tls(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None
     return certificate, key
 
 
-def _one_at_a_time(url: str | None) -> _Opened:
+def _one_at_a_time(url: str, opened_there: _Opened) -> _Opened:
     """Return the function that opens the queue manager. Only one caller at a time opens a folder that no process serves."""
     lock = SYSTEM_WORLD.runner.lock()
-    is_folder = locate(load({"url": url}).url).kind == "embedded"
 
     @contextmanager
     def opened_alone() -> Iterator[QueueManager]:
-        with lock, opened(url) as queue_manager:
+        with lock, opened_there() as queue_manager:
             yield queue_manager
 
-    return opened_alone if is_folder else lambda: opened(url)
+    return opened_alone if locate(url).kind == "embedded" else opened_there
+
+
+def _another(app: App, settings: Settings) -> _Opened:
+    """Return the function that opens the queue manager of an included application."""
+    url = settings.url_over(app.url)
+    return _one_at_a_time(url, lambda: closing(reach_queue_manager(url, settings=settings)))

@@ -138,8 +138,12 @@ class Desk:
         queues: tuple[str, ...] = (),
         rules: tuple[Path, ...] = (),
         app: App | None = None,
+        place: str = "",
     ) -> None:
         """Take the queue manager, its settings, and the running applications.
+
+        `place` is the name of the included application whose queue manager it is. Then the reports have this name in front of
+        the queues, for example `archive:IN`.
 
         `queues` are queues that no application and no list names; `rules` are files of rules tables. The handlers of `app` read
         the bodies of messages.
@@ -151,6 +155,7 @@ class Desk:
         self.reports: Final = reports
         self.rules: Final = rules
         self._app: Final = app
+        self._prefix: Final = f"{place}:" if place else ""
         self._queues: Final = queues
         self._ages: Final = OldestAges() if settings.queue_status else None
 
@@ -190,7 +195,7 @@ class Desk:
 
         A rate is the sum over all applications that count their messages.
         """
-        every = [self.history.rates(each.status.process, queue) for each in applications]
+        every = [self.history.rates(each.status.process, self._prefix + queue) for each in applications]
         shortest = min((len(rates) for rates in every if rates), default=0)
         return tuple(sum(rates[place - shortest] for rates in every if rates) for place in range(shortest))
 
@@ -282,7 +287,9 @@ class Desk:
     ) -> tuple[dict[str, QueueAttributes], str, str]:
         """Return the attributes of all known queues by name, DEADQ, and why DEADQ is not known."""
         found = {each.name: each for each in _listed(queue_manager)}
-        named = dict.fromkeys((*self._queues, *(queue for each in applications for queue in queues_of(each.status))))
+        of_applications = (queue.rpartition(":") for each in applications for queue in queues_of(each.status))
+        here = (queue for of, separator, queue in of_applications if of + separator == self._prefix)
+        named = dict.fromkeys((*self._queues, *here))
         for name in named:
             if name not in found:
                 try:

@@ -21,7 +21,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqflow.app.errors import ConfigurationError
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 __all__ = ("console", "live_events")
 
 _LIVE_S: Final = 2.0
+_AT: Final = "/at/"
+"""The console of the queue manager of an included application is below this path."""
+_NO_OTHERS: Final[Mapping[str, ASGIApp]] = {}
 _STREAMS_MAX: Final = 20
 _FORM_BYTES_MAX: Final = 4 * 1024 * 1024
 _PERSON_MAX: Final = 80
@@ -120,14 +123,24 @@ class _Gate:
         await app(scope, receive, send_protected)
 
 
-def console(desk: Desk, access: Access, changes: Changes | None = None, history: "HistoryDesk | None" = None) -> ASGIApp:
+def console(
+    desk: Desk,
+    access: Access,
+    changes: Changes | None = None,
+    history: "HistoryDesk | None" = None,
+    *,
+    place: str = "",
+    places: tuple[str, ...] = (),
+    others: Mapping[str, ASGIApp] = _NO_OTHERS,
+) -> ASGIApp:
     """Return the ASGI application. Without `changes` the console is read-only, and has no page that changes anything.
 
-    With `history` it also has the pages about the tables.
+    With `history` it also has the pages about the tables. `others` are the consoles of the queue managers of included
+    applications, by name; all have the same `access`. Each has the names of all in `places`, and its own one as `place`.
     """
-    pages = _Pages(desk, access, changes, history)
+    pages = _Pages(desk, access, changes, history, place=place, places=places)
     get, post = ["GET"], ["POST"]
-    routes = [
+    routes: list[BaseRoute] = [
         Route("/", pages.guarded(pages.overview), methods=get),
         Route("/live", pages.live, methods=get),
         Route("/login", pages.login, methods=[*get, *post]),
@@ -154,6 +167,7 @@ def console(desk: Desk, access: Access, changes: Changes | None = None, history:
             Route("/edit", pages.guarded(pages.plan_edit), methods=post),
             Route("/carry-out", pages.guarded(pages.carry_out), methods=post),
         ]
+    routes += [Mount(f"{_AT}{name}", other) for name, other in others.items()]
     handlers = {HTTPException: pages.http_error, Exception: pages.defect}
     return _Gate(Starlette(routes=routes, exception_handlers=handlers), access)  # outside, so that errors have the headers too
 
@@ -176,7 +190,18 @@ def _event(name: str, text: str) -> bytes:
 
 
 class _Pages:
-    def __init__(self, desk: Desk, access: Access, changes: Changes | None, history: "HistoryDesk | None") -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        access: Access,
+        changes: Changes | None,
+        history: "HistoryDesk | None",
+        *,
+        place: str,
+        places: tuple[str, ...],
+    ) -> None:
+        self._place: Final = place
+        self._places: Final = places
         self._desk: Final = desk
         self._access: Final = access
         self._changes: Final = changes
@@ -195,7 +220,7 @@ class _Pages:
         async def endpoint(request: Request) -> Response:
             session = self._access.session(request)
             if session is None:
-                return RedirectResponse(_root(request) + "/login", 303)
+                return RedirectResponse(self._top(request) + "/login", 303)
             form = await _form(request)
             if request.method == "POST" and not session.has_sent(form.get("csrf", "")):
                 return self._error(
@@ -227,7 +252,7 @@ class _Pages:
     def logout(self, call: _Call) -> Response:
         """End the session."""
         self._access.log_out(call.request)
-        return RedirectResponse(_root(call.request) + "/login", 303)
+        return RedirectResponse(self._top(call.request) + "/login", 303)
 
     def static(self, request: Request) -> Response:
         """Answer with the style sheet or the script."""
@@ -416,6 +441,10 @@ class _Pages:
     def _error(self, request: Request, session: Session | None, text: str, status: int) -> Response:
         return self._render(request, session, "error.html", status, text=text)
 
+    def _top(self, request: Request) -> str:
+        """Return the path of the console of the first queue manager, where people log in."""
+        return _root(request).removesuffix(f"{_AT}{self._place}")
+
     def _render(
         self, request: Request, session: Session | None, template: str, status: int = 200, **facts: Any
     ) -> Response:  # Any: what the template shows
@@ -424,6 +453,8 @@ class _Pages:
             session=session,
             may_change=self._changes is not None,
             has_history=self._history is not None,
+            place=self._place,
+            places={each: self._top(request) + (f"{_AT}{each}" if each else "") for each in self._places},
             **facts,
         )
         return HTMLResponse(text, status)

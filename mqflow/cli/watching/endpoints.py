@@ -30,8 +30,8 @@ _FIGURES_S: Final = 3.0
 _NO_OTHERS: Final[Mapping[str, str]] = {}
 
 
-MakeConsole = Callable[[Source, Figures, Callable[[], AbstractContextManager[QueueManager]]], "ASGIApp"]
-"""Makes the console of an application from its source, its figures, and the function that opens its queue manager."""
+MakeConsole = Callable[[Source, Figures, Callable[[str], AbstractContextManager[QueueManager]]], "ASGIApp"]
+"""Makes the console of an application from its source, its figures, and the function that opens its queue managers by name."""
 
 
 @contextmanager
@@ -71,7 +71,8 @@ def watched_process(
         return within(_FIGURES_S, lambda queues: figures(of_app.queue_manager, queues, ages))
 
     inquire = figures_of_all({"": inquire_of(app), **{each.name: inquire_of(each) for each in app.included}})
-    made = console(source, inquire, lambda: nullcontext(app.queue_manager)) if console else None
+    apps = {"": app, **{each.name: each for each in app.included}}
+    made = console(source, inquire, lambda name: nullcontext(apps[name].queue_manager)) if console else None
     with _answering(source, app.name or "mqflow", parent_socket, inquire), _pages(http, source, inquire, made):
         yield
 

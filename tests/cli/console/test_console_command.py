@@ -1,23 +1,31 @@
 """The commands `mqflow console` and `mqflow run --console`: the starts that they refuse, and the address of the console."""
 
+import json
 import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.types import ASGIApp
 
 from mqflow import App
-from mqflow.app.config.settings import Settings
 from mqflow.cli.console import console_command
+from mqflow.cli.console.audit import AuditLog
 from mqflow.cli.console.console_command import _one_at_a_time, _owners, console_of_application
 from mqflow.cli.watching.figures import QueueFigures
 from mqflow.cli.watching.pages import pages
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.policy.health.records import ListenerStatus
 from tests.cli.conftest import Run
 from tests.cli.console.conftest import Bench
 from tests.cli.watching.test_pages import Fixed, process, worker
@@ -63,8 +71,8 @@ async def test_an_application_has_its_console_below_its_probes(
     def figures(queues: object, /) -> tuple[QueueFigures, ...]:
         return (QueueFigures(queue="ORDERS.IN", depth=7),)
 
-    make = console_of_application("127.0.0.1:0", App(), Settings(), bench.settings.url, allow_changes=False)
-    app = pages(source, figures, make(source, figures, lambda: nullcontext(bench.queue_manager)))
+    make = console_of_application("127.0.0.1:0", App(), bench.settings, allow_changes=False)
+    app = pages(source, figures, make(source, figures, lambda _: nullcontext(bench.queue_manager)))
     token = capsys.readouterr().err.rpartition(" ")[2].strip()
     here = "http://localhost"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=here, headers={"Origin": here}) as client:
@@ -185,21 +193,79 @@ def test_a_name_after_the_prefix_of_an_owner_can_have_an_equals_sign() -> None:
     assert {"ORDERS.": "sales=west", "": "all"} == _owners(("ORDERS.=sales=west", "=all"))
 
 
-@pytest.mark.parametrize(("url", "at_once"), [("embedded:./data?qmgr=QM1", 1), ("embedded+unix:a.sock?qmgr=QM1", 2)])
-def test_only_one_request_at_a_time_opens_a_folder(monkeypatch: pytest.MonkeyPatch, url: str, at_once: int) -> None:
-    inside: list[str | None] = []
+class Doors:
+    """Opens a queue manager, and notes each open and each close."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
 
     @contextmanager
-    def opened(given: str | None) -> Iterator[None]:
-        inside.append(given)
+    def opened(self) -> Iterator[Any]:
+        self.noted.append("opened")
         yield
+        self.noted.append("closed")
 
-    monkeypatch.setattr(console_command, "opened", opened)
-    open_one = _one_at_a_time(url)
+
+def test_only_one_request_at_a_time_opens_a_folder() -> None:
+    doors = Doors()
+    open_one = _one_at_a_time("embedded:./data?qmgr=QM1", doors.opened)
+
+    def open_and_close() -> None:
+        with open_one():
+            pass
+
+    second = threading.Thread(target=open_and_close, daemon=True)
     with open_one():
-        second = threading.Thread(target=lambda: open_one().__enter__(), daemon=True)
         second.start()
-        second.join(0.05)
-        assert [url] * at_once == inside
-    second.join(10)
-    assert [url] * 2 == inside
+        second.join(0.05)  # without the lock, it ends meanwhile
+    second.join()
+
+    assert ["opened", "closed"] * 2 == doors.noted
+
+
+def test_requests_open_a_served_queue_manager_side_by_side() -> None:
+    doors = Doors()
+    open_one = _one_at_a_time("embedded+unix:a.sock?qmgr=QM1", doors.opened)
+
+    with open_one(), open_one():
+        assert ["opened"] * 2 == doors.noted
+
+
+@pytest.mark.anyio
+async def test_each_queue_manager_of_an_application_has_a_console_and_one_login_opens_all(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], anyio_backend: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app, archive = App(), App("embedded::memory:?qmgr=QM2", name="archive")
+    app.include_app(archive)
+    both = process(0, worker(0))
+    kept = ListenerStatus(name="archive:keep", queue="archive:KEPT", concurrency=1)
+    source = Fixed(replace(both, listeners=(*both.listeners, kept)))
+    with closing(EmbeddedQueueManager("QM2", clock=bench.clock)) as other:
+        mqsc.run("DEFINE QLOCAL(KEPT)\nDEFINE QLOCAL(KEPT.BOQ)", other.administration)
+        opened = {"": bench.queue_manager, "archive": other}
+        make = console_of_application("127.0.0.1:0", app, bench.settings, allow_changes=True)
+        here = "http://localhost"
+        made = Mount("/console", make(source, lambda _: (), lambda name: nullcontext(opened[name])))
+        token = capsys.readouterr().err.split("console: ")[1].split()[0]
+        transport = httpx.ASGITransport(app=Starlette(routes=[made]))
+        async with httpx.AsyncClient(transport=transport, base_url=here, headers={"Origin": here}) as client:
+            assert "/console/login" == (await client.get("/console/at/archive/queue?queue=KEPT")).headers["location"]
+            await client.post("/console/login", data={"token": token, "person": "amelie"})
+            first, second = (await client.get("/console/")).text, (await client.get("/console/at/archive/")).text
+
+    links = re.findall(r'<a href="([^"]*)"( aria-current="page")?>', second.partition('aria-label="Queue managers">')[2])[:2]
+    assert [("/console/", ""), ("/console/at/archive/", ' aria-current="page"')] == links
+    assert ("<h1>QM1</h1>" in first, "<h1>QM2</h1>" in second) == (True, True)
+    assert "ORDERS.BOQ" in first
+    assert "queue?queue=KEPT" not in first
+    assert "queue?queue=ORDERS" not in second
+    assert 'href="/console/at/archive/queue?queue=KEPT.BOQ"' in second
+    assert "queue=archive" not in first + second
+
+
+def test_the_audit_log_names_the_queue_manager_of_an_included_application(bench: Bench) -> None:
+    AuditLog(bench.audit, bench.clock, "archive").write(action="redrive")
+
+    [line] = map(json.loads, bench.audit.read_text().splitlines())
+    assert ("archive", "redrive") == (line["queue_manager"], line["action"])
