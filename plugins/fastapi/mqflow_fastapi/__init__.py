@@ -90,9 +90,8 @@ MQ = Annotated[App, Depends(attached_app)]
 
 
 def _attached_to(stateful: FastAPI | HTTPConnection) -> App | None:
-    found: App | None = getattr(
-        stateful.state, _NAME, None
-    )  # the state has the attributes that `attach` and the lifespan give it
+    # getattr: the state has the attributes that `attach` and the lifespan give it.
+    found: App | None = getattr(stateful.state, _NAME, None)
     return found
 
 
