@@ -405,20 +405,23 @@ def test_a_commit_without_an_answer_is_in_doubt_and_the_application_goes_on(
 def test_a_thread_whose_commit_is_answered_too_late_gives_its_next_message_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.05)
+    monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.5)
     world.mqsc("ALTER QLOCAL(IN) BOTHRESH(5)")
     app, seen, answered, ended = App(), list[bytes](), threading.Event(), threading.Event()
+    late: list[Bare] = []
     world.put(b"stuck", b"next", b"last")
     commit = Bare.commit
 
     def stuck(connection: Bare) -> None:
         if seen == [b"stuck"]:
+            late.append(connection)
             assert answered.wait(LIMIT_S)
         commit(connection)
 
     def disconnect(connection: Bare) -> None:
         connection._behind.disconnect()
-        ended.set()
+        if connection in late:
+            ended.set()
 
     monkeypatch.setattr(Bare, "commit", stuck)
     monkeypatch.setattr(Bare, "disconnect", disconnect, raising=False)

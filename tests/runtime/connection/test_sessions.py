@@ -162,7 +162,7 @@ async def test_an_interrupt_ends_a_wait_that_has_no_end(opened: Opened) -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(anyio.to_thread.run_sync, session.interrupt)
                 exchange = await session.exchange(None, handle, FOR_EVER, most=1)
-        assert [] == list(exchange.unit)
+                assert [] == list(exchange.unit)
 
 
 async def test_a_cancelled_wait_loses_no_message(behind: EmbeddedQueueManager, opened: Opened) -> None:

@@ -1,5 +1,7 @@
 """The pauses of a listener: how long they are, what ends them, and the messages that must stay meanwhile."""
 
+from functools import partial
+
 import anyio
 import pytest
 
@@ -115,8 +117,14 @@ async def test_an_order_begins_a_term_and_changes_only_what_it_names(mq: QueueMa
     state = Bench(mq, concurrency=4).state
 
     found = [(state.term, state.is_held, state.concurrency)]
-    for order in ({}, {"held": True}, {"concurrency": 2}, {"held": False}):
-        state.order(**order)
+    orders = (
+        state.order,
+        partial(state.order, held=True),
+        partial(state.order, concurrency=2),
+        partial(state.order, held=False),
+    )
+    for order in orders:
+        order()
         found.append((state.term, state.is_held, state.concurrency))
 
     assert [(0, False, 4), (1, False, 4), (2, True, 4), (3, True, 2), (4, False, 2)] == found

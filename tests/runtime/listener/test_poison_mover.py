@@ -1,4 +1,4 @@
-"""Where a poison message goes if its backout queue refuses it once, and whether it then has a header with the reason."""
+"""The place of a poison message that its backout queue refuses, and the header with the reason of its move."""
 
 import pytest
 
