@@ -26,7 +26,7 @@ n=1; while ! mkdir $n 2>/dev/null; do n=$((n + 1)); done
 echo "$@" > $n/arguments; echo "$SHOP" > $n/environment; echo $$ > pid$n
 is() { cmp -s pid$n $1; }
 leave() { is standby && rm standby; is owner && { mv standby owner 2>/dev/null || rm owner; }; echo "$n ends" > log; exit $1; }
-trap 'echo "$n is told" > log; [ -e stubborn ] || leave 0' TERM
+trap 'echo "$n must end" > log; [ -e stubborn ] || leave 0' TERM
 [ -e fails ] && exit 5
 [ -e slow ] && { echo "$n begins" > log; sleep 0.05; echo "$n goes on" > log; }
 role=owner; ln pid$n owner 2>/dev/null || { role=standby; ln -f pid$n standby; }
@@ -148,7 +148,7 @@ def test_one_process_serves_a_new_folder_and_its_standby_ends_before_it(log: Log
 
     assert serving(steps).failed is None
 
-    assert ["1 is owner", "2 is standby", "2 is told", "2 ends", "1 is told", "1 ends"] == log.lines()
+    assert ["1 is owner", "2 is standby", "2 must end", "2 ends", "1 must end", "1 ends"] == log.lines()
     for number in "12":
         arguments, _, lifeline = Path(number, "arguments").read_text().strip().rpartition(" ")
         assert f"-m mqflow.cli qmgr serve QM1 --data {Path('qm').resolve()} --standby --lifeline" == arguments
@@ -170,7 +170,7 @@ def test_a_dead_process_is_replaced_by_a_standby(
 
     serving(steps)
 
-    assert ["4 is told", "4 ends", f"{other} is told", f"{other} ends"] == log.lines()[-4:]
+    assert ["4 must end", "4 ends", f"{other} must end", f"{other} ends"] == log.lines()[-4:]
     goes_on = f"process {pid(f'pid{other}')} goes on. Another process starts in"
     assert [
         f"Process {pid(f'pid{dead}')}, which {role} QM1, ended with 1; {goes_on} 0.01 s.",
@@ -189,7 +189,7 @@ def test_a_cancelled_block_ends_both_processes(log: Log) -> None:
     with parent_pipe() as lifeline:
         anyio.run(main, lifeline)
 
-    assert ["2 is told", "2 ends", "1 is told", "1 ends"] == log.lines()[2:]
+    assert ["2 must end", "2 ends", "1 must end", "1 ends"] == log.lines()[2:]
 
 
 def test_two_dead_processes_start_again_one_after_the_other(log: Log) -> None:
@@ -274,5 +274,5 @@ def test_a_process_that_does_not_end_is_killed(log: Log, monkeypatch: pytest.Mon
 
     serving(steps)
 
-    assert ["1 is owner", "2 is standby", "2 is told", "1 is told"] == log.lines()
+    assert ["1 is owner", "2 is standby", "2 must end", "1 must end"] == log.lines()
     assert (False, False) == (runs(1), runs(2))

@@ -41,10 +41,10 @@ NO_ANSWER = "QM1: standby process {} does not answer; it ends when it runs again
         ([4, 5, *NOBODY, None], [4, 5], []),
     ],
 )
-async def test_each_standby_is_told_once_until_the_line_is_empty_ten_times_in_a_row(
+async def test_each_standby_gets_one_signal_until_the_line_is_empty_ten_times_in_a_row(
     monkeypatch: pytest.MonkeyPatch, first_in_line: Sequence[int | None], told: Sequence[int], left: Sequence[int]
 ) -> None:
-    """Process 4 has ended when it is told; 0 is a process that has not written its number yet."""
+    """Process 4 has ended before the signal; 0 is a process that has not written its number yet."""
     line, signals, said = list(first_in_line), list[tuple[int, int]](), list[str]()
 
     def kill(process: int, number: int) -> None:

@@ -1,4 +1,4 @@
-"""A standby in this process: what it says before its turn, when it takes over, and how a queue manager ends by itself."""
+"""A standby in this process: its sentences before its turn, its takeover, and a queue manager that ends by itself."""
 
 import os
 import signal
