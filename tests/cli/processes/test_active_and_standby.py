@@ -40,7 +40,7 @@ while [ $((turn += 1)) -lt 1000 ]; do
 done
 leave 9
 """
-_PATIENCE_S = 10.0
+_PATIENCE_S = 14.0
 
 
 class Log:
