@@ -1,8 +1,8 @@
-"""Matches a sequence against parts with wildcards: topics by levels, texts by characters.
+"""Matches a topic, level by level, or a text, character by character, against a pattern with wildcards.
 
 A subscriber chooses the pattern and a publisher the text, and each can be ten thousand characters long. So this module uses no
-regular expressions, and follows all possible matches at the same time. One number has a bit for each part that the sequence
-can have reached so far.
+regular expressions, and follows all possible matches at the same time. The bits of one number say which parts of the pattern
+the match can have reached so far.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -28,7 +28,7 @@ FULL: Final = Payload()
 
 
 def payload_of(text: str) -> Payload:
-    """Parse the option. Raises `OptionError` with the accepted forms."""
+    """Parse the option. Raises `OptionError`, which lists the accepted forms, for any other text."""
     match text.split(":"):
         case ["none" | "hash" | "full" as kind]:
             return Payload(kind)

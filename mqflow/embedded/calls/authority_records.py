@@ -65,7 +65,7 @@ def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Cha
 
 
 def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    """Change records, in memory; return a function that undoes the change."""
+    """Change these authority records in memory, and return a function that undoes the change."""
     kept = records(state, AuthorityRecord)
     before = {name: kept.get(name) for name in changed}
 

@@ -79,7 +79,7 @@ class QueueWatcher:
             self._trigger(queue, None, None)
 
     def opened(self, queue: LocalQueue) -> None:
-        """Process an open of an initiation queue for input: put trigger messages for the queues that trigger already."""
+        """Process an open of an initiation queue for input: put the trigger messages for which it was not open before."""
         for each in self._state.triggered_to(queue.name):
             self.may_trigger(each)
 

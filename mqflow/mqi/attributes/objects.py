@@ -55,12 +55,12 @@ def choice(
 
 
 def text(field: str, keyword: str, selector: int, chars: int, *, kinds: frozenset[int] = _ANY) -> ObjectAttribute:
-    """Return the row of a text attribute of up to `chars` characters."""
+    """Return the row of the table of attributes for a text of up to `chars` characters."""
     return ObjectAttribute(field, keyword, selector, kinds, chars=chars)
 
 
 def name(keyword: str, selector: int, chars: int = 48) -> ObjectAttribute:
-    """Return the row of the object's own name."""
+    """Return the row of the table of attributes for the object's own name."""
     return ObjectAttribute("name", keyword, selector, chars=chars, object_name=True, read_only=True)
 
 

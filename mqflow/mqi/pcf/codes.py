@@ -1,6 +1,6 @@
 """The numbers of PCF: commands, reasons, structures, operators, and the parameters that are not attributes of objects.
 
-This module knows numbers and names only; the attributes of objects are in `attributes`, by the same numbers.
+This module has numbers and names only. The attributes of objects are in `attributes`: PCF uses their selectors as parameters.
 Source: the constants that IBM's own Python package publishes (MQCMD_*, MQRCCF_*, MQCFT_*, MQCFOP_*, MQIACF_*, MQCACF_*).
 """
 

@@ -1,7 +1,7 @@
 """A message property, and an ordered set of properties: set, find, delete, carry to another message.
 
 A set is a tuple; functions return a new tuple. `rfh2_properties` writes a set to a message. `property_names` and `types` have
-the rules for names and types. This module knows no message.
+the rules for names and types. This module neither reads nor writes messages.
 Source: IBM, MQSETMP, MQINQMP, MQDLTMP, MQPD, MQSMPO and MQPMO.Action; rc2471, rc2473, rc2482.
 """
 

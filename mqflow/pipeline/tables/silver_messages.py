@@ -80,7 +80,7 @@ def _duplicate_of(queue: str) -> "Column":
 
 
 def _limited(frame: "DataFrame", payload: Payload) -> "DataFrame":
-    """Cut the data as `payload.limited` does for batches; `body_truncated` marks cut bodies."""
+    """Cut bodies by the rule of `pipeline.payload.limited`. The column `body_truncated` marks a cut body."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     if payload.kind == "full":

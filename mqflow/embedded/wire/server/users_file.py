@@ -52,7 +52,7 @@ class UsersFile:
     """The users of one queue manager. Reads the file for each call, so the removal of a user takes effect immediately."""
 
     def __init__(self, path: Path, salt: Callable[[int], bytes], *, cost: int = _COST) -> None:
-        """`cost` is scrypt's N for new passwords, a power of 2. Tests of other things lower it."""
+        """`cost` is scrypt's N for new passwords, a power of 2. Tests that are not about passwords lower it, to be quick."""
         self._path: Final = path
         self._salt = salt
         self._cost: Final = cost
