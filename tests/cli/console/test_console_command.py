@@ -27,7 +27,7 @@ from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.policy.health.records import ListenerStatus
 from tests.cli.conftest import Run
-from tests.cli.console.conftest import Bench
+from tests.cli.console.conftest import Bench, Browser
 from tests.cli.watching.test_pages import Fixed, process, worker
 
 
@@ -93,7 +93,8 @@ class Started:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.served: list[tuple[object, ...]] = []
         self.pages: list[ASGIApp] = []
-        ended = SimpleNamespace(event=lambda: SimpleNamespace(wait=lambda: None))
+        self.waits: list[int] = []
+        ended = SimpleNamespace(event=lambda: SimpleNamespace(wait=lambda: self.waits.append(len(self.served))))
         monkeypatch.setattr(console_command, "serving_pages", self._serving)
         monkeypatch.setattr(console_command, "THREADS", ended)
 
@@ -115,6 +116,18 @@ def test_a_read_only_console_is_served_on_this_machine_and_prints_its_token(run:
     assert [("127.0.0.1:8161", "The console is on", None)] == started.served
     assert (0, "") == (done.exit_code, done.stdout)
     assert re.fullmatch(r"The token of the console: [\w-]{43}\n", done.stderr), done.stderr
+    assert [1] == started.waits  # it serves until Ctrl-C
+
+
+@pytest.mark.anyio
+async def test_a_console_with_tables_has_the_pages_of_the_history(run: Run, started: Started, queues: None) -> None:
+    done = [run("console", *options) for options in ((), ("--tables", "."))]
+
+    codes = []
+    for each, served in zip(done, started.pages, strict=True):
+        browser = await Browser(served, each.stderr.split()[-1]).log_in()
+        codes.append((await browser.get("/history")).status_code)
+    assert [404, 200] == codes
 
 
 @pytest.mark.anyio
