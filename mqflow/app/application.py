@@ -191,9 +191,9 @@ class App:
 
         The name of the included application names its queue manager in the program. It stands in the settings, below
         `queue_managers`, and before the name of each of its listeners: `archive:book`. The included application keeps its own
-        middleware, hooks, codec and lifespan; it has the settings and the application name of this one. Its lifespan begins before
-        that of this application and ends after it, so the functions of this application can always put on its queue manager. The
-        listeners of both start together.
+        middleware, hooks, codec and lifespan; it has the settings and the application name of this one. Its lifespan begins
+        before that of this application and ends after it, so the functions of this application can always put on its queue
+        manager. The listeners of both start together.
 
         An outage of one queue manager does not stop the listeners of another. A unit of work has one queue manager: a put of a
         handler on another one commits at once, and stays if the handler fails.
