@@ -283,8 +283,8 @@ def test_the_url_of_an_included_application_has_its_source(run: Run, tmp_path: P
 
     shown = run("explain", f"{written(INCLUDED)}:app")
 
-    name, value, by = tables(shown.stdout)["application"][1]
-    assert ("url of archive", variable or "embedded:./archive?qmgr=QM2") == (name, value)
+    name, value, by = tables(shown.stdout)["application archive"][0]
+    assert ("url", variable or "embedded:./archive?qmgr=QM2") == (name, value)
     assert source in by
 
 
