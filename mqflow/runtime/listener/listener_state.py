@@ -87,6 +87,8 @@ class ListenerState:
         #: The commits in a row that the queue manager answered with 2003, of all workers.
         self.refused_commits = 0
         self._refusals = 0
+        #: Whether the last refusal was that of a get, an open or a connection, and not that of a message.
+        self._is_get_refused = False
         self._rest_until = 0.0
 
     async def queue(self) -> str:
@@ -177,6 +179,7 @@ class ListenerState:
         administrator removes the cause.
         """
         self._refusals += 1
+        self._is_get_refused = not message_id
         self.why_refused = why
         delay_s = redelivery_delay.pause_s(redelivery_delay.REFUSED, self._refusals, self.random.random())
         if stop_delivery:
@@ -186,6 +189,11 @@ class ListenerState:
         self.broadcast(
             ListenerPaused(queue=spec.queue, listener=spec.name, why=why, delay_s=delay_s, message_id=message_id, reason=reason)
         )
+
+    def accept_get(self) -> None:
+        """Record that a get was allowed again, also one that found no message. A refused move needs the success of a move."""
+        if self._is_get_refused:
+            self.accept()
 
     def accept(self) -> None:
         """Record a success. It ends the pauses, unless a message still stays that no destination accepts."""

@@ -140,6 +140,7 @@ class Worker:
                 raise exchange.get_error
             if probes:
                 probes = False
+                state.accept_get()
                 allowed()
             if exchange.unit:
                 handled = await self._work(self._unit_of(exchange.unit))
@@ -167,6 +168,7 @@ class Worker:
                     raise exchange.get_error
                 if probes:
                     probes = False
+                    state.accept_get()
                     allowed()
                 if not exchange.unit:
                     continue
