@@ -18,6 +18,7 @@ from mqflow.embedded.storage.medium import DamagedError
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageRemoved, ObjectDefined, QueueCleared
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
+from mqflow.world import THREADS
 from tests.embedded.storage.scripted_medium import EMPTY, FULL, Kit, ScriptedMedium, add, after_a_release, full, recorded, said
 from tests.embedded.storage.stored_messages import OTHER_QUEUE, QUEUE, message
 
@@ -490,3 +491,18 @@ def test_a_backup_into_the_folder_of_a_queue_manager_is_refused(kit: Kit) -> Non
         kit.store.backup(kit.folder)
 
     assert f"[Errno 17] There is already a queue manager: '{kit.folder}'" == str(raised.value)
+
+
+def test_a_child_that_was_forked_during_a_call_refuses_every_call_and_waits_for_none(kit: Kit) -> None:
+    store, held = kit.store, THREADS.lock()
+    store._gate = held
+    with held:  # by a thread that the child does not have
+        store._disown()
+        assert held is not store._gate
+        kit.write("put", add(1))
+        store.close()
+
+    [(name, answer)] = kit.answers
+    assert ("put", []) == (name, kit.run())
+    assert answer is not None
+    assert "this process was forked from the owner and has no part in its folder" in answer

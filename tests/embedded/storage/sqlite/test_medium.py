@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,34 @@ def test_a_full_disk_makes_none_of_the_changes_and_later_changes_find_their_queu
     kit.medium.make([QueueDefined(third), *added(3, queue="THIRD"), *added(4, queue=OTHER_QUEUE)], synced=True)
 
     assert [message(3, queue="THIRD"), message(4, queue=OTHER_QUEUE)] == kit.found(3, 4)
+
+
+class Unrolled:
+    """A database that finds the disk full after its first statement, and does not roll back. SQLite can do so."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self.database = database
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.database, name)
+
+    def executemany(self, sql: str, parameters: Any) -> None:
+        self.database.executemany(sql, parameters)
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+
+def test_a_full_disk_leaves_nothing_of_a_transaction_that_sqlite_does_not_roll_back(kit: Kit) -> None:
+    kit.medium._database = Unrolled(kit.database)  # type: ignore[assignment]  # it has all calls
+    for call in (lambda: kit.medium.make(added(1), synced=True), lambda: kit.medium.load({}, 0.0)):
+        with pytest.raises(NoRoomError, match="database or disk is full"):
+            call()
+        assert not kit.database.in_transaction
+    kit.medium._database = kit.database
+
+    kit.medium.make(added(2), synced=True)
+    assert ["it is gone", message(2)] == kit.found(1, 2)
 
 
 def test_a_full_disk_counts_no_delivery_and_the_next_load_does(kit: Kit) -> None:

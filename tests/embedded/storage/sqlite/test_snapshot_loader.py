@@ -246,6 +246,44 @@ def test_a_damaged_structure_refuses_the_load(stored: Stored, monkeypatch: pytes
     snapshot_loader._check_structure(_Verdict(b"ok"))  # type: ignore[arg-type]  # as above
 
 
+class _Scripted:
+    """A database that gives these answers for the serials, and no message afterwards."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.answers, self.asked = list(answers), list[object]()
+
+    def execute(self, _: str, asked: tuple[int, int]) -> list[tuple[int, int, bytes]]:
+        self.asked.append(asked)
+        return [(1, 0, self.answers.pop(0))] if self.answers else []
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        ((b"4,3", b"8,5", b"9"), [of(3, 4), of(5, 8), of(9)]),
+        ((b"4,3", b"8,5"), [of(3, 4), of(5, 8)]),
+        ((b"3,4", b"4,5"), None),
+        ((b"3,4", b"2,5"), None),
+        ((b"3,3",), None),
+        ((b"-1,3",), None),
+    ],
+)
+def test_a_message_that_comes_twice_or_in_the_wrong_order_is_damage(
+    answers: tuple[bytes, ...], found: list[StoredSerials] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_loader, "_ROWS_AT_ONCE", 2)
+    database, into = _Scripted(*answers), snapshot_loader._Found({1: QUEUES[0]}, {}, {}, [])
+
+    if found is None:
+        with pytest.raises(DamagedRowError, match="the order of the messages is damaged"):
+            snapshot_loader._read_serials(database, into)  # type: ignore[arg-type]  # it asks for serials only
+        return
+    snapshot_loader._read_serials(database, into)  # type: ignore[arg-type]  # as above
+
+    assert (found, {}) == (into.serials, into.quarantined)
+    assert [(-1, 2), (4, 2), (8, 2)] == database.asked
+
+
 class _Verdict:
     """A database whose check ends so."""
 

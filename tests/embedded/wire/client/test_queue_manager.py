@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress
@@ -25,6 +26,7 @@ class Network:
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
         self.dialled: list[tuple[str, ssl.SSLContext | None, float]] = []
+        self.streams: list[socket.socket] = []
         self.peers: list[socket.socket] = []
 
     def dial(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> socket.socket:
@@ -34,6 +36,7 @@ class Network:
         if isinstance(answer, OSError):
             raise answer
         ours, theirs = socket.socketpair()
+        self.streams.append(ours)
         if answer is None:
             theirs.close()
         else:
@@ -187,4 +190,25 @@ def test_an_answer_of_a_queue_manager_says_more_than_that_none_is_available() ->
     refusal = refused(served(network, (FIRST, SECOND, THIRD)).connect)
 
     assert (Reason.STANDBY_Q_MGR, "a standby", 3) == (refusal.reason, refusal.detail, len(network.dialled))
+    network.close()
+
+
+@pytest.mark.parametrize(("interrupted", "expected"), [(False, MQIError), (True, KeyboardInterrupt)])
+def test_a_connect_that_is_refused_or_interrupted_keeps_no_connection(
+    interrupted: bool,  # noqa: FBT001 - a column
+    expected: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    network = Network(first=NOT_ALLOWED)
+    manager = served(network, FIRST)
+    if interrupted:
+        monkeypatch.setattr(Line, "call", interrupt)
+
+    with pytest.raises(expected):
+        manager.connect()
+
+    assert ([-1], set()) == ([stream.fileno() for stream in network.streams], manager._lines)
     network.close()
