@@ -28,6 +28,15 @@ class Stopped:
         return bytes(16)
 
 
+@pytest.mark.parametrize(
+    ("blocked_after_s", "beat_s"), [(60, 1.0), (5, 1.0), (4, 0.8), (0.5, 0.1), (0.25, 0.05), (0.1, 0.05), (0, 0.05)]
+)
+def test_a_watchdog_looks_five_times_before_a_report_at_most_each_second_and_never_without_a_pause(
+    blocked_after_s: float, beat_s: float
+) -> None:
+    assert beat_s == pytest.approx(Watchdog(Stopped(), blocked_after_s=blocked_after_s)._beat_s)
+
+
 def test_a_loop_that_turns_is_left_alone() -> None:
     clock = Stopped()
     watchdog = Watchdog(clock, blocked_after_s=5)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from mqflow.events import DeadLetterActed, Warned
+from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.dead_letter import DLH_BYTES
@@ -232,3 +232,33 @@ def test_a_run_waits_a_second_at_most_and_ends_without_a_locked_message(mq: Queu
     other, own = handler_for("WAIT(NO)\nACTION(DISCARD)", mq)
     drive(other, own, mq.clock)
     assert ([1_000], 0) == (waits, mq.depth(DLQ))
+
+
+def test_a_message_that_stays_after_a_success_is_due_after_its_retry_interval_and_in_each_pass(mq: QueueManagerKit) -> None:
+    times = list[tuple[float, int, int]]()
+
+    def note(event: Event) -> None:
+        mq.events.append(event)
+        if isinstance(event, DeadLetterActed) and not isinstance(event.intent, Ignore):
+            times.append((mq.clock.monotonic(), event.attempt, event.reason))
+
+    for queue in ("ORDERS.IN", "SHUT", "ORDERS.IN"):  # the handler gets the second without a browse
+        put(mq, queue)
+    handler, connection = handler_for("RETRYINT(10) WAIT(30)\nACTION(RETRY) RETRY(15)", mq)
+    handler._broadcast = Broadcast((note,))  # with the time
+
+    drive(handler, connection, mq.clock)
+
+    shut = int(Reason.PUT_INHIBITED)
+    assert [(0, 1, 0), (0, 1, shut), (0, 1, 0), *((10.0 * n, n + 1, shut) for n in range(1, 15))] == times
+
+
+def test_a_message_without_an_mqdlh_that_comes_after_a_success_is_counted_once_in_each_pass(mq: QueueManagerKit) -> None:
+    put(mq)
+    first = put_stray(mq)
+    put(mq)
+    handler, connection = handler_for("RETRYINT(10) WAIT(120)\nACTION(RETRY)", mq)
+
+    drive(handler, connection, mq.clock)
+
+    assert [strays(1, first)] * 2 == mq.told(Warned)

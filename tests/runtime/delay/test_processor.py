@@ -1,5 +1,7 @@
 """A delay processor says when it stops and starts, attempts a start once a second, and leaves a message that it cannot move."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -9,14 +11,21 @@ from mqflow.events import (
     DelayedDelivered,
     DelayProcessorStarted,
     DelayProcessorStopped,
+    Event,
     InDoubt,
     ReadinessChanged,
     Warned,
 )
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
+from mqflow.runtime.connection.session import open_session
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.delay.processor import DelayProcessor
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
+from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from mqflow.world import THREADS, World
 
 pytestmark = pytest.mark.mq_backend("asyncio")
 
@@ -147,3 +156,40 @@ async def test_a_commit_in_doubt_of_a_message_in_its_own_unit_names_only_that_me
     doubt = InDoubt(queue=STAGING, listener="delay processor", reason=broken, message_ids=(first,))
     assert [b"1", b"2"] == [found.body for found in mq.browse("LATER")]
     assert [doubt] == mq.told(InDoubt)
+
+
+@pytest.mark.parametrize(
+    ("queue", "user", "own_authority", "checks", "as_sender", "warnings"),
+    [
+        ("STAGED", "", False, True, True, 0),
+        ("STAGED", "mqm", False, False, True, 0),
+        ("STAGED", "", True, False, False, 1),
+        (STAGING, "", False, False, False, 0),
+        (STAGING, "", True, False, False, 0),
+    ],
+)
+async def test_only_a_processor_that_acts_for_the_senders_checks_its_own_authority(
+    mq: QueueManagerKit,
+    queue: str,
+    user: str,
+    own_authority: bool,  # noqa: FBT001 - a column
+    checks: bool,  # noqa: FBT001 - a column
+    as_sender: bool,  # noqa: FBT001 - a column
+    warnings: int,
+) -> None:
+    told = list[Event]()
+    broadcast = Broadcast((lambda event: told.append(event),))  # noqa: PLW0108 - `append` has another parameter's name
+    supervisor = Supervisor(mq.queue_manager, broadcast=broadcast, world=World(mq.clock, mq.random))
+    processor = DelayProcessor(queue, supervisor, broadcast=broadcast, clock=mq.clock, own_authority=own_authority)
+    processor._user = user  # type: ignore[misc]  # as on a queue manager with and without an owner in this process
+    session: Any = await open_session(mq.faults.wrap(mq.queue_manager), THREADS)
+
+    found = [await processor._puts_as_sender(session) for _ in range(2)]
+
+    assert [as_sender] * 2 == found
+    assert [2 * checks, warnings] == [sum(call.verb == "MQPUT1" for call in mq.faults.calls), len(told)]
+    mq.faults.add(Fault(verb="MQPUT1", reason=Reason.PUT_INHIBITED))
+    if checks:
+        with pytest.raises(MQIError, match="2051"):
+            await processor._puts_as_sender(session)
+    await session.close()

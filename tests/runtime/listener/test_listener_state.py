@@ -27,6 +27,23 @@ class Lowest(SeededRandom):
         return 0.0
 
 
+class Bounded(ListenerState):
+    """A listener whose rest asks only so often whether an operator has paused it. Without a wait, it would ask for ever."""
+
+    asked = 0
+    held = False
+
+    @property
+    def is_held(self) -> bool:
+        self.asked += 1
+        assert self.asked < 100, "it rests without a wait"
+        return self.held
+
+    @is_held.setter
+    def is_held(self, held: bool) -> None:
+        self.held = held
+
+
 class Bench:
     def __init__(self, mq: QueueManagerKit, **options: bool | int) -> None:
         self.events = list[Event]()
@@ -37,7 +54,7 @@ class Bench:
 
         spec = ListenerSpec(name="book", queue="IN", handle=handle, decide=decide, **options)  # type: ignore[arg-type]  # by name
         supervisor = Supervisor(mq.queue_manager, broadcast=broadcast, world=world)
-        self.state = ListenerState(spec, supervisor, broadcast=broadcast, world=world, application_name="orders")
+        self.state = Bounded(spec, supervisor, broadcast=broadcast, world=world, application_name="orders")
 
     def _heard(self, event: Event) -> None:
         self.events.append(event)

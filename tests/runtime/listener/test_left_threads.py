@@ -1,0 +1,226 @@
+"""A worker that leaves the thread of its session: the calls that settle the rest, and the end of a run on that thread."""
+
+from contextlib import nullcontext
+from contextvars import copy_context
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Completed, Failed, Interrupted
+from mqflow.runtime.hooks import Broadcast
+from mqflow.runtime.listener.settler import SessionLost
+from mqflow.runtime.listener.thread_delivery import HandedBack, News, OnThread
+from mqflow.runtime.listener.unit import BackOut, Unit
+from mqflow.runtime.listener.worker import Worker
+from mqflow.testing.virtual_clock import VirtualClock
+from mqflow.verbs import Exchange
+from mqflow.world import THREADS
+
+pytestmark = pytest.mark.anyio
+
+BROKEN = error_for(Reason.CONNECTION_BROKEN, "MQCMIT")
+STOPPED = Interrupted("the listener stopped before the handler had finished")
+FAILED = BackOut((), Interrupted("the worker failed: RuntimeError('a defect')"))
+
+
+class Named(Unit):
+    """A unit of two deliveries, with a name for the expectations."""
+
+    def __init__(self, name: str, *, is_told: bool = False, backouts: int = 0) -> None:
+        got = SimpleNamespace(descriptor=SimpleNamespace(backout_count=backouts))
+        deliveries: Any = [SimpleNamespace(is_over=False, got=got) for _ in range(2)]
+        super().__init__(deliveries)
+        self.name, self.is_told = name, is_told
+
+
+class Told:
+    """Records what a worker tells its settler and its events. It is both."""
+
+    def __init__(self, **errors: Exception) -> None:
+        self.errors, self.calls = errors, list[tuple[Any, ...]]()
+
+    def worker(self) -> Any:
+        made: Any = object.__new__(Worker)
+        made._settler = made._events = self
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*given: Any) -> Any:
+            self.calls.append((name, *(each.name if isinstance(each, Named) else each for each in given)))
+            if name in self.errors:
+                raise self.errors[name]
+
+        async def call_later(*given: Any) -> Any:
+            call(*given)
+
+        if name in {"committed", "back_out"}:
+            return call_later
+        if name in {"begin", "left", "lost", "delivered"}:
+            return call
+        raise AttributeError(name)
+
+
+class Thread:
+    """A thread of a session that hands this back when it is given up."""
+
+    def __init__(self, back: HandedBack | None, held: Any = None) -> None:
+        self.back, self.unit, self.told = back, held, list[BaseException]()
+
+    async def give_up(self, error: BaseException) -> HandedBack | None:
+        self.told.append(error)
+        return self.back
+
+
+FIRST, SECOND, KNOWN = Named("first"), Named("second"), Named("second", is_told=True)
+DOUBT = Exchange(settle_error=BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("back", "errors", "calls"),
+    [
+        (HandedBack(), {}, []),
+        (HandedBack(settled=FIRST), {}, [("committed", "first", None)]),
+        (HandedBack(DOUBT, settled=FIRST), {}, [("committed", "first", BROKEN)]),
+        (HandedBack(unit=KNOWN), {}, [("begin", "second"), ("back_out", "second", FAILED)]),
+        (
+            HandedBack(settled=FIRST, unit=SECOND),
+            {},
+            [("committed", "first", None), ("delivered", SECOND.deliveries), ("begin", "second"),
+             ("back_out", "second", FAILED)],
+        ),
+        (
+            HandedBack(DOUBT, settled=FIRST, unit=KNOWN),
+            {"committed": SessionLost(BROKEN)},
+            [("committed", "first", BROKEN), ("lost", BROKEN)],
+        ),
+        (
+            HandedBack(unit=KNOWN),
+            {"back_out": SessionLost(BROKEN)},
+            [("begin", "second"), ("back_out", "second", FAILED), ("lost", BROKEN)],
+        ),
+    ],
+)  # fmt: skip
+async def test_a_worker_settles_what_the_thread_hands_back(back: Any, errors: dict[str, Exception], calls: list[Any]) -> None:
+    error, thread, told = RuntimeError("a defect"), Thread(back, held=KNOWN), Told(**errors)
+
+    await told.worker()._leave_thread(thread, error)
+
+    assert (calls, [error], None) == (told.calls, thread.told, thread.unit)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+async def test_a_handler_that_runs_on_is_over_for_its_worker(holds: bool) -> None:  # noqa: FBT001 - a column
+    held, told = Named("held"), Told()
+    thread = Thread(None, held if holds else None)
+
+    await told.worker()._leave_thread(thread, RuntimeError("a stop"))
+
+    assert ([("left", "held", STOPPED)] * holds, None) == (told.calls, thread.unit)
+    assert [holds, holds] == [delivery.is_over for delivery in held.deliveries]
+
+
+async def test_the_news_of_the_thread_are_reported_as_they_are() -> None:
+    told = Told()
+    worker = told.worker()
+
+    await worker._tell(News(FIRST, is_committed=False))
+    await worker._tell(News(FIRST, is_committed=True))
+
+    assert [("begin", "first"), ("delivered", FIRST.deliveries), ("committed", "first", None)] == told.calls
+
+
+@pytest.mark.parametrize(
+    ("settles", "thread", "expected"),
+    [
+        (False, None, False),
+        (True, None, True),
+        (False, Thread(None), False),
+        (False, Thread(None, FIRST), True),
+        (True, Thread(None), True),
+    ],
+)
+def test_a_worker_holds_a_unit_of_work_itself_or_on_its_thread(
+    settles: bool,  # noqa: FBT001 - a column
+    thread: Any,
+    expected: bool,  # noqa: FBT001 - a column
+) -> None:
+    worker: Any = object.__new__(Worker)
+    worker._settler, worker._on_thread = SimpleNamespace(under_way=settles), thread
+
+    assert expected is worker.under_way
+
+
+class Ran:
+    """One run of the thread of a session, with a plan for its handler and its exchanges."""
+
+    def __init__(self, outcomes: list[Any], exchanges: list[Any]) -> None:
+        self.clock, self.handled, self.committed = VirtualClock(100.0), 0, 0
+        self.outcomes, self.exchanges = outcomes, exchanges
+        self.state = SimpleNamespace(
+            broadcast=Broadcast(()), clock=self.clock, calls=None, handling={}, refused=False, refused_commits=0,
+            spec=SimpleNamespace(handle=self._handle),
+        )  # fmt: skip
+        anything: Any = self.state
+        session: Any = SimpleNamespace(runner=THREADS)
+        self.thread = OnThread(anything, session, 3, self._unit_of, self._exchange, self._tell)
+        place: Any = SimpleNamespace(entered=nullcontext)
+        self.thread._place = place
+
+    async def _handle(self, _: object) -> Any:
+        self.handled += 1
+        assert (True, None) == (self.thread._in_handler, self.thread._settling_since)
+        outcome = self.outcomes.pop(0)
+        if outcome == "give up":
+            self.thread._given_up = True
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        return None if outcome == "give up" else outcome
+
+    def _exchange(self) -> Exchange:
+        self.committed += 1
+        assert (False, True) == (self.thread._in_handler, self.thread._settling_since is not None)
+        exchange = self.exchanges.pop(0)
+        if isinstance(exchange, BaseException):
+            raise exchange
+        assert isinstance(exchange, Exchange)
+        return exchange
+
+    def _unit_of(self, got: Any) -> Any:
+        return got[0]
+
+    async def _tell(self, _: News) -> None:
+        raise AssertionError("nobody wants news")
+
+
+OK, EMPTY = Completed(), Exchange()
+NEXT: Any = Named("next")
+AGAIN: Any = Named("again", backouts=1)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "exchanges", "back", "held", "counts"),
+    [
+        ([OK, None], [EMPTY], HandedBack(EMPTY, FIRST), None, (2, 1)),
+        ([OK, OK], [DOUBT], HandedBack(DOUBT, FIRST), FIRST, (2, 1)),
+        ([OK] * 4, [Exchange(unit=(NEXT,)), EMPTY], HandedBack(EMPTY, NEXT), None, (4, 2)),
+        ([OK] * 2, [Exchange(unit=(AGAIN,))], HandedBack(Exchange(unit=(AGAIN,)), FIRST, AGAIN), None, (2, 1)),
+        ([OK, Failed("ValueError", "no")], [], HandedBack(unit=FIRST), FIRST, (2, 0)),
+        ([ValueError("no")], [], HandedBack(unit=FIRST), FIRST, (1, 0)),
+        (["give up"], [], HandedBack(unit=FIRST), FIRST, (1, 0)),
+        ([OK, "give up"], [], HandedBack(unit=FIRST), FIRST, (2, 0)),
+        ([OK, OK], [RuntimeError("a defect")], None, FIRST, (2, 1)),
+    ],
+)
+def test_a_thread_is_in_no_handler_and_in_no_commit_when_its_run_ends(
+    outcomes: list[Any], exchanges: list[Any], back: HandedBack | None, held: Any, counts: tuple[int, int]
+) -> None:
+    ran = Ran(list(outcomes), list(exchanges))
+
+    with pytest.raises(RuntimeError, match="a defect") if back is None else nullcontext():
+        assert back == ran.thread._run(FIRST, copy_context())
+
+    assert (False, None, held) == (ran.thread._in_handler, ran.thread._settling_since, ran.thread.unit)
+    assert counts == (ran.handled, ran.committed)
