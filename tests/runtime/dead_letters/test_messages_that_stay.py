@@ -11,7 +11,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.dead_letter import DLH_BYTES
 from mqflow.mqi.options import GetOption, MatchOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.dead_letters.actions import Ignore, matchers
+from mqflow.policy.dead_letters.actions import DeadLetter, Ignore, matcher, matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.policy.dead_letters.scan import Look
 from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
@@ -262,3 +262,25 @@ def test_a_message_without_an_mqdlh_that_comes_after_a_success_is_counted_once_i
     drive(handler, connection, mq.clock)
 
     assert [strays(1, first)] * 2 == mq.told(Warned)
+
+
+def test_a_rule_that_cannot_decide_is_asked_once_in_each_pass_about_a_message_that_comes_after_a_success(
+    mq: QueueManagerKit,
+) -> None:
+    asked = list[float]()
+    put(mq)
+    put(mq, "SHUT")
+    handler, connection = handler_for("RETRYINT(10) WAIT(120)\nACTION(RETRY)", mq)
+
+    def choose(letter: DeadLetter) -> bool:
+        if letter.header.destination_queue == "SHUT":
+            asked.append(mq.clock.monotonic())
+            raise LookupError("no such customer")
+        return False
+
+    [rule] = handler._rules.matchers
+    handler.reload(Rules(handler._rules.control, (matcher(rule.rule, choose, "known customers"), rule)))
+
+    drive(handler, connection, mq.clock)
+
+    assert [0, 100] == asked
