@@ -10,6 +10,7 @@ import pytest
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted
+from mqflow.runtime.connection import session_limits
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.settler import SessionLost
 from mqflow.runtime.listener.thread_delivery import HandedBack, News, OnThread
@@ -224,3 +225,90 @@ def test_a_thread_is_in_no_handler_and_in_no_commit_when_its_run_ends(
 
     assert (False, None, held) == (ran.thread._in_handler, ran.thread._settling_since, ran.thread.unit)
     assert counts == (ran.handled, ran.committed)
+
+
+DEADLINE_S = session_limits.SETTLE_DEADLINE_S
+
+
+@pytest.mark.parametrize(
+    ("settles", "has_settled", "detects", "after_s", "overdue"),
+    [
+        (True, False, False, DEADLINE_S, True),
+        (True, False, False, DEADLINE_S - 1, False),
+        (False, False, False, DEADLINE_S, False),
+        (True, True, False, DEADLINE_S, False),
+        (True, False, True, DEADLINE_S, False),
+    ],
+)
+def test_a_commit_without_an_answer_in_time_is_in_doubt(
+    settles: bool,  # noqa: FBT001 - a column
+    has_settled: bool,  # noqa: FBT001 - a column
+    detects: bool,  # noqa: FBT001 - a column
+    after_s: float,
+    overdue: bool,  # noqa: FBT001 - a column
+) -> None:
+    ran, left = Ran([], []), list[str]()
+    ran.thread._session = SimpleNamespace(  # type: ignore[misc, assignment]  # all that it reads
+        has_settled=has_settled, detects_dead_peers=detects, leave=lambda: left.append("left"),
+        connection=SimpleNamespace(queue_manager_name="QM1"),
+    )  # fmt: skip
+    ran.thread.unit = FIRST
+    ran.thread._settling_since = ran.clock.monotonic() if settles else None
+    ran.clock.advance(after_s)
+
+    found = ran.thread._overdue()
+
+    assert (overdue, ["left"] * overdue) == (ran.thread._given_up, left)
+    if not overdue:
+        assert found is None
+        return
+    assert found is not None
+    error, nothing = found.exchange.settle_error, HandedBack(found.exchange, settled=FIRST)
+    said = f"MQCMIT (QM1) failed: MQRC_CALL_INTERRUPTED (2549). No answer came within {DEADLINE_S:g} s"
+    assert (nothing, said) == (found, str(error)[: len(said)])
+
+
+@pytest.mark.parametrize(
+    ("wants", "since_s", "look_s", "expected"),
+    [
+        (False, None, 0.05, DEADLINE_S),
+        (False, 1.0, 0.05, DEADLINE_S - 1),
+        (False, DEADLINE_S + 1, 0.05, 0.0),
+        (True, None, 0.05, 0.05),
+        (True, DEADLINE_S - 0.02, 0.05, 0.02),
+        (True, DEADLINE_S + 1, 0.05, 0.0),
+    ],
+)
+def test_a_worker_looks_at_its_thread_for_news_and_at_the_deadline_of_a_commit(
+    wants: bool,  # noqa: FBT001 - a column
+    since_s: float | None,
+    look_s: float,
+    expected: float,
+) -> None:
+    ran = Ran([], [])
+    ran.thread._wants_news = wants  # type: ignore[misc]  # as with a hook
+    ran.thread._settling_since = None if since_s is None else ran.clock.monotonic()
+    ran.clock.advance(since_s or 0.0)
+
+    assert expected == pytest.approx(ran.thread._until_look_s(look_s))
+
+
+@pytest.mark.parametrize("in_handler", [True, False])
+async def test_a_thread_that_is_given_up_is_left_only_inside_its_handler(in_handler: bool) -> None:  # noqa: FBT001 - a column
+    ran, calls, back = Ran([], []), list[Any](), HandedBack(settled=FIRST)
+    error = RuntimeError("a stop")
+
+    async def answered() -> tuple[HandedBack, None]:
+        calls.append("answer")
+        return back, None
+
+    thread: Any = ran.thread
+    thread._session = SimpleNamespace(leave=lambda: calls.append("left"))
+    thread._place, thread._answer = SimpleNamespace(cancel=calls.append), SimpleNamespace(wait=answered)
+    thread._in_handler = in_handler
+    ran.state.handling |= {3: "mine", 4: "another worker's"}
+
+    found = await thread.give_up(error)
+
+    assert (None if in_handler else back, [error, "left"] if in_handler else ["answer"]) == (found, calls)
+    assert (True, {4: "another worker's"}) == (thread._given_up, ran.state.handling)
