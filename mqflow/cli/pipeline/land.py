@@ -149,12 +149,10 @@ def _lanes(
 def _check_queue(connection: Connection, queue: str) -> None:
     """Raise the `MQIError` of an unknown queue: a mistyped name would stay a lane of the journal for ever."""
     try:
-        handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
+        connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)  # the end of the connection closes it
     except MQIError as error:
-        if error.reason == Reason.UNKNOWN_OBJECT_NAME:
+        if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the lander reports every other error, and waits if a wait can help
             raise
-        return  # the lander reports every other error, and waits if a wait can help
-    connection.close(handle)
 
 
 def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Sequence[Lane], state_queue: str) -> None:

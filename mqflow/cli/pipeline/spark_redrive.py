@@ -142,7 +142,7 @@ def _put(url: str | None, name: str, of: str, queue: str, rate: _Rate, rows: Ite
             of=of,
             to=queue,
             rate=rate.per_second,
-            records=load({} if url is None else {"url": url}).disposition_queue,
+            records=load().disposition_queue,
             tell=lambda text: note(safe(text)),
             # A unit of work holds at most the messages of one second, so that no burst is longer.
             unit=min(rate.unit, max(1, int(rate.per_second))) if rate.per_second else rate.unit,

@@ -1,15 +1,18 @@
 """`mqflow journal`: everything that it prints about lanes, consumers, damages and columns."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.cli.pipeline import journal as module
 from mqflow.journal import Consumers, Journal, Kind
 from mqflow.journal.journal import Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, columns_of
+from mqflow.journal.segments import Segment
 from mqflow.landing.lane_repair import Doubt
 from mqflow.testing.journals import generate_journal
 from mqflow.verbs import Connection
@@ -28,16 +31,29 @@ def journal(run: Run) -> Journal:
     return journal
 
 
-def test_each_lane_is_shown_with_its_rows_and_the_lag_of_its_consumers(run: Run, journal: Journal) -> None:
+@pytest.fixture
+def sized(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """Return the journal with segments of 50,000 and of twice 75,000 bytes: lanes on both sides of 0.1 MB after rounding."""
+    sizes = {"DLQ": 50_000, "ORDERS.IN": 75_000}
+    every = Lane.all_segments
+
+    def all_segments(lane: Lane) -> tuple[Segment, ...]:
+        return tuple(replace(each, size_bytes=sizes[lane.name]) for each in every(lane))
+
+    monkeypatch.setattr(Lane, "all_segments", all_segments)
+    return journal
+
+
+def test_each_lane_is_shown_with_its_rows_and_the_lag_of_its_consumers(run: Run, sized: Journal) -> None:
+    journal = sized
     shown, as_json = run("journal", "show", "j"), run("journal", "show", "j", "--json")
 
     letters, orders = journal.lane("DLQ"), journal.lane("ORDERS.IN")
-    size = f"{sum(each.size_bytes for each in orders.all_segments()) / 1e6:.1f}"
     assert [
         "lane       kind          rows  segments   MB  last  rows still to read, by consumer",
         "---------  -----------  -----  --------  ---  ----  -------------------------------",
-        "DLQ        dead_letter      5         1  0.0     1  bronze 5",
-        f"ORDERS.IN  payload      1,200         2  {size}     2  bronze 600",
+        "DLQ        dead_letter      5         1  0.1     1  bronze 5",
+        "ORDERS.IN  payload      1,200         2  0.1     2  bronze 600",
     ] == shown.stdout.splitlines()
     assert [
         {
@@ -47,12 +63,12 @@ def test_each_lane_is_shown_with_its_rows_and_the_lag_of_its_consumers(run: Run,
             "queue_manager": lane.queue_manager,
             "segments": segments,
             "rows": rows,
-            "bytes": sum(each.size_bytes for each in lane.all_segments()),
+            "bytes": size,
             "last": segments,
             "trimmed": 0,
             "rows_behind": {"bronze": behind},
         }
-        for lane, segments, rows, behind in ((letters, 1, 5, 5), (orders, 2, 1_200, 600))
+        for lane, segments, rows, behind, size in ((letters, 1, 5, 5, 50_000), (orders, 2, 1_200, 600, 150_000))
     ] == [json.loads(line) for line in as_json.stdout.splitlines()]
     assert ("", "") == (shown.stderr, as_json.stderr)
 
@@ -64,23 +80,22 @@ def test_an_empty_journal_names_the_command_that_fills_it(run: Run) -> None:
     assert (0, "", said) == ((shown := run("journal", "show", "j")).exit_code, shown.stdout, shown.stderr)
 
 
-def test_a_consumer_that_is_forgotten_holds_no_segment_back(run: Run, journal: Journal) -> None:
+def test_a_consumer_that_is_forgotten_holds_no_segment_back(run: Run, sized: Journal) -> None:
+    journal = sized
     Consumers(journal).commit("silver", {"ORDERS.IN": 2, "DLQ": 1})
 
-    sizes = [f"{each.size_bytes / 1e6:.1f} MB" for each in journal.lane("ORDERS.IN").all_segments()]
-    total = f"{sum(each.size_bytes for each in journal.lane('ORDERS.IN').all_segments()) / 1e6:.1f} MB"
     would = run("journal", "trim", "j", "--dry-run")
     forgotten = run("journal", "forget", "j", "bronze")
     again = run("journal", "forget", "j", "bronze")
     trimmed = run("journal", "trim", "j")
 
-    assert ["DLQ: 0 segments, 0.0 MB would be deleted", f"ORDERS.IN: 1 segment, {sizes[0]} would be deleted"] == [
+    assert ["DLQ: 0 segments, 0.0 MB would be deleted", "ORDERS.IN: 1 segment, 0.1 MB would be deleted"] == [
         line.partition(";")[0] for line in would.stdout.splitlines()
     ]
     said = "bronze is removed. `mqflow journal trim` can now delete the segments that only it had not read.\n"
     assert (0, said) == (forgotten.exit_code, forgotten.stderr)
     assert (2, True) == (again.exit_code, "'bronze' is not registered. Registered consumers: silver." in again.stderr)
-    assert ["DLQ: 1 segment, 0.0 MB deleted", f"ORDERS.IN: 2 segments, {total} deleted"] == [
+    assert ["DLQ: 1 segment, 0.1 MB deleted", "ORDERS.IN: 2 segments, 0.1 MB deleted"] == [
         line.partition(";")[0] for line in trimmed.stdout.splitlines()
     ]
     assert [(), ()] == [lane.all_segments() for lane in journal.lanes()]
@@ -100,6 +115,30 @@ def test_every_damage_is_named_and_counted(run: Run, journal: Journal) -> None:
     assert torn.endswith("its name says its number, rows and checksum.")
     said = "2 damages. Restore the named files from a copy of the journal; nothing was changed.\n"
     assert (1, said) == (damaged.exit_code, damaged.stderr)
+
+
+def test_a_verification_with_a_url_reads_the_markers_over_a_connection_that_ends(
+    run: Run, journal: Journal, queues: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acts: list[object] = []
+
+    def markers(connection: Connection, *each: object, wait_ms: int) -> str:
+        acts.append((connection.queue_manager_name, *each, wait_ms))
+        return "the markers"
+
+    def verify(found: Journal, markers: object) -> Iterator[object]:
+        acts.append((found.id, markers))
+        yield SimpleNamespace(lane="IN", kind=Kind.DISPOSITION, findings=(), rows=2, segments=1)
+        yield SimpleNamespace(lane="OLD", kind=None, findings=(), rows=0, segments=0)
+
+    monkeypatch.setattr(module, "StateQueue", markers)
+    monkeypatch.setattr(module, "verify_journal", verify)
+    monkeypatch.setattr(module, "disconnect_without_commit", lambda connection: acts.append(connection.queue_manager_name))
+
+    sound = run("journal", "verify", "j", "--url", "embedded:./data?qmgr=QM1", "--state-queue", "STATE")
+
+    assert (0, "IN: 1 segment, 2 records, sound.\n", "") == (sound.exit_code, sound.stdout, sound.stderr)
+    assert [("QM1", journal.id, "STATE", 5_000), (journal.id, "the markers"), "QM1"] == acts
 
 
 @pytest.mark.parametrize("kind", list(Kind))
@@ -152,6 +191,7 @@ def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
         assert clock is SYSTEM_CLOCK
         asked.append((publishes, facts[3:]))
 
+    monkeypatch.setattr(module, "disconnect_without_commit", lambda connection: asked.append(connection.queue_manager_name))
     monkeypatch.setattr(module, "find_doubt", find)
     monkeypatch.setattr(module, "settle_lane", settle)
 
@@ -161,4 +201,4 @@ def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
     assert (f"{said}\n", repaired if decision else "") == (done.stdout, done.stderr)
     assert int(not decision) == done.exit_code
     settled = [(decision == "--publish", ("STATE", doubt))] if decision else []
-    assert [("QM1", journal.id, "ORDERS.IN", "STATE"), *settled] == asked
+    assert [("QM1", journal.id, "ORDERS.IN", "STATE"), *settled, "QM1"] == asked

@@ -8,13 +8,19 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mqflow.cli.pipeline import land
+from mqflow.cli.pipeline import land, progress_pages
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.journal import Consumers, Journal, Kind, read_table
+from mqflow.pipeline.stream.freshness import Level
 from mqflow.testing.journals import generate_journal
+from mqflow.verbs import Connection
 from tests.cli.conftest import Run
 from tests.journal.files import path_of
 
@@ -255,6 +261,55 @@ def test_a_mistyped_queue_does_not_become_a_lane(run: Run) -> None:
     assert 1 == refused.exit_code
     assert "MQOPEN on ORDERS.IM (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085)" in refused.stderr
     assert "has no lane yet" in run("journal", "show", "j").stderr
+
+
+@pytest.mark.usefixtures("state")
+def test_every_connection_of_a_landing_ends_before_the_queue_manager(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("put", "ORDERS.IN", stdin="one")
+    run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
+    former = Journal.open(tmp_path / "j").lane("former")
+    path_of(former.all_segments()[0]).rename(path_of(former) / "000000000001-1.pend")
+    used: list[Connection] = []
+    ended: list[Connection] = []
+    connect, disconnect = EmbeddedQueueManager.connect, EmbeddedConnection.disconnect
+
+    def connects(queue_manager: EmbeddedQueueManager, *each: Any, **more: Any) -> Connection:
+        used.append(connect(queue_manager, *each, **more))
+        return used[-1]
+
+    def disconnects(connection: EmbeddedConnection) -> None:
+        ended.append(connection)
+        disconnect(connection)
+
+    monkeypatch.setattr(EmbeddedQueueManager, "connect", connects)
+    monkeypatch.setattr(EmbeddedConnection, "disconnect", disconnects)
+
+    assert 0 == run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms").exit_code
+    assert len(used) > 2  # for the lanes, for the other lane, and for the messages
+    assert set(map(id, used)) == set(map(id, ended))
+
+
+def test_the_lag_is_measured_once_in_a_period_and_no_longer_than_the_pages_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = threading.Event()
+    lags: list[tuple[object, ...]] = []
+
+    def lag(*each: object) -> list[Level]:
+        lags.append(each)
+        measured.set()
+        return []
+
+    monkeypatch.setattr(progress_pages, "served_progress", lambda _, progress: nullcontext(progress))
+    monkeypatch.setattr(land, "_lag", lag)
+    monkeypatch.setattr(land, "_REPORT_EVERY_S", 5.0)
+    queue_manager: Any = object()
+
+    with land._watched("8080", queue_manager, []):
+        assert measured.wait(10.0)
+
+    assert [(queue_manager, [])] == lags
+    assert "mqflow land lag" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.usefixtures("state")

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mqflow.cli.pipeline.spark_redrive import _Done, _run
+from mqflow.cli.pipeline.spark_redrive import _Done, _pause, _run
 from mqflow.folders import Folder
 from mqflow.journal import Kind
 from mqflow.journal.journal import Journal
@@ -163,17 +164,30 @@ def test_bronze_copies_each_kind_and_shows_its_rows(
     journal = Journal.create(Path("journal"))
     journal.add_lane("IN", Kind.PAYLOAD, queue="IN", queue_manager="QM1")
     asked = job(monkeypatch, "bronze", [SimpleNamespace(rows=2_000, batches=2, table="file:///t")])
+    bars: list[tuple[object, ...]] = []
+
+    @contextmanager
+    def progress(title: str, total: int) -> Iterator[object]:
+        bars.append((title, total))
+        yield SimpleNamespace(reached=lambda *each: bars.append(each))
+
+    monkeypatch.setattr("mqflow.cli.pipeline.spark_tables.progress", progress)
+    checked: list[str] = []
+    monkeypatch.setattr("mqflow.pipeline.tables.bronze.check_format", lambda table: checked.append(table.uri))
 
     result = run("spark", "bronze", "--journal", "journal", "--tables", "made", *words)
 
     shown = ["Kind      Rows  Commits  Table", "-------  -----  -------  ---------", "payload  2,000        2  file:///t"]
     assert shown == result.stdout.splitlines()
     [(arguments, options)] = asked
+    assert [f"{Path.cwd()}/made/bronze/payload"] == checked
     uris = [str(Path.cwd() / name) for name in ("journal", "made")]
     tell = options.pop("tell")
     assert (SPARK, *uris, [Kind.PAYLOAD]) == arguments
     assert {"payload": "full", "consumer": consumer, **limits} == options
     assert callable(tell)
+    tell("payload", 2_000)
+    assert [("Bronze payload", 0), (2_000, "2,000 rows")] == bars
     assert Path("made").is_dir()
 
 
@@ -245,15 +259,15 @@ PLAN = (
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Let a table of dead letters exist, with rows for the plan; return the conditions of the rows."""
     conditions: list[object] = []
-    job(monkeypatch, "bronze_table", "the table")
+    monkeypatch.setattr("mqflow.pipeline.jobs.bronze_table", lambda *each: each)
     monkeypatch.setattr("mqflow.pipeline.delta.log.has_log", lambda _: True)
-    monkeypatch.setattr("mqflow.pipeline.tables.bronze.check_format", lambda _: None)
+    monkeypatch.setattr("mqflow.pipeline.tables.bronze.check_format", lambda table: conditions.append(table.uri))
     redrive_plan = "mqflow.pipeline.dead_letters.redrive_plan"
-    monkeypatch.setattr(f"{redrive_plan}.chosen", lambda _, condition: condition)
+    monkeypatch.setattr(f"{redrive_plan}.chosen", lambda table, condition: (table, condition))
 
-    def planned(*each: object) -> tuple[Planned, ...]:
-        conditions.append(each)
-        return PLAN if each[0] != "false" else ()
+    def planned(rows: tuple[object, str], *each: object) -> tuple[Planned, ...]:
+        conditions.append((rows, *each))
+        return PLAN if rows[1] != "false" else ()
 
     monkeypatch.setattr(f"{redrive_plan}.planned", planned)
     monkeypatch.setattr("mqflow.pipeline.dead_letters.redrive.rows_of", lambda _: [])
@@ -271,7 +285,8 @@ def test_a_dry_run_shows_the_targets_and_puts_nothing(run: Run, chosen: list[obj
         "FAR on QM2         1  would be put",
         "no origin          3  the rows name no queue",
     ] == result.stdout.splitlines()
-    assert [("true", Kind.DEAD_LETTER, queue)] == chosen
+    table = (SPARK, str(Path.cwd() / "tables"), Kind.DEAD_LETTER)
+    assert [f"{table[1]}/bronze/dead_letter", ((table, "true"), Kind.DEAD_LETTER, queue)] == chosen
 
 
 def test_without_a_matching_row_the_exit_code_is_3(run: Run, chosen: list[object]) -> None:
@@ -280,7 +295,8 @@ def test_without_a_matching_row_the_exit_code_is_3(run: Run, chosen: list[object
     assert (3, "") == (result.exit_code, result.stdout)
     assert result.stderr.startswith("No row of /")
     assert result.stderr.endswith("backout_message matches.\n")
-    assert [("false", Kind.BACKOUT_MESSAGE, "")] == chosen
+    table = (SPARK, str(Path.cwd() / "tables"), Kind.BACKOUT_MESSAGE)
+    assert [f"{table[1]}/bronze/backout_message", ((table, "false"), Kind.BACKOUT_MESSAGE, "")] == chosen
 
 
 def test_without_a_table_the_exit_code_is_3(run: Run, session: list[object]) -> None:
@@ -327,6 +343,51 @@ def test_a_redrive_puts_with_its_rate_and_its_units(
     assert (per_second, unit) == (facts["rate"], facts["unit"])
     assert (1, "Redrive again: 2,000 put, 1 put before, 1 refused.") == (result.exit_code, result.stdout.splitlines()[-1])
     assert "Refused: Q\\x07: no\n" in result.stderr
+
+
+def test_a_redrive_without_a_name_is_named_after_its_other_options(
+    run: Run, chosen: list[object], queues: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[tuple[object, ...]] = []
+
+    def redriver(**facts: Any) -> object:
+        names.append((facts["redrive_id"], facts["of"], facts["to"], facts["records"]))
+        return SimpleNamespace(run=lambda _: iter([Unit(put=1)]))
+
+    monkeypatch.setattr("mqflow.pipeline.dead_letters.redrive.TableRedriver", redriver)
+
+    result = run("spark", "redrive", "--tables", "tables", "--where", "true")
+
+    of = f"dead_letter in {Path.cwd() / 'tables'!s} where true to origin"
+    name = sha256(of.encode()).hexdigest()[:12]
+    assert [(name, of, "", "")] == names
+    assert (0, f"Redrive {name}: 1 put, 0 refused.") == (result.exit_code, result.stdout.splitlines()[-1])
+
+
+def test_a_pause_between_units_of_work_lasts_as_long_as_the_rate_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("mqflow.cli.pipeline.spark_redrive.Event", lambda: SimpleNamespace(wait=waits.append))
+
+    for seconds in (0.5, 0.0, -1.0):
+        _pause(seconds)
+
+    assert [0.5] == waits
+
+
+def test_the_progress_of_a_redrive_counts_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[object, ...]] = []
+
+    @contextmanager
+    def progress(title: str, total: int) -> Iterator[object]:
+        shown.append((title, total))
+        yield SimpleNamespace(reached=lambda *each: shown.append(each))
+
+    monkeypatch.setattr("mqflow.cli.pipeline.spark_redrive.progress", progress)
+    units = [Unit(put=1, skipped=2, refused=("a", "b", "c", "d")), Unit(put=8)]
+
+    _run(SimpleNamespace(run=lambda _: iter(units)), [], 15, "again")  # type: ignore[arg-type]  # only the method that it calls
+
+    assert [("Redriving", 15), (7, "1 put, 2 put before"), (15, "9 put, 2 put before")] == shown
 
 
 def test_only_the_first_ten_refusals_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
