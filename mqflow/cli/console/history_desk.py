@@ -222,7 +222,7 @@ def _is_letter(selection: Selection) -> bool:
 def _weeks(text: str) -> int:
     if not text:
         return _WEEKS
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= WEEKS_MAX):
+    if text not in {str(number) for number in range(1, WEEKS_MAX + 1)}:
         raise ConfigurationError(f"{text!r} is no number of weeks: give 1 to {WEEKS_MAX}.")
     return int(text)
 

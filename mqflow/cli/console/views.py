@@ -466,7 +466,6 @@ def _environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        lstrip_blocks=True,
         finalize=_shown,
     )
     environment.globals |= {

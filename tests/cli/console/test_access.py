@@ -118,6 +118,7 @@ async def test_a_plan_belongs_to_the_person_that_made_it(bench: Bench) -> None:
     plan = await amelie.press(await amelie.get("/queue?queue=ORDERS.BOQ"), "Redrive this group...")
     number = re.findall(r'name="plan" value="([^"]*)"', plan.text)[0]
     csrf = re.findall(r'name="csrf" value="([^"]*)"', (await other.get("/")).text)[0]
+    assert 22 == len(number)  # 16 bytes in base64
 
     answer = await other.post("/carry-out", data={"csrf": csrf, "plan": number})
 

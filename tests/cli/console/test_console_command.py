@@ -142,7 +142,19 @@ async def test_a_console_has_the_queues_rules_and_host_names_of_its_options(
     )
     options = ("--http", "0.0.0.0:7", "--tls-certificate", "one.pem", "--tls-key", "one.key", "--host", "mq.example")
 
-    done = run("console", *options, "--rules", "rules.tbl", "--allow-changes", "--audit", "log", "--app", "console_desk:app")
+    done = run(
+        "console",
+        *options,
+        "--queue",
+        "NOWHERE",
+        "--rules",
+        "rules.tbl",
+        "--allow-changes",
+        "--audit",
+        "log",
+        "--app",
+        "console_desk:app",
+    )
 
     assert [("0.0.0.0:7", "The console is on", (Path("one.pem"), Path("one.key")))] == started.served
     token, audit = done.stderr.splitlines()
@@ -155,9 +167,11 @@ async def test_a_console_has_the_queues_rules_and_host_names_of_its_options(
             data = {"token": token.rpartition(" ")[2], "person": "amelie"}
             answers[host] = await client.post("/login", data=data, headers={"Origin": here})
             answers[f"rules of {host}"] = await client.get("/rules")
-    assert [303, 200, 403, 403, 403, 403] == [answer.status_code for answer in answers.values()]
+            answers[f"queues of {host}"] = await client.get("/")
+    assert [303, 200, 200, *[403] * 6] == [answer.status_code for answer in answers.values()]
     assert "It answers to 127.0.0.1, ::1, localhost, mq.example." in answers["other.example"].text
     assert "rules.tbl" in answers["rules of mq.example"].text
+    assert 'href="/queue?queue=NOWHERE"' in answers["queues of mq.example"].text
 
 
 @pytest.mark.parametrize(

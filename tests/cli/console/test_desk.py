@@ -6,6 +6,7 @@ import pytest
 
 from mqflow.cli.console import desk
 from mqflow.cli.console.desk import Found, MissingMessageError
+from mqflow.cli.messages.poison import HEADERS_BYTES_MAX
 from mqflow.cli.watching.figures import QueueFigures
 from mqflow.cli.watching.status_report import StatusReport, report
 from mqflow.embedded import mqsc
@@ -110,6 +111,25 @@ def test_a_message_that_has_left_the_queue_is_missing(bench: Bench) -> None:
         bench.desk.message(BOQ, b"\xab" * 24)
 
     assert f"No message on {BOQ} has the MsgId {'ab' * 24}: it has left the queue." == str(missing.value)
+
+
+def test_an_overview_notes_the_counts_of_the_applications_and_leaves_no_connection(bench: Bench) -> None:
+    before = bench.queue_manager.administration.objects.connections()
+    for delivered in (3, 13):
+        bench.reports[:] = [counted(7, delivered)]
+        bench.desk.overview()
+        bench.clock.advance(5)
+
+    assert (2.0,) == bench.desk.rates(tuple(bench.reports), "ORDERS.IN")
+    assert [each.identifier for each in before] == [
+        each.identifier for each in bench.queue_manager.administration.objects.connections()
+    ]
+
+
+def test_a_condition_on_the_body_reads_it_to_its_end(bench: Bench) -> None:
+    bench.fail(b"x" * HEADERS_BYTES_MAX + b"the end")
+
+    assert [1, 0] == [bench.desk.groups(BOQ, where=("body", pattern)).looked_at for pattern in ("*the end", "*the end?")]
 
 
 def test_the_overview_has_each_queue_with_its_role(bench: Bench) -> None:

@@ -151,6 +151,10 @@ async def test_the_history_of_an_owner_has_only_the_queues_of_the_owner(bench: B
 
     assert ["MQRC_UNKNOWN_OBJECT_NAME"] == [row[0].split()[0] for row in rows(page, "Dead letters")]
     assert "No delivery failed in these weeks." in page
+    every, own, others = (desk.page(owner=owner) for owner in ("", "sales", "nobody"))
+    assert every.retries == own.retries != others.retries == ()
+    assert {"sales", "nobody"} >= {each.owner for each in every.letters}
+    assert [set(), {"nobody"}] == [{each.owner for each in page.letters} - {"sales"} for page in (own, others)]
 
 
 @pytest.mark.parametrize(
@@ -158,12 +162,17 @@ async def test_the_history_of_an_owner_has_only_the_queues_of_the_owner(bench: B
     [
         pytest.param("until=2026-01-23", "until 2026-01-24 00:00 UTC", id="the end of a day"),
         pytest.param("until=2026-01-23T06:00&weeks=1", "until 2026-01-23 06:00 UTC", id="a time"),
+        pytest.param("until=2026-01-23T06:00%2B02:00", "until 2026-01-23 04:00 UTC", id="a time of another zone"),
+        pytest.param("until=1970-02-26T00:00", "no delivery and no dead letter in these weeks", id="eight weeks from 1970 on"),
+        pytest.param("until=1970-02-25T23:59", "is too early", id="a minute before them"),
         pytest.param("until=2020-01-01", "no delivery and no dead letter in these weeks", id="before everything"),
         pytest.param("until=soon", "&#39;soon&#39; is no time", id="no time"),
         pytest.param("until=0001-01-01", "is too early", id="weeks before the year 1"),
         pytest.param("until=9999-12-31", "is too late", id="the last day of the calendar"),
         pytest.param("weeks=0", "is no number of weeks", id="no weeks"),
-        pytest.param("weeks=9999", "is no number of weeks", id="too many weeks"),
+        pytest.param("weeks=530", "until 2026-01-31 12:00 UTC", id="the most weeks"),
+        pytest.param("weeks=531", "is no number of weeks", id="too many weeks"),
+        pytest.param("weeks=" + "9" * 5_000, "is no number of weeks", id="a number of many digits"),
     ],
 )
 async def test_the_weeks_are_those_of_the_address(bench: Bench, desk: HistoryDesk, query: str, said: str) -> None:
@@ -302,6 +311,19 @@ def test_a_rules_table_without_answers_is_a_problem_of_the_page(
     found = [each.replace(str(bench.rules), "rules.tab") for each in page.problems]
     assert [True] * len(problem) == [each.startswith(said) for each, said in zip(found, problem, strict=True)], found
     assert bool(problem) is not bool(page.answers)
+
+
+@pytest.mark.parametrize(("failures", "letters"), [(False, False), (True, False), (False, True)])
+def test_one_table_with_too_many_failures_is_a_problem_of_the_page(
+    bench: Bench, folder: Path, monkeypatch: pytest.MonkeyPatch, *, failures: bool, letters: bool
+) -> None:
+    tables = HistoryTables(folder)
+    for name, is_cut in (("failures", failures), ("letters", letters)):
+        found = replace(getattr(tables, name)(SPAN), is_cut=is_cut)  # the method of the row
+        monkeypatch.setattr(tables, name, lambda _, found=found: found)
+
+    said = "There are too many failures in these weeks: some are not counted. Choose fewer weeks."
+    assert (failures or letters) is (said in HistoryDesk(tables, bench.desk, OWNERS).page(weeks="4").problems)
 
 
 def test_failures_beyond_the_largest_number_are_a_problem_of_the_page(bench: Bench, folder: Path) -> None:

@@ -14,6 +14,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
         pytest.param("", 0, 100, "ok", id="an empty queue"),
         pytest.param("", 79, 100, "ok", id="below 80 percent"),
         pytest.param("", 80, 100, "full", id="80 percent, as QDEPTHHI has it by default"),
+        pytest.param("", 7_999, 10_000, "ok", id="one message below 80 percent"),
         pytest.param("", 80, 0, "ok", id="MAXDEPTH is not known"),
         pytest.param("dead-letter queue", 0, 100, "ok", id="an empty dead-letter queue"),
         pytest.param("dead-letter queue", 1, 100, "failed", id="one message failed"),
@@ -43,13 +44,13 @@ def test_red_queues_come_first_and_a_refusal_is_part_of_its_row() -> None:
 
     rows = queue_rows(attributes, {"D.BAD": "backout queue of C.FULL"}, figures)
 
-    shown = [(row.name, row.state, row.threshold, row.refused) for row in rows]
-    assert [
-        ("D.BAD", "failed", 0, ""),
-        ("C.FULL", "full", 3, ""),
-        ("B.SECRET", "unknown", 0, "2035"),
-        ("A.FINE", "ok", 0, ""),
-    ] == shown
+    assert ["failed", "full", "unknown", "ok"] == [row.state for row in rows]
+    assert (
+        QueueRow(name="D.BAD", role="backout queue of C.FULL", depth=1),
+        QueueRow(name="C.FULL", depth=9, depth_max=10, threshold=3, backout_queue="D.BAD"),
+        QueueRow(name="B.SECRET", refused="2035"),
+        QueueRow(name="A.FINE", depth=0),
+    ) == rows
 
 
 @pytest.mark.parametrize(

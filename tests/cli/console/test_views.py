@@ -33,6 +33,17 @@ async def test_the_overview_has_the_queue_that_is_red_first(bench: Bench) -> Non
     assert "BOTHRESH 1 BOQNAME ORDERS.BOQ MAXDEPTH 5,000" in page
 
 
+@pytest.mark.parametrize("address", ["/", "/queue?queue=ORDERS.BOQ", "/search"])
+async def test_the_instructions_of_a_template_leave_no_empty_lines(bench: Bench, address: str) -> None:
+    bench.fail(b"order 1")
+    browser = await bench.browser().log_in()
+
+    main = (await browser.get(address)).text.partition("<main")[2]
+
+    assert "</main>" in main
+    assert "" not in main.partition("</main>")[0].splitlines()
+
+
 async def test_a_queue_shows_its_failure_groups_with_reason_exception_and_frame(bench: Bench) -> None:
     for _ in range(3):
         bench.fail(b"order")
@@ -242,8 +253,13 @@ async def test_the_plots_are_drawn_from_the_second_look_on(bench: Bench) -> None
     second = (await browser.get("/")).text
 
     assert "<svg" not in first
-    assert 'aria-label="Depth of ORDERS.BOQ"' in second
-    assert 'points="0.0,27.0 120.0,1.0"' in second
+    rises, flat = "0.0,27.0 120.0,1.0", "0.0,27.0 120.0,27.0"
+    assert [
+        ("Depth of ORDERS.BOQ", rises),
+        ("Age of the oldest message of ORDERS.BOQ", rises),
+        ("Depth of DEAD.LETTERS", flat),
+        ("Depth of ORDERS.IN", flat),
+    ] == re.findall(r'<svg[^>]* aria-label="([^"]*)"[^>]*><polyline points="([^"]*)"/>', second)
 
 
 class Stream:
@@ -318,6 +334,11 @@ async def test_twenty_browsers_read_the_live_overview_and_another_one_when_one_o
         streams = [await open_stream() for _ in range(20)]
         refused = await open_stream()
         await streams[0].leave()
-        again = await open_stream()
-        assert ([200] * 20, 503, 200) == ([each.status for each in streams], refused.status, again.status)
+        again, one_more = await open_stream(), await open_stream()
+        assert ([200] * 20, 503, 200, 503) == (
+            [each.status for each in streams],
+            refused.status,
+            again.status,
+            one_more.status,
+        )
         group.cancel_scope.cancel()
