@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -41,6 +42,8 @@ done
 leave 9
 """
 _PATIENCE_S = 14.0
+#: So many looks, two after each pause, take longer than the patience.
+_POLLS_MAX = 20_000
 
 
 class Log:
@@ -72,10 +75,11 @@ def log(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
     script.write_text(PROCESS)
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
+    polls = count()
     monkeypatch.setattr(child_process, "_FIRST_DELAY_S", 0.01)
     monkeypatch.setattr(active_and_standby, "_POLL_S", 0.002)
-    monkeypatch.setattr(active_and_standby, "owner_pid", lambda _: pid("owner"))
-    monkeypatch.setattr(active_and_standby, "standby_pid", lambda _: pid("standby"))
+    monkeypatch.setattr(active_and_standby, "owner_pid", lambda _: polled("owner", polls))
+    monkeypatch.setattr(active_and_standby, "standby_pid", lambda _: polled("standby", polls))
     monkeypatch.setattr(active_and_standby, "is_served", is_served)
     log = Log()
     yield log
@@ -87,6 +91,11 @@ def pid(file: str) -> int | None:
         return int(Path(file).read_text())
     except FileNotFoundError:
         return None
+
+
+def polled(file: str, polls: Iterator[int]) -> int | None:
+    assert next(polls) < _POLLS_MAX, "a wait polls without a pause"
+    return pid(file)
 
 
 def is_served(_: object = None) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.app.channels.location import locate
-from mqflow.cli.processes import queue_manager_process, served_connections
+from mqflow.cli.processes import child_process, queue_manager_process, served_connections
 from mqflow.cli.processes.child_process import RestartDelay, parent_pipe, until_parent_ends
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import EndRequest
@@ -42,14 +42,27 @@ from mqflow.world import SYSTEM_CLOCK
 
 SOCKET = "served.sock"
 _PATIENCE_S = 14.0
+#: The longest test needs a tenth of this processor time.
+_PROCESSOR_S = 5.0
 
 
 @pytest.fixture(autouse=True)
-def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with a short path, because the path of a socket is short, and make it the current one."""
+def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder with a short path, because the path of a socket is short, and make it the current one.
+
+    A wait that never leaves the event loop fails after some seconds of processor time. No limit of anyio can end it.
+    """
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a wait computes without end")
+
     path = tmp_path_factory.mktemp("q")
     monkeypatch.chdir(path)
-    return path
+    before = signal.signal(signal.SIGPROF, fail)
+    signal.setitimer(signal.ITIMER_PROF, _PROCESSOR_S)
+    yield path
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
+    signal.signal(signal.SIGPROF, before)
 
 
 def options_for(folder: Path, **changed: object) -> HostOptions:
@@ -349,7 +362,8 @@ def test_a_later_request_replaces_the_manner_but_an_end_permanently_stays() -> N
         for how, for_good in ((Manner.CONTROLLED, False), (Manner.IMMEDIATE, True), (Manner.CONTROLLED, False)):
             request.request(End(how), for_good=for_good)
             seen.append((request.how, request.requested, request.for_good))
-        await request.wait(lambda: False)
+        with anyio.fail_after(_PATIENCE_S):
+            await request.wait(lambda: False)
         return seen
 
     assert [
@@ -380,6 +394,31 @@ def test_another_thread_wakes_a_wait_for_a_condition(backend: str) -> None:
         assert not request.requested
 
     anyio.run(main, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_wait_for_a_request_looks_once_for_each_call_of_wake(backend: str) -> None:
+    looks: list[int] = []
+
+    def nothing() -> bool:
+        assert len(looks) < 10, "the wait looks again and again"
+        looks.append(len(looks))
+        return False
+
+    async def main() -> list[int]:
+        request = EndRequest()
+        seen: list[int] = []
+        with anyio.fail_after(_PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(request.wait, nothing)
+                for change in (None, request.wake, request.wake, partial(request.request, End(Manner.IMMEDIATE))):
+                    if change is not None:
+                        change()
+                    await anyio.wait_all_tasks_blocked()
+                    seen.append(len(looks))
+        return seen
+
+    assert [1, 2, 3, 3] == anyio.run(main, backend=backend)
 
 
 def test_the_end_of_the_parent_is_the_end_of_its_pipe_and_not_a_byte() -> None:
@@ -433,6 +472,32 @@ def test_the_delay_before_a_restart_doubles_up_to_half_a_minute_and_begins_again
 
     delays = [line.removeprefix("It starts again in ").removesuffix(" s.") for line in capsys.readouterr().err.splitlines()]
     assert ["1", "2", "4", "8", "16", "30", "30", "1", "2"] == delays
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_restart_waits_for_its_delay_or_until_the_command_must_end(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+
+    async def main() -> None:
+        stopping = anyio.Event()
+
+        async def wait() -> None:
+            await RestartDelay().wait("It starts again", stopping)
+            happened.append("starts")
+
+        with anyio.fail_after(_PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                await anyio.wait_all_tasks_blocked()
+                happened.append("must end")
+                stopping.set()
+            monkeypatch.setattr(child_process, "_FIRST_DELAY_S", 0.01)
+            await RestartDelay().wait("It starts again", anyio.Event())
+
+    monkeypatch.setattr(child_process, "_FIRST_DELAY_S", 60.0)
+    anyio.run(main, backend=backend)
+
+    assert ["must end", "starts"] == happened
 
 
 def test_each_signal_sets_the_event_and_the_handlers_come_back() -> None:

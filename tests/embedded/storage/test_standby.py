@@ -17,6 +17,7 @@ from mqflow.embedded.storage.folder import DataFolder, UnsafeFolderError, prepar
 from mqflow.embedded.storage.standby import LockWait, first_in_line, owner_pid, standby_pid, until_free
 from mqflow.world import THREADS
 
+_PATIENCE_S = 10.0
 _HOLDER = """
 import fcntl, sys
 with open(sys.argv[1], "a") as lock:
@@ -36,7 +37,7 @@ class Changes:
         self._times.release()
 
     def wait(self) -> None:
-        assert self._times.acquire(timeout=120)
+        assert self._times.acquire(timeout=_PATIENCE_S), "nothing has changed"
 
     @property
     def nothing(self) -> bool:
