@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import sys
 import zipfile
 from importlib.metadata import distribution
 from itertools import count, pairwise
@@ -19,6 +20,8 @@ from mqflow.cli.applications import plugins, wheel
 from mqflow.cli.applications.application_loader import ImportFailedError, load_application
 from mqflow.cli.applications.docs import page
 from mqflow.cli.applications.run_state import ReconnectLine
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Reconnecting
 from mqflow.testing.virtual_clock import VirtualClock
 from tests.cli.conftest import Run
@@ -153,6 +156,28 @@ def test_settings_and_declarations_are_the_sources_of_the_values(
     without_end = "has no backout threshold: a message that always fails is redelivered without end."
     queues = ("ORDERS.BOQ", "SYSTEM.NDURABLE.MODEL.QUEUE")
     assert [f"warning: {queue} {without_end}" for queue in queues] == shown.stderr.splitlines()
+
+
+@pytest.mark.usefixtures("queues")
+def test_the_connection_that_inquires_ends_before_its_queue_manager_is_closed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acts: list[str] = []
+    disconnect, close = EmbeddedConnection.disconnect, EmbeddedQueueManager.close
+
+    def disconnects(connection: EmbeddedConnection) -> None:
+        acts.append("disconnects")
+        disconnect(connection)
+
+    def closes(queue_manager: EmbeddedQueueManager) -> None:
+        acts.append("closes")
+        close(queue_manager)
+
+    monkeypatch.setattr(EmbeddedConnection, "disconnect", disconnects)
+    monkeypatch.setattr(EmbeddedQueueManager, "close", closes)
+
+    assert 0 == run("explain", f"{written(PLAIN)}:app").exit_code
+    assert ["disconnects", "closes"] == acts
 
 
 @pytest.mark.usefixtures("queues")
@@ -355,6 +380,17 @@ def test_the_settings_of_an_application_are_those_of_the_machine_or_its_own_with
     assert isinstance(own.settings, Settings)
     assert (4.0, "u", {"drain_s": "an argument"}) == (own.settings.drain_s, own.settings.user, dict(own.settings.sources))
     assert isinstance(own, App)
+
+
+@pytest.mark.usefixtures("run")
+def test_an_application_of_the_current_folder_comes_before_all_others_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = written("from mqflow import App\napp = App(name='here')")
+    Path("elsewhere").mkdir()
+    Path("elsewhere", f"{name}.py").write_text("from mqflow import App\napp = App(name='elsewhere')")
+    monkeypatch.syspath_prepend(str(Path("elsewhere").resolve()))
+
+    assert "here" == load_application(f"{name}:app").name
+    assert str(Path.cwd()) == sys.path[0]
 
 
 # -- the line of an outage

@@ -20,8 +20,11 @@ from mqflow import App
 from mqflow.app.config.settings import Settings
 from mqflow.app.run import signals
 from mqflow.cli.applications import run_application as module
+from mqflow.cli.applications.run_state import ReconnectLine
 from mqflow.cli.processes import workers
+from mqflow.cli.processes.recycling import Recycling
 from mqflow.cli.processes.workers import WorkersOptions
+from mqflow.cli.text.log_lines import NameTheMessage, log_handler
 from mqflow.embedded.storage.folder import DataFolder
 from tests.cli.conftest import Run
 
@@ -436,6 +439,44 @@ def test_only_a_terminal_has_a_line_for_an_outage(run: Run, monkeypatch: pytest.
     assert "Traceback" not in done.stderr
     hooks = [type(hook).__name__ for hook in sys.modules[name].app.hooks]
     assert ["_Announcement", *(["ReconnectLine"] if is_terminal else []), "Recycling"] == hooks
+
+
+@pytest.mark.usefixtures("level")
+def test_a_run_may_open_many_files_and_closes_all_that_runs_beside_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    acts: list[str] = []
+    for owner, name in ((module, "raise_open_file_limit"), (Recycling, "close"), (ReconnectLine, "clear")):
+        before = getattr(owner, name)  # a function of a module, or a method
+
+        def noted(*each: Any, name: str = name, before: Callable[..., None] = before) -> None:
+            acts.append(name)
+            before(*each)
+
+        monkeypatch.setattr(owner, name, noted)
+    monkeypatch.setattr(module, "in_foreground", lambda _: True)
+
+    assert 0 == run("run", f"{busy()}:app", "--recycle-after", "3", "--url", "embedded::memory:").exit_code
+    assert ["raise_open_file_limit", "close", "clear"] == acts
+
+
+@pytest.mark.usefixtures("level")
+def test_a_log_of_json_names_the_message_before_all_middleware_of_the_application(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def handled(*each: Any, columns: Callable[[], int] | None) -> logging.Handler:
+        asked.append((each[0], columns))
+        return log_handler(*each, columns=columns)
+
+    monkeypatch.setattr(module, "log_handler", handled)
+    monkeypatch.setattr(module, "_run_here", lambda *_: 0)
+    name = written(f"{IDLE}app.schedule(60, 'IN', name='x')\napp.middleware += ['first', 'second']\n")
+
+    assert 0 == run("run", f"{name}:app", "--log-format", "json", "--url", "embedded::memory:").exit_code
+
+    named, *others = sys.modules[name].app.middleware
+    assert (NameTheMessage, ["first", "second"]) == (type(named), others)
+    assert [("json", None)] == asked
 
 
 @pytest.mark.usefixtures("level", "queues")

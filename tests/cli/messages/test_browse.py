@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from mqflow.app.captures import read_captures
 from mqflow.app.run.decision_ledger import LEDGER_FILE, DecisionLedger
-from mqflow.cli.messages.browse import browse, condition, matches, named_condition
+from mqflow.cli.messages.browse import browse, condition, matches, named_condition, still_there
 from mqflow.cli.messages.get import _options
 from mqflow.cli.messages.tail import matches_event
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -95,6 +96,42 @@ def test_a_browse_yields_every_message_once_whole_or_cut_or_the_one_that_is_name
     assert [b"firs", b"seco", b"thir"] == [got.body for got in browse(connection, "ORDERS.IN", bytes_max=4)]
     assert [b"second"] == [got.body for got in browse(connection, "ORDERS.IN", message_id=b"\2" * 24)]
     assert [b"first"] == [got.body for got in browse(connection, "ORDERS.IN", bytes_max=5, message_id=b"\1" * 24)]
+
+
+def test_the_messages_that_are_still_there_are_found_by_their_identifiers(connection: Connection) -> None:
+    put(connection, b"first", b"second", b"third")
+    identifiers = [bytes([number]) * 24 for number in (3, 1, 9)]
+
+    assert {b"\3" * 24, b"\1" * 24} == still_there(connection, "ORDERS.IN", identifiers)
+    assert set() == still_there(connection, "ORDERS.IN", [b"\x09" * 24])
+    assert [b"first", b"second", b"third"] == [got.body for got in browse(connection, "ORDERS.IN")]
+
+
+def test_a_look_for_messages_reads_no_body_and_closes_its_queue() -> None:
+    acts: list[object] = []
+
+    class Noting:
+        def open(self, queue: str, options: OpenOption) -> int:
+            acts.append((queue, options))
+            return 7
+
+        def get(self, handle: int, options: GetOptions) -> None:
+            acts.append((handle, options))
+
+        def close(self, handle: int) -> None:
+            acts.append(handle)
+
+    connection: Any = Noting()
+
+    assert frozenset() == still_there(connection, "ORDERS.IN", [b"\1" * 24])
+    look = GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+    one = GetOptions(
+        options=look | GetOption.ACCEPT_TRUNCATED_MSG,
+        buffer_bytes_max=0,
+        match=MatchOption.MSG_ID,
+        message_id=b"\1" * 24,
+    )
+    assert [("ORDERS.IN", OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING), (7, one), 7] == acts
 
 
 # -- conditions

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import msgspec
 import pytest
+import uvicorn
 from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -466,6 +468,23 @@ def test_the_pages_are_announced_and_served_and_end_with_the_block(
 
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://{host}:{port}/")
+
+
+def test_the_server_of_the_pages_ends_soon_tells_nothing_of_itself_and_writes_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+
+    class Noting(uvicorn.Config):
+        def __init__(self, app: Starlette, **options: Any) -> None:
+            given.append(options)
+            super().__init__(app, **options)
+
+    monkeypatch.setattr(uvicorn, "Config", Noting)
+    with serving_pages("0", Starlette(), "Pages are on"):
+        pass
+
+    quiet = {"log_config": None, "log_level": "warning", "access_log": False, "server_header": False}
+    plain = {"lifespan": "off", "ws": "none", "ssl_certfile": None, "ssl_keyfile": None}
+    assert [quiet | plain | {"timeout_graceful_shutdown": 1}] == given
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -138,6 +138,24 @@ def test_an_application_removes_the_sockets_of_its_killed_predecessors_and_no_ot
 
     assert folder / f"orders.{os.getpid()}.sock" == socket_for("orders")
     assert {"orders.8.sock", "others.7.sock"} == {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("look", [lambda: socket_for("orders"), applications], ids=["at a start", "mqflow status"])
+def test_a_socket_that_another_process_removes_meanwhile_is_no_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]
+) -> None:
+    (folder / "orders.7.sock").touch()
+    called: list[str] = []
+
+    def gone(_: socket.socket, path: str) -> None:
+        called.append(path)
+        Path(path).unlink()
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket.socket, "connect", gone)
+
+    assert (folder / f"orders.{os.getpid()}.sock" if look is not applications else []) == look()
+    assert [str(folder / "orders.7.sock")] == called
 
 
 def test_a_socket_has_its_name_only_when_it_answers(folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
