@@ -131,6 +131,14 @@ def test_an_included_application_has_a_script_of_its_own_because_its_queue_manag
     assert f"--included archives: {NAME}:app includes no application of this name. It includes: archive." in wrong.output
 
 
+def test_a_script_needs_no_url_of_an_included_application(printed: Printed, tmp_path: Path) -> None:
+    (tmp_path / f"{NAME}.py").write_text(
+        'from mqflow import App\napp, archive = App(), App(name="archive")\napp.include_app(archive)\n'
+    )
+
+    assert ["SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT)"] == commands(printed("--user", "orders"))
+
+
 def test_settings_override_the_declarations(printed: Printed, tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text(
         'user = "setter"\n[listeners."ORDERS.IN"]\nbackout_threshold = 7\nbackout_requeue_queue = "OTHER.BOQ"\n'

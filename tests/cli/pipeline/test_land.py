@@ -10,6 +10,7 @@ import sys
 import threading
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from mqflow.cli.pipeline import land, progress_pages
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.journal import Consumers, Journal, Kind, read_table
+from mqflow.journal import Consumers, Journal, JournalError, Kind, read_table
 from mqflow.pipeline.stream.freshness import Level
 from mqflow.testing.journals import generate_journal
 from mqflow.verbs import Connection
@@ -289,6 +290,37 @@ def test_every_connection_of_a_landing_ends_before_the_queue_manager(
     assert 0 == run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms").exit_code
     assert len(used) > 2  # for the lanes, for the other lane, and for the messages
     assert set(map(id, used)) == set(map(id, ended))
+
+
+def test_only_unfinished_lanes_of_this_queue_manager_that_no_lander_lands_now_are_finished(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acts: list[tuple[object, ...]] = []
+
+    def lane(name: str, queue_manager: str = "QM1", pending: tuple[str, ...] = ("1-1.pend",)) -> Any:
+        return SimpleNamespace(name=name, queue_manager=queue_manager, pending=lambda: pending)
+
+    def finish(connection: object, journal: object, lane: Any, state_queue: str) -> object:
+        acts.append((connection, journal is found, lane.name, state_queue))
+        if lane.name == "broken":
+            raise JournalError("the lane is broken\x07")
+        return SimpleNamespace(number=1_000, rows=2_000) if lane.name == "former" else None
+
+    lanes = [lane("IN"), lane("done", pending=()), lane("far", "QM2"), lane("broken"), lane("former"), lane("empty")]
+    found: Any = SimpleNamespace(lanes=lambda: lanes)
+    queue_manager: Any = SimpleNamespace(connect=lambda *, application_name: f"the connection of {application_name}")
+    monkeypatch.setattr(land, "finish_lane", finish)
+    monkeypatch.setattr(land, "disconnect_without_commit", lambda connection: acts.append((connection, "ends")))
+
+    land._finish_others(found, queue_manager, lanes[:1], "STATE")
+    lanes[3:] = []
+    land._finish_others(found, queue_manager, lanes[:1], "STATE")
+
+    connection = "the connection of mqflow land"
+    finished = [(connection, True, name, "STATE") for name in ("broken", "former", "empty")]
+    assert [*finished, (connection, "ends")] == acts
+    said = "former: segment 1,000 with 2,000 messages was committed but not published; it is now."
+    assert ["the lane is broken\\x07", said] == capsys.readouterr().err.splitlines()
 
 
 def test_the_lag_is_measured_once_in_a_period_and_no_longer_than_the_pages_are_served(monkeypatch: pytest.MonkeyPatch) -> None:

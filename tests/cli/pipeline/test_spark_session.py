@@ -1,7 +1,12 @@
 """The session of a `mqflow spark` command: which parts of it the command uses, here and on a Spark Connect server."""
 
+import sys
+from types import SimpleNamespace
+
+import click
 import pytest
 
+from mqflow.cli.pipeline import spark_session
 from mqflow.cli.pipeline.spark_session import started
 
 
@@ -36,13 +41,61 @@ class LocalSession(ConnectSession):
     ],
 )
 def test_a_command_sets_the_log_of_the_spark_in_its_process_and_stops_its_session(
-    monkeypatch: pytest.MonkeyPatch, remote: str | None, conf: tuple[str, ...], log_levels: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    remote: str | None,
+    conf: tuple[str, ...],
+    log_levels: list[str],
 ) -> None:
     session = LocalSession() if remote is None else ConnectSession()
-    monkeypatch.setattr("mqflow.pipeline.spark_session", lambda *_, **__: session)
+    asked: list[tuple[str, dict[str, object]]] = []
+
+    def made(name: str, **more: object) -> ConnectSession:
+        asked.append((name, more))
+        return session
+
+    monkeypatch.setattr("mqflow.pipeline.spark_session", made)
     monkeypatch.setattr("mqflow.cli.pipeline.spark_session._running", lambda: None)
 
-    with started("test", master=None, remote=remote, conf=conf):
+    with started("test", master="local[2]", remote=remote, conf=conf):
         before = session.stopped
 
     assert (0, 1, log_levels) == (before, session.stopped, session.log_levels)
+    config = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+    config |= {name: value for name, _, value in (text.partition("=") for text in conf)}
+    assert [("mqflow spark test", {"master": "local[2]", "remote": remote, "config": config})] == asked
+    assert "Starting Spark ...\n" == capsys.readouterr().err
+
+
+def test_a_session_that_runs_already_gets_the_formats_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session, registered = LocalSession(), list[object]()
+    spark = SimpleNamespace(SparkSession=SimpleNamespace(getActiveSession=lambda: session))
+    monkeypatch.setitem(sys.modules, "pyspark.sql", spark)
+    monkeypatch.setattr("mqflow.pipeline.register", registered.append)
+
+    with started("test", master=None, remote=None, conf=()) as given:
+        seen: list[object] = [given]
+
+    assert ([session], [session], 0, []) == (seen, registered, session.stopped, session.log_levels)
+    assert "" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["a", "=b", ""])
+def test_a_setting_of_spark_has_a_name_and_a_value(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("mqflow.pipeline.spark_session", None)  # so that no Spark starts
+
+    with pytest.raises(click.BadParameter) as refused, started("test", master=None, remote=None, conf=("a=b=c", text)):
+        raise AssertionError("started")
+
+    assert f"{text!r} is not KEY=VALUE." == refused.value.message
+
+
+def test_a_pause_before_another_attempt_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(spark_session, "Event", lambda: SimpleNamespace(wait=waits.append))
+
+    spark_session._wait(1.5)
+
+    assert [1.5] == waits

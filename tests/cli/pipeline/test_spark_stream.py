@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mqflow.cli.pipeline.progress_pages import PipelineProgress
 from mqflow.cli.pipeline.stream_view import level_record
 from mqflow.journal import Journal, JournalError
 from mqflow.pipeline.stream.alert_sink import Command, Webhook
@@ -174,6 +175,26 @@ def test_the_metrics_of_stages_and_tables_are_exported_if_the_settings_ask_for_t
     assert [("ran", Stage.BRONZE, 7, 1.5), ("failed", Stage.SILVER, "disk_full"), measured, measured, ("exports",)] == [
         each for each in stream.done if each[0] in names
     ]
+
+
+def test_the_pages_of_a_stream_have_the_counts_of_its_stages_and_the_levels_of_its_tables(
+    run: Run, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[tuple[str, PipelineProgress]] = []
+
+    @contextmanager
+    def serving(http: str, progress: PipelineProgress) -> Iterator[PipelineProgress]:
+        served.append((http, progress))
+        yield progress
+
+    monkeypatch.setattr("mqflow.cli.pipeline.progress_pages.served_progress", serving)
+
+    assert 0 == run(*WORDS, "--http", "8080").exit_code
+
+    [(http, progress)] = served
+    counts = {"stage_runs": {("bronze",): 1}, "stage_rows": {("bronze",): 7}, "stage_failures": {("silver", "disk_full"): 1}}
+    levels = {"behind_rows": {("silver",): 2}, "behind_seconds": {("silver",): 61.5}, "waits_after_failure": {("silver",): 1}}
+    assert ("8080", counts | levels) == (http, {name: series for name, series in progress.series().items() if series})
 
 
 def test_alerts_that_nobody_took_are_an_error_and_an_unknown_lag_is_a_note(run: Run, stream: Stream) -> None:

@@ -62,6 +62,14 @@ def logged(*lines: str) -> int:
     return len(old)
 
 
+def sleeps(monkeypatch: pytest.MonkeyPatch, module: str) -> list[float]:
+    """Let the pauses of this module take no time; return their lengths."""
+    slept: list[float] = []
+    anyio = SimpleNamespace(sleep=None, run=lambda _, seconds: slept.append(seconds))
+    monkeypatch.setattr(f"mqflow.cli.queue_managers.{module}.anyio", anyio)
+    return slept
+
+
 # -- the start of a process
 
 
@@ -101,11 +109,12 @@ def test_the_owner_is_ready_when_it_is_served(owned: EmbeddedQueueManager) -> No
 def test_a_process_that_is_not_ready_in_time_is_an_error_with_its_log(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([100.0, 100.0, 119.9, 120.0])
     monkeypatch.setattr("mqflow.cli.queue_managers.start.SYSTEM_CLOCK", SimpleNamespace(monotonic=lambda: next(times)))
+    slept = sleeps(monkeypatch, "start")
 
     with pytest.raises(NotStartedError, match=r"^QM1 is not ready after 20 s; see its log QM1/qmgr.log\.$"):
         until_ready(process(), "QM1", Path("QM1"), logged(line))
 
-    assert [] == list(times)
+    assert ([], [0.05, 0.05]) == (list(times), slept)
 
 
 @pytest.fixture
@@ -328,7 +337,7 @@ def test_a_copy_has_the_messages_and_is_announced(run: Run) -> None:
     run("put", "Q", "x", "--url", "embedded:QM1?qmgr=QM1")
 
     assert "QM1 is copied to copy.\n" == run("qmgr", "backup", "QM1", "copy").stdout
-    assert "x\n" == run("get", "Q", "--url", "embedded:copy?qmgr=QM1").stdout
+    assert ["x\n"] * 2 == [run("get", "Q", "--url", f"embedded:{folder}?qmgr=QM1").stdout for folder in ("copy", "QM1")]
 
 
 def test_accepting_a_loss_without_a_log_keeps_no_copy(run: Run) -> None:
@@ -436,6 +445,7 @@ def test_stop_orders_an_end_and_says_what_it_waits_for(
         orders.append(order)
         return applications
 
+    slept = sleeps(monkeypatch, "qmgr")
     monkeypatch.setattr("mqflow.cli.queue_managers.qmgr.end", end)
     monkeypatch.setattr("mqflow.cli.queue_managers.qmgr.owner_pid", lambda _: 7 if applications else next(pids))
 
@@ -444,7 +454,7 @@ def test_stop_orders_an_end_and_says_what_it_waits_for(
     assert (0, f"{said}\n", "") == (shown.exit_code, shown.stdout, shown.stderr)
     facts = {"queue_manager": "QM1", "status": status, "process": 7, "applications": applications}
     assert facts == json.loads(record.stdout)
-    assert [(Path("QM1"), "QM1", how)] * 2 == orders
+    assert ([(Path("QM1"), "QM1", how)] * 2, [] if applications else [0.02] * 2) == (orders, slept)
 
 
 def test_stop_of_a_queue_manager_that_is_not_active_is_wrong_usage(run: Run) -> None:
