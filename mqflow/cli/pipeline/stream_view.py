@@ -112,6 +112,7 @@ def _live_table() -> Iterator[View]:
     from rich.console import Console, Group  # noqa: PLC0415 - optional, and slow to import
     from rich.live import Live  # noqa: PLC0415 - as above
     from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     with Live(console=Console(stderr=True), auto_refresh=False) as live:
 
@@ -138,7 +139,7 @@ def _live_table() -> Iterator[View]:
                 for level in self._levels:
                     table.add_row(*map(safe, level_cells(level)))
                 total = f"{self._rows[Stage.BRONZE]:,} rows taken, {self._rows[Stage.ALERTS]:,} alerts sent."
-                live.update(Group(table, safe(self._doing), total), refresh=True)
+                live.update(Group(table, Text(safe(self._doing)), total), refresh=True)  # in a text, [b] is no markup
 
         yield Shown()
 

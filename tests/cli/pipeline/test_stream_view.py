@@ -2,9 +2,11 @@
 
 import io
 import json
+import re
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.cli.pipeline.spark_session import attempted
 from mqflow.cli.pipeline.stream_view import level_cells, level_record, stream_view
@@ -13,6 +15,8 @@ from mqflow.pipeline.stream.runner import Ran, StageFailed, StreamStep, Waits
 from mqflow.policy.stream.failures import Failure, Kind
 from mqflow.policy.stream.rounds import Stage, Taken
 
+#: The codes of a terminal: colours, and movements of the cursor.
+CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 LATE = Level(
     name="silver", rows=3_000, rows_behind=2_000, seconds_behind=61.23456, newest_landed_us=1_795_000_000_999_999,
     newest_event_us=1_795_000_001_000_000,
@@ -95,14 +99,22 @@ def test_a_terminal_has_a_live_table_if_rich_is_installed(monkeypatch: pytest.Mo
         monkeypatch.setattr("mqflow.cli.pipeline.stream_view.find_spec", lambda _: None)
 
     with stream_view(as_json=False) as view:
-        for event in (TOLD[0], TOLD[0], TOLD[1], FAILURE):
+        view.show(TOLD[0])
+        at_once = shown.getvalue()
+        for event in (TOLD[0], TOLD[1], replace(FAILURE, error=OSError("no [b]room[/x]\x07\nat line 7"))):
             view.show(event)
         view.show_levels([LATE])
 
+    assert with_rich is ("2,000 rows taken, 0 alerts sent." in CONTROLS.sub("", at_once))
+    failed = "gold failed (disk_full, attempt 2): no [b]room[/x]\\x07 Trying again in 1.2 s."
+    if with_rich:
+        levels = "silver 2,000 1 min 2026-11-18T11:06:40Z 2026-11-18T11:06:41Z"
+        last = [" ".join(line.split()) for line in CONTROLS.sub("", shown.getvalue()).rpartition("step")[2].splitlines()]
+        assert ["rows behind behind newest landing newest event", levels, failed, "4,000 rows taken, 1 alerts sent."] == last
     lines = [" ".join(line.split()) for line in shown.getvalue().splitlines()]
     assert with_rich is any("4,000 rows taken, 1 alerts sent." in line for line in lines)
     assert with_rich is any("silver 2,000 1 min 2026-11-18T11:06:40Z 2026-11-18T11:06:41Z" in line for line in lines)
-    assert any("gold failed (disk_full, attempt 2): no room\\x07 Trying again in 1.2 s." in line for line in lines)
+    assert any(failed in line for line in lines)
 
 
 def test_work_that_spark_could_not_start_is_tried_again_after_growing_pauses(capsys: pytest.CaptureFixture[str]) -> None:
