@@ -142,7 +142,7 @@ class Writer:
         return self
 
     def string(self, offset: int, value: bytes, ccsid: int, room: int = 0) -> "Writer":
-        """Add an MQCHARV of 20 bytes whose bytes are at `offset` from the start of its structure."""
+        """Add an MQCHARV (20 bytes). Its text is at `offset` from the start of the structure that has the MQCHARV."""
         return self.number(0, offset if value else 0, room, len(value), ccsid)
 
     def __len__(self) -> int:

@@ -241,7 +241,7 @@ class Lander:
         return () if first is None else take_unit(self._connection, self._queue, first, _TAKE, most)
 
     def _browse(self) -> list[Got]:
-        """Browse the messages of a unit from the head of the queue, and remove none."""
+        """Browse as many messages as one unit of work takes, from the head of the queue. Removes none."""
         first = self._get(_BROWSE_FIRST, self._wait_ms((), 0.0))
         if first is None:
             return []

@@ -90,7 +90,7 @@ class Gate:
         return Pass(is_trial=True)
 
     def ended(self, permission: Pass, outcome: Outcome | None) -> None:
-        """Record the outcome of a handling; None at the end of a unit of work: a trial without an outcome is then repeated."""
+        """Record the outcome of a handling; None means the end of the unit of work. A trial without an outcome is repeated."""
         breaker, before = self._breaker, self._state
         if breaker is None or (outcome is None and not permission.is_trial):
             return

@@ -24,11 +24,13 @@ _REACTIONS: Final = {
     Class.RECONNECT: "mqflow connects again: the connection is lost, or was refused. Its unit of work is backed out.",
     Class.WAIT: "The call is repeated after a growing pause: the obstacle can go away.",
     Class.CONFIGURATION: (
-        "A person must change something. At the start, and after a lost connection, the application ends with the reason. An "
-        "error of one running listener stops only this listener: it logs the reason, is not ready, and tries again, at last "
-        "once a minute."
+        "A person must change something. If such a code comes while the application starts or connects again, the application "
+        "ends with the reason. If a running listener gets it, only this listener is not ready. It logs the reason, and tries "
+        "again after pauses that grow to a minute. The other listeners go on."
     ),
-    Class.MESSAGE: "The message is the problem, not the queue: the listener disposes of the message and handles the next one.",
+    Class.MESSAGE: (
+        "The message is the problem, not the queue: the listener moves it like a poison message, and handles the next one."
+    ),
 }
 _TITLES: Final = {
     Class.RETRY: "Retry",
@@ -48,8 +50,8 @@ _REST: Final = """
 ## All others
 
 These codes are in events, in answers to commands, from other kinds of program or other platforms, or are warnings without a
-reaction. A call of mqflow can end with such a code, or with a number that is not on this page. Then the caller waits and
-tries again. This loses no message, does not spin, and is visible.
+reaction. A call of mqflow can end with such a code, or with a number that is not on this page. mqflow then waits and
+repeats the call. This loses no message, does not spin, and is visible.
 """
 
 

@@ -1,7 +1,7 @@
 """A clock that orders moments across jumps of the wall clock and across restarts. It orders the staging queue.
 
 The clock starts at the wall clock's time and then counts monotonic time. A restart of the process continues the clock. After a
-restart of the machine it takes the wall clock's time, but never goes back. This file knows no queue.
+restart of the machine it takes the wall clock's time, but never goes back. This file does not use queues.
 """
 
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ class InFlightMarks:
             self._map_next_chunk()
 
     def recorded(self) -> dict[int, int]:
-        """Return the serials in units of work when the process ended, each with the highest BackoutCount of its deliveries.
+        """Return the serials of the messages in units of work at the end of the last process, with their highest BackoutCounts.
 
         Leaves out a half-written slot, because the get of that message never returned.
         """

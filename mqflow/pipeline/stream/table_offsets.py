@@ -1,4 +1,4 @@
-"""The segments that each table has: the last segment of each lane, from the tables themselves and without Spark."""
+"""The last segment of each lane that each table has. The tables themselves say this, without Spark."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

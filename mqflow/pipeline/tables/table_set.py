@@ -126,7 +126,7 @@ class Run(Struct):
             self._committed(name, lambda at: delta_writes.clear(at, column, keys["msg_id"], self.heads[name]), columns)  # noqa: B023 - called immediately
 
     def read(self, spark: "SparkSession", name: str) -> "DataFrame":
-        """Return a table as this run leaves it."""
+        """Return a table with the changes that this run has made so far."""
         return self.table_set.read(spark, name, Current(run=self.number, tables=self.tables))
 
     def fits(self, name: str) -> bool:

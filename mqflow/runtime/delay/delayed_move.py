@@ -281,9 +281,10 @@ class DelayedMove(Struct, frozen=True):
 
 
 def check_alternate_user(connection: Connection, staging_queue: str) -> None:
-    """Raise `MQIError` 2035 if this user has no alternate-user authority, so that no message is refused for that reason.
+    """Check alternate-user authority before any message is moved. Raises `MQIError` 2035 if this user does not have it.
 
-    Opens the staging queue as an alternate user that is this user itself. A put that is backed out shows the name of this user.
+    Opens the staging queue as an alternate user that is this user itself. A put, which is backed
+    out, shows the name of this user.
     """
     try:
         probe = connection.put1(staging_queue, MessageDescriptor(persistence=Persistence.NOT_PERSISTENT), b"", _PUT)

@@ -410,7 +410,7 @@ class ClientConnection:
         return self._line.hand_over(request)
 
     def _done_with(self, verbs: VerbCalls, left: LeftOver) -> object:
-        """Finish a request that the thread of idle connections could not finish; return the value to reply with."""
+        """Finish a request that the thread which watches idle connections could not finish; return the value to reply with."""
         if left.unsent:
             self._frames.send_made(b"")
         if left.failure is not None:
