@@ -61,12 +61,12 @@ class DurableStore:
         self._runner = runner
         #: Held to set `_ended`, and to read it before a post. Otherwise a call could be posted and get no answer.
         self._gate = runner.lock()
+        #: Held while a thread uses the medium.
+        self._medium_free = runner.lock()
         self._mailbox: Mailbox[Item] = runner.mailbox()
         self._group_commit = GroupCommit(self._mailbox, clock, give_way)
         self._lock = take_ownership(self._folder, self._disown)
         try:
-            #: Held while a thread uses the medium.
-            self._medium_free = runner.lock()
             self._medium = open_medium(self._folder)
             try:
                 self._marks = InFlightMarks(self._folder.in_flight)
@@ -227,7 +227,8 @@ class DurableStore:
 
     def _disown(self) -> None:
         """End the store in a forked child, which has neither the writer's thread nor the lock."""
-        self._gate = self._runner.lock()
+        # A thread that the child does not have may hold them.
+        self._gate, self._medium_free = self._runner.lock(), self._runner.lock()
         self._ended = self._interrupted("this process was forked from the owner and has no part in its folder")
 
     # ---- everything below runs in the writer's thread

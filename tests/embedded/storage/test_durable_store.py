@@ -494,15 +494,19 @@ def test_a_backup_into_the_folder_of_a_queue_manager_is_refused(kit: Kit) -> Non
 
 
 def test_a_child_that_was_forked_during_a_call_refuses_every_call_and_waits_for_none(kit: Kit) -> None:
-    store, held = kit.store, THREADS.lock()
-    store._gate = held
-    with held:  # by a thread that the child does not have
+    store, held, reads = kit.store, THREADS.lock(), THREADS.lock()
+    store._gate, store._medium_free = held, reads
+    with held, reads:  # by threads that the child does not have
         store._disown()
         assert held is not store._gate
+        assert reads is not store._medium_free
         kit.write("put", add(1))
+        with pytest.raises(MQIError) as read:
+            list(store.read_identifiers([1]))
         store.close()
 
     [(name, answer)] = kit.answers
     assert ("put", []) == (name, kit.run())
-    assert answer is not None
-    assert "this process was forked from the owner and has no part in its folder" in answer
+    for each in (answer, str(read.value)):
+        assert each is not None
+        assert "this process was forked from the owner and has no part in its folder" in each
