@@ -34,7 +34,7 @@ class Bounded(ListenerState):
     held = False
 
     @property
-    def is_held(self) -> bool:
+    def is_held(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it counts the reads
         self.asked += 1
         assert self.asked < 100, "it rests without a wait"
         return self.held
@@ -105,6 +105,20 @@ async def test_each_refusal_before_a_success_doubles_the_pause_up_to_a_minute(mq
     assert [ListenerResumed(queue="IN", listener="book")] == [
         event for event in bench.events if not isinstance(event, ListenerPaused)
     ]
+
+
+async def test_a_get_that_is_allowed_again_ends_the_pause_of_a_refused_get_and_not_of_a_refused_message(
+    mq: QueueManagerKit,
+) -> None:
+    bench = Bench(mq)
+    state = bench.state
+    state.refuse("GET(DISABLED)", int(Reason.GET_INHIBITED))
+    state.accept_get()
+    assert (False, "") == (state.refused, state.why_refused)
+
+    bench.refuse("full")
+    state.accept_get()
+    assert (True, "full") == (state.refused, state.why_refused)
 
 
 async def test_a_rest_ends_with_its_pause_or_with_an_order_or_a_stop(mq: QueueManagerKit) -> None:
