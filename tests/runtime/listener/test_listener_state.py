@@ -34,13 +34,13 @@ class Bounded(ListenerState):
     held = False
 
     @property
-    def is_held(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it counts the reads
+    def is_held(self) -> bool:
         self.asked += 1
         assert self.asked < 100, "it rests without a wait"
         return self.held
 
     @is_held.setter
-    def is_held(self, held: bool) -> None:
+    def is_held(self, held: bool) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]  # reads are counted
         self.held = held
 
 
