@@ -15,5 +15,7 @@ def imports_of(folder: Path) -> Iterator[None]:
     with patch.object(sys, "path", list(sys.path)):
         yield
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(f"{folder}/"):  # built-in modules have no file
+        # A built-in module has no file; a package without an `__init__` has only the paths of its folders.
+        places = (getattr(module, "__file__", None) or "", *getattr(module, "__path__", ()))
+        if any(str(place).startswith(f"{folder}/") for place in places):
             del sys.modules[name]

@@ -15,6 +15,7 @@ from mqflow import App
 from mqflow.cli.main import main
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.testing.kit import QueueManagerKit
+from tests.imported import imports_of
 from tests.mistakes.table import Mistake, mistakes, page
 
 PRELUDE = """
@@ -102,7 +103,8 @@ def test_a_mistake_on_the_command_line_prints_what_to_do(
         (tmp_path / mistake.file).parent.mkdir(exist_ok=True)
         (tmp_path / mistake.file).write_text(mistake.text)
 
-    result = CliRunner().invoke(main, mistake.command.format(port=port).split())
+    with imports_of(tmp_path):
+        result = CliRunner().invoke(main, mistake.command.format(port=port).split())
 
     assert 0 != result.exit_code
     assert mistake.prints.format(port=port) in result.output
