@@ -93,15 +93,15 @@ class DurableStore:
     def load(self) -> Snapshot:
         """Return the contents. For each delivery that a crash interrupted, the backout count is first raised, durably.
 
-        Raises `DamagedFolderError` if the damage is not limited to single messages, and `MQIError` 2192 if the disk is too full
-        to count those deliveries. In both cases the store releases the folder.
+        Raises `DamagedFolderError` if the damage is not limited to single messages, `MQIError` 2192 if the disk is too full to
+        count those deliveries, and 2208 if the disk fails in another way. In each case the store releases the folder.
         """
         try:
             with self._medium_free:
                 snapshot = self._load()
                 self._lock.claim(self._medium.epoch())
             self._marks.clear()
-        except (DamagedError, NoRoomError, MQIError) as error:
+        except Exception as error:
             self._end(Close(write=False))
             raise self._not_loaded(error) from error
         return snapshot
@@ -199,8 +199,10 @@ class DurableStore:
                 return self._full("MQCONN")
             case DamagedError():
                 return DamagedFolderError(self._medium.path, str(error))
-            case _:
+            case MQIError():
                 return error
+            case _:
+                return error_for(Reason.FILE_SYSTEM_ERROR, "MQCONN", detail=f"{self._folder.path}: {error}")
 
     @contextmanager
     def _reading(self) -> Iterator[Medium]:

@@ -4,6 +4,7 @@ The medium records its calls, and no thread runs. `test_promises` has a store on
 """
 
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -431,15 +432,24 @@ def test_a_load_on_a_full_disk_gives_the_ballast_back_and_tries_again(tmp_path: 
 @pytest.mark.parametrize(
     ("errors", "expected", "sentence"),
     [
-        ([FULL, FULL], MQIError, "MQCONN failed: MQRC_STORAGE_MEDIUM_FULL (2192). There is no room left in "),
-        ([DamagedError("a page")], DamagedFolderError, "queue_manager.db is damaged: a page. Keep a copy of the folder"),
+        ({"load": [FULL, FULL]}, MQIError, "MQCONN failed: MQRC_STORAGE_MEDIUM_FULL (2192). There is no room left in "),
+        (
+            {"load": [FULL], "make room": [sqlite3.OperationalError("disk I/O error")]},
+            MQIError,
+            "MQCONN failed: MQRC_FILE_SYSTEM_ERROR (2208). ",
+        ),
+        (
+            {"load": [DamagedError("a page")]},
+            DamagedFolderError,
+            "queue_manager.db is damaged: a page. Keep a copy of the folder",
+        ),
     ],
 )
 def test_a_load_that_fails_gives_the_folder_back_without_a_write(
-    tmp_path: Path, errors: list[Exception | None], expected: type[Exception], sentence: str
+    tmp_path: Path, errors: dict[str, list[Exception | None]], expected: type[Exception], sentence: str
 ) -> None:
     kit = Kit(tmp_path / "data")
-    kit.medium.errors["load"] = errors
+    kit.medium.errors.update(errors)
 
     with pytest.raises(expected) as raised:
         kit.store.load()
