@@ -1,11 +1,14 @@
-"""Flips single bits in the file of a closed store, one after the other, and reads all messages after each flip."""
+"""Flips single bits in the files of a store, one after the other, and reads all messages after each flip.
+
+The files are the database of a closed store, and the log that a killed owner leaves behind.
+"""
 
 import random
 import shutil
 from collections import Counter
 from pathlib import Path
 
-from mqflow.embedded.storage.folder import DamagedFolderError
+from mqflow.embedded.storage.folder import DamagedFolderError, DamagedLogError
 from mqflow.embedded.storage.store import MessageAdded, MessageRemoved, StoredMessage
 from tests.embedded.storage.stored_messages import Contents, defined, message, reopened, write
 
@@ -25,22 +28,23 @@ def flip_bits(folder: Path, seed: int, flips: int) -> tuple[Counter[str], list[s
         write(store, [MessageAdded(message(serial, bytes(3000))) for serial in range(51, 61)])
         write(store, [MessageRemoved(serial) for serial in range(51, 61)])
         write(store, [MessageAdded(each) for each in put.values()])
-    file = "queue_manager.db"
-    whole = (folder / "data" / file).read_bytes()
-    used = len(whole.rstrip(b"\0"))
+        shutil.copytree(folder / "data", folder / "killed")
+    files = [(folder / "data", "queue_manager.db", 100), (folder / "killed", "queue_manager.db-wal", 0)]
+    wholes = [(of, file, first, (of / file).read_bytes()) for of, file, first in files]
     for flip in range(flips):
+        of, file, first, whole = chance.choice(wholes)
         damaged = bytearray(whole)
-        place, bit = chance.randrange(100, used), chance.randrange(8)
+        place, bit = chance.randrange(first, len(whole.rstrip(b"\0"))), chance.randrange(8)
         damaged[place] ^= 1 << bit
         data = folder / str(flip)
-        shutil.copytree(folder / "data", data)
+        shutil.copytree(of, data)
         (data / file).write_bytes(damaged)
         try:
             outcome, said = _judged(reopened(data), put)
-        except DamagedFolderError:
+        except (DamagedFolderError, DamagedLogError):
             outcome, said = "refused", ""
         outcomes[outcome] += 1
-        wrong += [f"bit {bit} of byte {place}: {said}"] * bool(said)
+        wrong += [f"bit {bit} of byte {place} of {file}: {said}"] * bool(said)
         shutil.rmtree(data)
     return outcomes, wrong
 
