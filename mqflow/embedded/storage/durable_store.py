@@ -93,8 +93,8 @@ class DurableStore:
     def load(self) -> Snapshot:
         """Return the contents. For each delivery that a crash interrupted, the backout count is first raised, durably.
 
-        Raises `DamagedFolderError` if the damage is not limited to single messages, `MQIError` 2192 if the disk is too full to
-        count those deliveries, and 2208 if the disk fails in another way. In each case the store releases the folder.
+        Raises `DamagedFolderError` if the damage is not limited to single messages. Raises `MQIError` 2192 if the disk is too
+        full to count those deliveries, and 2208 if the disk fails in another way. In each case the store releases the folder.
         """
         try:
             with self._medium_free:
