@@ -8,7 +8,7 @@
  *   DISK_KILL=n       the process is killed half-way through the n-th write
  * disk_mark(n) appends a mark of the test's own; disk_kill(n) is DISK_KILL from now on. A record is: kind, file, offset, length (4 x int64), then the data.
  * disk_fault(kind, n, for_ever) makes the n-th call from now on fail, and with for_ever all later ones too. disk_calls(letters, size)
- * returns the number of calls since then, and a letter for each: w(rite), t(runcate), s(ync), d(elete).
+ * returns the number of calls since then, and a letter for each: r(ead), w(rite), t(runcate), s(ync), d(elete).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -36,6 +36,7 @@ static int64_t full = ENOSPC, space = -1, fail_sync = -1, kill_write = -1, syncs
 static int64_t fault_kind, fault_at, fault_for_ever, calls;
 static char made[1 << 16];
 
+static ssize_t (*real_pread)(int, void *, size_t, off_t);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static ssize_t (*real_write)(int, const void *, size_t);
 static int (*real_ftruncate)(int, off_t);
@@ -50,6 +51,7 @@ static int64_t number(const char *name) {
 }
 
 __attribute__((constructor)) static void start(void) {
+    real_pread = dlsym(RTLD_NEXT, "pread");
     real_pwrite = dlsym(RTLD_NEXT, "pwrite");
     real_write = dlsym(RTLD_NEXT, "write");
     real_ftruncate = dlsym(RTLD_NEXT, "ftruncate");
@@ -112,6 +114,16 @@ static int64_t fault_of(char letter) {
     if (fault_kind == IO_ERROR) errno = EIO;
     return fault_kind;
 }
+
+ssize_t pread(int fd, void *data, size_t length, off_t offset) {
+    char path[4096];
+    if (!path_of(fd, path, sizeof path)) return real_pread(fd, data, length, offset);
+    pthread_mutex_lock(&one_at_a_time);
+    ssize_t done = fault_of('r') == IO_ERROR ? -1 : real_pread(fd, data, length, offset);
+    pthread_mutex_unlock(&one_at_a_time);
+    return done;
+}
+ssize_t pread64(int fd, void *data, size_t length, off_t offset) { return pread(fd, data, length, offset); }
 
 static ssize_t faulty_write(int fd, const void *data, size_t length, off_t offset, const char *path) {
     struct stat before;

@@ -48,7 +48,7 @@ _CALLS_OF: Final = {
     Fault.KILL: "wtsd",
     Fault.KILL_HALFWAY: "w",
     Fault.NO_SPACE: "ws",
-    Fault.IO_ERROR: "wtsd",
+    Fault.IO_ERROR: "rwtsd",
     Fault.SHORT_WRITE: "w",
 }
 """The calls that each fault can meet, by the letters of `disk.c`."""
