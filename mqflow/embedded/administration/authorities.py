@@ -41,12 +41,12 @@ class AuthorityDefinitions:
         self._state = state
 
     def records(self) -> tuple[AuthorityRecord, ...]:
-        """Return all records, by kind of object, profile and entity."""
+        """Return all records, sorted by kind of object, profile and entity."""
         with self._state.lock:
             return tuple(sorted(records(self._state, AuthorityRecord).values(), key=lambda record: record.key))
 
     def held(self, kind: AuthorityKind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """Return the authorities of a user with its groups, or of a group alone, on an object."""
+        """Return the authorities on an object: those of a user and its groups or, with `group`, those of one group."""
         state = self._state
         with state.lock:
             if not group:
@@ -65,8 +65,8 @@ class AuthorityDefinitions:
     ) -> None:
         """Add the authorities `add` to a record, then remove the authorities `remove`. Create the record if none exists.
 
-        Raises 2085 if no object has the profile's name. The first record of a queue manager turns the authority checks on; the
-        queue manager then adds the record of the administrators.
+        Raises 2085 if the profile is a name that no object has. The first record of a queue manager turns the authority checks
+        on, and the queue manager then also adds the record of the administrators.
         """
         wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
@@ -77,7 +77,7 @@ class AuthorityDefinitions:
         carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next authority check asks the operating system for the user's groups."""
+        """Forget the groups of all users: the next authority check of a user asks the operating system for its groups."""
         with self._state.lock:
             self._state.authorities.refresh()
 
@@ -102,8 +102,8 @@ class AuthorityDefinitions:
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
     """Return the record with its stored profile.
 
-    For OBJTYPE(QMGR) the stored profile is always the same: the command can name the queue manager, or no name. Refuses any
-    other profile with 2085.
+    OBJTYPE(QMGR) always has the same stored profile: the command gives the name of the queue manager, or no name. Any other
+    profile is refused with 2085.
     """
     if record.kind is not AuthorityKind.QMGR:
         return record
@@ -140,7 +140,7 @@ def _entity_word(record: AuthorityRecord) -> str:
 
 
 def _exists(state: QueueManagerState, kind: AuthorityKind, name: str) -> bool:
-    """Whether the object exists. For kinds other than queues and topics, every object counts as existing."""
+    """Whether the object exists. Only queues and topics are looked up; an object of another kind counts as existing."""
     if kind is AuthorityKind.QUEUE:
         return name in state.queues
     return name in records(state, TopicAttributes) if kind is AuthorityKind.TOPIC else True

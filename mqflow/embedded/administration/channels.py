@@ -1,8 +1,8 @@
-"""The channels and listeners of client programs, as they run, and the administration of channel authentication records.
+"""The running channels and listeners of client programs, and the administration of channel authentication records.
 
 The listener for client programs registers its sockets with `RunningChannels`. `ChannelDefinitions` implements
-`ChannelAdministration`. A change of a record takes effect in memory first, and is durable when the call returns. The stop of a
-channel is not stored. After a restart of the queue manager, client programs can use the channel again.
+`ChannelAdministration`. A changed record takes effect in memory first, and is durable when the call returns. The store does not
+keep which channels are stopped: after a restart of the queue manager, client programs can use every channel again.
 Source: IBM q016340 (the status of a SVRCONN).
 """
 
@@ -52,12 +52,12 @@ class RunningChannels:
         self._state = state
         self._guard = threading.Lock()
         self._running: dict[RunningChannel, tuple[str, str]] = {}
-        #: The listeners, and the date and time of their start; None while they accept no connections.
+        #: Each listener, with the date and time of its start, or None while the listener accepts no connections.
         self._listeners: dict[RunningListener, tuple[str, str] | None] = {}
         self._stopped: set[str] = set()
 
     def begin(self, channel: RunningChannel, settings: ChannelSettings) -> None:
-        """Count one more instance of the channel. Raises 2537 if the channel is stopped, or its limit is reached."""
+        """Count one more instance of the channel. Raises 2537 if the channel is stopped or has reached its limit."""
         started = self._now()
         with self._guard:
             running = [each.status() for each in self._running] if settings.is_limited else []
@@ -74,18 +74,18 @@ class RunningChannels:
             self._running.pop(channel, None)
 
     def listens(self, listener: RunningListener) -> None:
-        """Add a listener, which accepts connections from now on."""
+        """Add a listener that accepts connections from now on."""
         started = self._now()
         with self._guard:
             self._listeners[listener] = started
 
     def listens_no_more(self, listener: RunningListener) -> None:
-        """Remove a listener, which does not accept connections any more."""
+        """Remove a listener that has stopped accepting connections."""
         with self._guard:
             self._listeners.pop(listener, None)
 
     def statuses(self) -> tuple[ChannelStatus, ...]:
-        """Return the running channels, and the stopped channels that have no connection, by name."""
+        """Return the running channels, and the stopped channels that have no connection, sorted by name."""
         with self._guard:
             running, stopped = dict(self._running), set(self._stopped)
         found = [changed(channel.status(), started_date=date, started_time=time) for channel, (date, time) in running.items()]
@@ -93,12 +93,12 @@ class RunningChannels:
         return tuple(sorted(found, key=lambda each: (each.name, each.address, each.started_date, each.started_time)))
 
     def start(self, name: str) -> None:
-        """Let new instances of the channel begin."""
+        """Allow new instances of the channel."""
         with self._guard:
             self._stopped.discard(name)
 
     def stop(self, name: str, address: str, *, stays_stopped: bool) -> int:
-        """End the instances of the channel, or only those of the client address; return how many end."""
+        """End all instances of the channel, or only the instances of one client address. Return how many end."""
         with self._guard:
             if stays_stopped:
                 self._stopped.add(name)
@@ -109,7 +109,7 @@ class RunningChannels:
         return len(ending)
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
-        """Return the listeners that accept connections, by name."""
+        """Return the listeners that accept connections, sorted by name."""
         with self._guard:
             running = [(listener, started) for listener, started in self._listeners.items() if started is not None]
         found = [changed(listener.status(), started_date=date, started_time=time) for listener, (date, time) in running]
@@ -141,12 +141,12 @@ class ChannelDefinitions:
         self._running = running
 
     def rules(self) -> tuple[ChannelRule, ...]:
-        """Return all channel authentication records, by channel profile."""
+        """Return all channel authentication records, sorted by channel profile."""
         with self._state.lock:
             return tuple(sorted(records(self._state, ChannelRule).values(), key=lambda rule: (rule.profile, rule.key)))
 
     def deciding_rule(self, channel: str, address: str, user: str) -> ChannelRule | None:
-        """Return the record that decides about a client program, or None. Raises 4032 if there is no such channel."""
+        """Return the record that accepts or refuses a client program, or None. Raises 4032 if the channel does not exist."""
         self._known("DISPLAY CHLAUTH", channel)
         with self._state.lock:
             mca_user = str(defined_objects(self._state, "CHANNEL")[channel].values["mca_user"])
@@ -156,18 +156,18 @@ class ChannelDefinitions:
         return address_blocks(rules, address) or decided.blocked_by or decided.mapping
 
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
-        """Set a record. Raises 3337 if there is such a record, unless `replace`."""
+        """Set a record. Without `replace`, raises 3337 if the record exists already."""
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._set(rule, replacing=replace))
 
     def remove_rule(self, rule: ChannelRule) -> None:
-        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
+        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if no record has them.
 
-        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only these entries, and the record if no entry is left.
+        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only its entries. Remove the record if no entry is left.
         """
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._remove(rule))
 
     def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - as in the interface
-        """Remove all records of a profile and a type. Raises 3338 if there is no such record."""
+        """Remove all records of a profile and a type. Raises 3338 if no record has them."""
 
         def begin() -> Pending[None]:
             found = [
@@ -178,7 +178,7 @@ class ChannelDefinitions:
         carry_out(self._state, "SET CHLAUTH", profile, begin)
 
     def statuses(self) -> tuple[ChannelStatus, ...]:
-        """Return the running channels, and the stopped channels that have no connection, by name."""
+        """Return the running channels, and the stopped channels that have no connection, sorted by name."""
         return self._running.statuses()
 
     def start(self, name: str) -> None:
@@ -197,11 +197,11 @@ class ChannelDefinitions:
             raise error_for(PCFReason.CHANNEL_NOT_ACTIVE, "STOP CHANNEL", name, self._state.name, detail)
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
-        """Return the running listeners, by name."""
+        """Return the running listeners, sorted by name."""
         return self._running.listeners()
 
     def start_listener(self, name: str) -> None:
-        """Let a stopped listener accept connections. Raises 3249 if the listener runs, 2298 if it is not in this process."""
+        """Start a stopped listener. Raises 3249 if the listener runs already, and 2298 if this process has no such listener."""
         from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
 
         try:
@@ -263,7 +263,7 @@ class ChannelDefinitions:
         return self._change({rule.key: changed(known, blocked=left) if left else None})
 
     def _change(self, wanted: dict[str, ChannelRule | None]) -> Pending[None]:
-        """Change records by their keys, in memory; None removes a record. Refuses with 3338 if there is nothing to change."""
+        """Change records in memory, by their keys; None removes a record. Raises 3338 if `wanted` is empty."""
         if not wanted:
             from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - as in `stop`
 
@@ -289,7 +289,7 @@ class ChannelDefinitions:
 
 
 def _check(rule: ChannelRule) -> None:
-    """Refuse with 2319 a record that could never match, or that would accept a client program without a user."""
+    """Refuse with 2319 a record that can never match, or that accepts a client program without giving it a user."""
     if not is_channel_pattern(rule.profile):
         raise Refusal(
             Reason.ITEM_VALUE_ERROR, f"{rule.profile!r} is no channel name of 20 characters, with asterisks or without"

@@ -1,4 +1,4 @@
-"""The administration that MQSC and PCF use: definitions and status, without a connection or a unit of work.
+"""The interface of administration for MQSC and PCF: definitions and status, without a connection or a unit of work.
 
 This file is the contract between the queue manager and the commands of `mqsc` and `pcf`: records and protocols, but no rules.
 Every refusal is an `MQIError` with MQ's reason code.
@@ -63,7 +63,7 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     open_input_count: int
     open_output_count: int
     uncommitted: int
-    """Puts and gets of open units of work."""
+    """The puts and gets that open units of work have not committed."""
     oldest_message_age_s: int | None
     last_put_date: str = ""
     last_put_time: str = ""
@@ -76,7 +76,7 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
     """The counts of a local queue since its last reset (RESET QSTATS)."""
 
     name: str
-    #: Messages that were put and got. A backout lowers no count.
+    #: The messages that were put (`enqueued`) and got (`dequeued`). A backout lowers neither count.
     enqueued: int
     dequeued: int
     #: The highest CURDEPTH.
@@ -116,7 +116,7 @@ class ConnectionStatus(Struct, frozen=True, kw_only=True):
     #: CHANNEL and CONNAME: the channel and the address of a client program; empty for other connections.
     channel: str = ""
     address: str = ""
-    #: APPLTYPE: whether the connection belongs to the queue manager itself, not to a user.
+    #: APPLTYPE: true for a connection of the queue manager itself, false for a connection of a user.
     system: bool
     #: Puts and gets that are not committed.
     operations: int
@@ -129,11 +129,11 @@ class SubscriptionStatus(Struct, frozen=True, kw_only=True):
     attributes: SubscriptionAttributes
     #: 16 hexadecimal digits; empty if no application uses the subscription.
     connection: str = ""
-    #: Messages that the subscription got since it was made, or since the queue manager started.
+    #: Messages that the subscription got since its creation, or since the last start of the queue manager.
     message_count: int = 0
     last_message_date: str = ""
     last_message_time: str = ""
-    #: The last MQSUB that resumed the subscription.
+    #: The date and time of the last MQSUB that resumed the subscription.
     resumed_date: str = ""
     resumed_time: str = ""
 
@@ -168,11 +168,11 @@ class AuthorityAdministration(Protocol):
     """The authority records. The first record turns the authority checks on."""
 
     def records(self) -> tuple[AuthorityRecord, ...]:
-        """Return all authority records, by kind of object, profile and entity."""
+        """Return all authority records, sorted by kind of object, profile and entity."""
         ...
 
     def held(self, kind: AuthorityKind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """Return the authorities of a user with its groups, or of a group alone, on an object."""
+        """Return the authorities on an object: those of a user and its groups or, with `group`, those of one group."""
         ...
 
     def set(
@@ -193,49 +193,49 @@ class AuthorityAdministration(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next authority check asks the operating system for the user's groups."""
+        """Forget the groups of all users: the next authority check of a user asks the operating system for its groups."""
         ...
 
 
 class TopicAdministration(Protocol):
     """Topic objects, subscriptions and retained publications."""
 
-    # `Any`: each value has the type that the row of its attribute gives it.
+    # A mapping has `Any` values: the table of attributes gives each value its type.
 
     def topics(self) -> tuple[TopicAttributes, ...]:
-        """Return all topic objects, by name."""
+        """Return all topic objects, sorted by name."""
         ...
 
     def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
-        """Define a topic object. Raises 2100 if the name is taken, unless `replace`; 2425 if the topic string is taken."""
+        """Define a topic object. Raises 2425 if the topic string is taken and, without `replace`, 2100 if the name is taken."""
         ...
 
     def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
-        """Change fields of a topic object, but not the topic string. Raises 2085 if the object does not exist."""
+        """Change attributes of a topic object; the topic string cannot change. Raises 2085 if the object does not exist."""
         ...
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic object; subscriptions to its topic stay. Raises 2085 if the object does not exist."""
+        """Delete a topic object, but not the subscriptions to its topic. Raises 2085 if the object does not exist."""
         ...
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """Return the status of every topic with an object, a subscription or a retained publication, by topic string."""
+        """Return the status of each topic with an object, a subscription, a publisher or a retained publication, sorted."""
         ...
 
     def clear_retained(self, topic_string: str) -> None:
-        """Remove the retained publication of this topic (CLEAR TOPICSTR). Raises 2085 if there is no such publication."""
+        """Remove the retained publication of a topic (CLEAR TOPICSTR). Raises 2085 if the topic has none."""
         ...
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
-        """Return all subscriptions, by name."""
+        """Return all subscriptions, sorted by name."""
         ...
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
-        """Define an administrative subscription from table values. Raises 2432 if the name is taken, unless `replace`."""
+        """Define an administrative subscription. Without `replace`, raises 2432 if the name is taken."""
         ...
 
     def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
-        """Change these attributes of a subscription. Raises 2428 if the subscription does not exist."""
+        """Change attributes of a subscription. Raises 2428 if the subscription does not exist."""
         ...
 
     def delete_subscription(self, name: str) -> None:
@@ -247,10 +247,10 @@ class TopicAdministration(Protocol):
 
 
 class ObjectAdministration(Protocol):
-    """Objects that are only defined and shown. `noun` is a key of `DEFINED_KINDS`."""
+    """Objects that the queue manager only stores and shows. `noun` is a key of `DEFINED_KINDS`."""
 
     def all(self, noun: Noun) -> tuple[DefinedObject, ...]:
-        """Return all objects of a kind, by name."""
+        """Return all objects of a kind, sorted by name."""
         ...
 
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
@@ -258,15 +258,15 @@ class ObjectAdministration(Protocol):
         ...
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object. Raises 2085 if it does not exist. `client` is true for a client-connection channel."""
+        """Change attributes of an object. Raises 2085 if the object does not exist. Set `client` for a CLNTCONN channel."""
         ...
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
-        """Delete an object. Raises 2085 if it does not exist."""
+        """Delete an object. Raises 2085 if the object does not exist."""
         ...
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Return the connections, in order of identifier; they include the connection of the command server."""
+        """Return the connections, with the connection of the command server, sorted by identifier."""
         ...
 
     def stop_connection(self, identifier: str) -> None:
@@ -278,36 +278,37 @@ class ObjectAdministration(Protocol):
 
 
 class ChannelAdministration(Protocol):
-    """The channels and listeners of client programs as they run, and the channel authentication records."""
+    """The running channels and listeners of client programs, and the channel authentication records."""
 
     def rules(self) -> tuple[ChannelRule, ...]:
-        """Return all channel authentication records, by channel profile."""
+        """Return all channel authentication records, sorted by channel profile."""
         ...
 
     def deciding_rule(self, channel: str, address: str, user: str) -> ChannelRule | None:
-        """Return the record that decides about a client program, or None. Raises 4032 if there is no such channel."""
+        """Return the record that accepts or refuses a client program, or None. Raises 4032 if the channel does not exist."""
         ...
 
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
-        """Set a record. Raises 3337 if there is such a record, unless `replace`.
+        """Set a record. Without `replace`, raises 3337 if the record exists already.
 
-        A list (BLOCKUSER, BLOCKADDR) is added to the list of a record that exists. With `replace`, it replaces that list.
+        A list (BLOCKUSER, BLOCKADDR) is added to the list of the existing record. With `replace`, it replaces the existing
+        list.
         """
         ...
 
     def remove_rule(self, rule: ChannelRule) -> None:
-        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if there is no such record.
+        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if no record has them.
 
-        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only these entries, and the record if no entry is left.
+        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only its entries. Remove the record if no entry is left.
         """
         ...
 
-    def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - TYPE is the name of MQ
-        """Remove all records of a profile and a type. Raises 3338 if there is no such record."""
+    def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - MQ's name of the field is TYPE
+        """Remove all records of a profile and a type. Raises 3338 if no record has them."""
         ...
 
     def statuses(self) -> tuple[ChannelStatus, ...]:
-        """Return the running channels, and the stopped channels that have no connection, by name."""
+        """Return the running channels, and the stopped channels that have no connection, sorted by name."""
         ...
 
     def start(self, name: str) -> None:
@@ -317,17 +318,17 @@ class ChannelAdministration(Protocol):
     def stop(self, name: str, *, address: str = "", stays_stopped: bool = True) -> None:
         """End the instances of a channel. With `stays_stopped`, refuse new instances until `start`.
 
-        With `address`, only the instances of this client end. Raises 4064 if no instance ends and the channel is not to stay
-        stopped, 4032 if the channel does not exist.
+        With `address`, only the instances of this client end. Raises 4032 if the channel does not exist, and 4064 if no
+        instance ends and `stays_stopped` is false.
         """
         ...
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
-        """Return the running listeners, by name."""
+        """Return the running listeners, sorted by name."""
         ...
 
     def start_listener(self, name: str) -> None:
-        """Let a stopped listener accept connections. Raises 3249 if the listener runs, 2298 if it is not in this process."""
+        """Start a stopped listener. Raises 3249 if the listener runs already, and 2298 if this process has no such listener."""
         ...
 
     def stop_listener(self, name: str) -> None:
@@ -359,7 +360,7 @@ class Administration(Protocol):
         ...
 
     def queues(self) -> tuple[QueueAttributes, ...]:
-        """Return all queues, of every kind, by name, with the present depth and open counts."""
+        """Return the queues of every kind, sorted by name, with their present depth and open counts."""
         ...
 
     def queue(self, name: str) -> QueueAttributes | None:
@@ -371,14 +372,14 @@ class Administration(Protocol):
         ...
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
-        """Change fields of a queue. Raises 2042 if the change affects open handles, unless `force`."""
+        """Change attributes of a queue. Without `force`, raises 2042 if the change affects open handles."""
         ...
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue. Raises 2042 while the queue is open, and 2055 while it has uncommitted puts or gets.
 
-        Without `purge` it also raises 2055 while the queue holds any message.
-        The authority records of exactly this name are deleted too, unless `keep_authorities`.
+        Without `purge`, also raises 2055 while the queue holds a message.
+        Also deletes the authority records whose profile is exactly this name, unless `keep_authorities`.
         """
         ...
 
@@ -387,7 +388,7 @@ class Administration(Protocol):
         ...
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
-        """Change fields of the queue manager."""
+        """Change attributes of the queue manager."""
         ...
 
     def queue_status(self, name: str) -> QueueStatus:
@@ -395,7 +396,7 @@ class Administration(Protocol):
         ...
 
     def reset_queue_statistics(self, name: str) -> QueueStatistics:
-        """Return the counts of a local queue, and start them from 0 again. Raises 2085 if the queue does not exist."""
+        """Return the counts of a local queue, and set them to 0. Raises 2085 if the queue does not exist."""
         ...
 
     @property
@@ -404,10 +405,10 @@ class Administration(Protocol):
         ...
 
     def report_command(self, text: str, *, shows: bool) -> None:
-        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` is true for a DISPLAY."""
+        """Put the command event of a successful MQSC command if CMDEV requires it. `shows` is true for a DISPLAY command."""
         ...
 
     @property
     def objects(self) -> ObjectAdministration:
-        """Objects that are not queues, and connections."""
+        """Objects other than queues and topics, and the connections."""
         ...

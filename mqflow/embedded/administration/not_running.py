@@ -1,7 +1,7 @@
-"""Answers the commands about message channels, services and clusters, none of which run in the embedded queue manager.
+"""Answers commands about message channels, services and clusters. None of these run in the embedded queue manager.
 
-A command succeeds if its effect is true already, for example because no unit of work of a channel is in doubt. Every other
-command is refused with the reason. This file knows the administration of any queue manager, in this process or served.
+A command succeeds if nothing is left to change, for example because no channel has a unit of work in doubt. Any other command
+is refused with a reason. This file works on any `Administration`: of this process, or of a served queue manager.
 Source: IBM, PING, PURGE, RESET and RESOLVE CHANNEL, START and STOP SERVICE, REFRESH and RESET CLUSTER, REFRESH, RESUME and
 SUSPEND QMGR.
 """
@@ -47,7 +47,7 @@ class AboutChannel(Struct, frozen=True):
 
     verb: ChannelVerb
     name: str
-    #: The number of the next message, of RESET CHANNEL.
+    #: The sequence number of the channel's next message; only RESET CHANNEL sets it.
     sequence_number: int = _FIRST
 
 
@@ -77,7 +77,7 @@ Asked = AboutChannel | AboutService | AboutCluster | RefreshQueueManager
 
 
 def answer(asked: Asked, administration: Administration) -> str:
-    """Return the sentence of a command that has nothing to change. Raises `MQIError` with the reason of a refusal."""
+    """Return the message of a command that has nothing to change. Raises `MQIError` if the command is refused."""
     queue_manager = administration.queue_manager
     match asked:
         case AboutChannel():

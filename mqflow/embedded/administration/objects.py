@@ -1,7 +1,7 @@
 """The administration of channels, namelists, processes, authentication information, listeners and services.
 
 This file implements `ObjectAdministration`. A change takes effect in memory first, and is durable when the call returns. If the
-store refuses a change, the queue manager undoes the change. Objects are only definitions: none starts, listens or connects.
+store refuses a change, the queue manager undoes it. Objects are definitions only: none of them starts, listens or connects.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class ObjectDefinitions:
         self._state = state
 
     def all(self, noun: Noun) -> tuple[DefinedObject, ...]:
-        """Return all objects of a kind, by name."""
+        """Return all objects of a kind, sorted by name."""
         with self._state.lock:
             kept = defined_objects(self._state, noun)
             return tuple(kept[key] for key in sorted(kept))
@@ -43,11 +43,11 @@ class ObjectDefinitions:
         carry_out(self._state, command, attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object. Raises 2085 if it does not exist. `client` is true for a client-connection channel."""
+        """Change attributes of an object. Raises 2085 if the object does not exist. Set `client` for a CLNTCONN channel."""
         carry_out(self._state, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
-        """Delete an object and the authority records of exactly its name. Raises 2085 if it does not exist."""
+        """Delete an object, and the records whose profile is exactly its name. Raises 2085 if the object does not exist."""
 
         def begin() -> Pending[None]:
             key = self._known(noun, name, client=client).key
@@ -57,7 +57,7 @@ class ObjectDefinitions:
         carry_out(self._state, f"DELETE {noun}", name, begin)
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Return the connections, in order of identifier; they include the connection of the command server."""
+        """Return the connections, with the connection of the command server, sorted by identifier."""
         with self._state.lock:
             users = dict.fromkeys(self._state.connections, False)
             own = dict.fromkeys(self._state.system_connections, True)

@@ -1,7 +1,7 @@
 """The administration of queues and of the queue manager: define, alter, delete, clear and show.
 
 This file implements `Administration`. A change takes effect in memory first, and is durable when the call returns. If the store
-refuses a change, the queue manager undoes the change. This file writes `changes` of queues, and the attributes of the queue
+refuses a change, the queue manager undoes it. This file writes the `changes` count of a queue, and the attributes of the queue
 manager.
 """
 
@@ -69,7 +69,7 @@ class Definitions:
         return self._state.attributes
 
     def queues(self) -> tuple[QueueAttributes, ...]:
-        """Return all queues, of every kind, by name, with the present depth and open counts."""
+        """Return the queues of every kind, sorted by name, with their present depth and open counts."""
         with self._state.lock:
             return tuple(attributes_now(self._state.queues[name]) for name in sorted(self._state.queues))
 
@@ -84,13 +84,13 @@ class Definitions:
         carry_out(self._state, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
-        """Change fields of a queue. Raises 2042 if the change affects open handles, unless `force`."""
+        """Change attributes of a queue. Without `force`, raises 2042 if the change affects open handles."""
         carry_out(self._state, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue. Raises 2042 while the queue is open, and 2055 while it has uncommitted puts or gets.
 
-        Without `purge` it also raises 2055 while the queue holds any message.
+        Without `purge`, also raises 2055 while the queue holds a message.
         """
         begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
         carry_out(self._state, "DELETE", name, lambda: begin(self._known(name)))
@@ -100,7 +100,7 @@ class Definitions:
         carry_out(self._state, "CLEAR", name, lambda: self._clear(self._local(name)))
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
-        """Change fields of the queue manager."""
+        """Change attributes of the queue manager."""
         carry_out(self._state, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
 
     def queue_status(self, name: str) -> QueueStatus:
@@ -112,7 +112,7 @@ class Definitions:
             raise refusal.on("DISPLAY QSTATUS", name, self._state.name) from None
 
     def reset_queue_statistics(self, name: str) -> QueueStatistics:
-        """Return the counts of a local queue, and start them from 0 again. Raises 2085 if the queue does not exist."""
+        """Return the counts of a local queue, and set them to 0. Raises 2085 if the queue does not exist."""
         try:
             with self._state.lock:
                 counted = reset_statistics(self._state, self._local(name))
@@ -142,13 +142,13 @@ class Definitions:
             )
 
     def report_command(self, text: str, *, shows: bool) -> None:
-        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` is true for a DISPLAY."""
+        """Put the command event of a successful MQSC command if CMDEV requires it. `shows` is true for a DISPLAY command."""
         with self._state.lock:
             mqsc_event(self._state, text, shows=shows)
 
     @property
     def objects(self) -> ObjectDefinitions:
-        """Objects that are not queues, and connections."""
+        """Objects other than queues and topics, and the connections."""
         return ObjectDefinitions(self._state)
 
     def _known(self, name: str) -> LocalQueue | QueueDefinition:
@@ -184,7 +184,7 @@ class Definitions:
         if field:
             if not force:
                 raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {field} would change under the open handles")
-            with_changes(queue.attributes, changes)  # an invalid change must not invalidate the open handles
+            with_changes(queue.attributes, changes)  # raises if a value is invalid, before the open handles become invalid
             queue.changes += 1
         return change_queue(self._state, queue, changes)
 
@@ -208,7 +208,7 @@ class Definitions:
         return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),), then=partial(self._cleared, queue))
 
     def _cleared(self, queue: LocalQueue) -> None:
-        """Process the performance events of a clear, which counts as a get (IBM, queue service interval events)."""
+        """Process the performance events of a CLEAR, which counts as a get (IBM, queue service interval events)."""
         if self._state.attributes.performance_event and self._state.watcher is not None:
             self._state.watcher.got(queue)
             self._state.watcher.fell(queue)
@@ -231,15 +231,15 @@ _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
-    """Check the definition, and return it with 0 in the fields that show a status (depth, open counts)."""
+    """Check the definition, and return it with 0 in the status fields (depth and open counts)."""
     return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
 def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> str:
-    """Return the changed field on which open handles rely; empty if there is no such field."""
+    """Return the changed attribute that open handles depend on, or an empty string."""
     now = queue.attributes
     if isinstance(queue, QueueDefinition):
-        touched = [  # by name, because the changes have names
+        touched = [  # the error text names the first of them
             field for field in _RESOLVED if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]
         return touched[0] if touched and queue.handles else ""
@@ -268,7 +268,7 @@ def _status(state: QueueManagerState, queue: LocalQueue) -> QueueStatus:
 
 
 def _oldest_put_at(queue: LocalQueue) -> float | None:
-    # The staging queue is in the order of due times.
+    # The first message of the staging queue is the next to become due, so `oldest` does not find the oldest put.
     oldest = queue.oldest_of_all() if queue.name == STAGING_QUEUE else queue.oldest()
     return None if oldest is None else oldest.put_at
 

@@ -1,7 +1,7 @@
 """The administration of topic objects, subscriptions and retained publications.
 
 This file implements `TopicAdministration`. A change takes effect in memory first, and is durable when the call returns. If the
-store refuses a change, the queue manager undoes the change.
+store refuses a change, the queue manager undoes it.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,36 +38,36 @@ __all__ = ("TopicDefinitions",)
 _ADMINISTRATIVE: Final = int(
     SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC | SubscribeOption.ANY_USERID
 )
-# In this file a mapping has `Any` values: each value has the type that the row of its attribute gives it.
+# In this file a mapping has `Any` values: the table of attributes gives each value its type.
 _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "selection", "level", "wildcard_schema")
 
 
 class TopicDefinitions:
-    """`TopicAdministration` of one queue manager; `user` is the user of the subscriptions that DEFINE SUB makes."""
+    """`TopicAdministration` of one queue manager. `user` is the owner of the subscriptions that DEFINE SUB creates."""
 
     def __init__(self, state: QueueManagerState, user: str) -> None:
         self._state = state
         self._user = user
 
     def topics(self) -> tuple[TopicAttributes, ...]:
-        """Return all topic objects, by name."""
+        """Return all topic objects, sorted by name."""
         with self._state.lock:
             return tuple(found for _, found in sorted(records(self._state, TopicAttributes).items()))
 
     def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
-        """Define a topic object. Raises 2100 if the name is taken, unless `replace`; 2425 if the topic string is taken."""
+        """Define a topic object. Raises 2425 if the topic string is taken and, without `replace`, 2100 if the name is taken."""
         self._carry_out("DEFINE TOPIC", attributes.name, lambda: self._define_topic(attributes, replacing=replace))
 
     def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
-        """Change fields of a topic object, but not the topic string. Raises 2085 if the object does not exist."""
+        """Change attributes of a topic object; the topic string cannot change. Raises 2085 if the object does not exist."""
         self._carry_out("ALTER TOPIC", name, lambda: self._alter_topic(name, changes))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic object; subscriptions to its topic stay. Raises 2085 if the object does not exist."""
+        """Delete a topic object, but not the subscriptions to its topic. Raises 2085 if the object does not exist."""
         self._carry_out("DELETE TOPIC", name, lambda: self._delete_topic(name))
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """Return the status of every topic with an object, a subscription or a retained publication, by topic string."""
+        """Return the status of each topic with an object, a subscription, a publisher or a retained publication, sorted."""
         state = self._state
         with state.lock:
             counts: dict[str, int] = {}
@@ -93,24 +93,24 @@ class TopicDefinitions:
             )
 
     def clear_retained(self, topic_string: str) -> None:
-        """Remove the retained publication of this topic. Raises 2085 if there is no such publication."""
+        """Remove the retained publication of a topic. Raises 2085 if the topic has none."""
         self._carry_out("CLEAR TOPICSTR", topic_string, lambda: self._clear(topic_string))
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
-        """Return all subscriptions, by name."""
+        """Return all subscriptions, sorted by name."""
         with self._state.lock:
             found = [_subscription_status(self._state, subscription) for subscription in self._state.subscriptions]
         return tuple(sorted(found, key=lambda status: status.attributes.name))
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
-        """Define an administrative subscription from table values. Raises 2432 if the name is taken, unless `replace`."""
+        """Define an administrative subscription. Without `replace`, raises 2432 if the name is taken."""
         if replace and self._state.subscriptions.get(name) is not None:
             self.alter_subscription(name, values)
         else:
             self._carry_out("DEFINE SUB", name, lambda: self._define_subscription(name, values))
 
     def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
-        """Change these attributes of a subscription. Raises 2428 if the subscription does not exist."""
+        """Change attributes of a subscription. Raises 2428 if the subscription does not exist."""
         self._carry_out("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
 
     def delete_subscription(self, name: str) -> None:
@@ -124,7 +124,7 @@ class TopicDefinitions:
         try:
             carry_out(self._state, command, name, step)
         finally:
-            with self._state.lock:  # also after a change that was undone
+            with self._state.lock:  # needed also after an undone change
                 self._state.topics.changed()
 
     def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Pending[None]:
@@ -224,7 +224,7 @@ class TopicDefinitions:
             if field in values and _with(before, {field: values[field]}) != before:
                 raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"{field.replace('_', ' ')} of a subscription cannot be altered")
         date, time = state.now_as_text()
-        if "expiry_tenths" in values:  # the expiry starts again
+        if "expiry_tenths" in values:  # the expiry interval starts again
             altered = replace(altered, expires_at=expires_at(state, altered.expiry_tenths))
         subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
         if not before.durable:
@@ -246,7 +246,7 @@ class TopicDefinitions:
 def _without_known_topic(
     state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the values. Leave the topic out if it is already the topic of the subscription."""
+    """Return the values, without the topic if the subscription has this topic already."""
     topic = values.get("topic_object", ""), values.get("topic_string", "")
     if not any(topic) or topic_string_of(state, *topic) != known.topic_string:
         return values

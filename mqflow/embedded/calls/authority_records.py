@@ -1,4 +1,4 @@
-"""The authority records of a queue manager: changes them in memory, and deletes them with their object.
+"""Changes the authority records of a queue manager in memory, and deletes the records of a deleted object.
 
 Callers hold the lock. Only this file writes the records of kind `authority`. Source: IBM, "Authorizations for MQI calls".
 """
@@ -25,12 +25,12 @@ _ALL_ON_QUEUES: Final = MQI[AuthorityKind.QUEUE] | ADMINISTRATION[AuthorityKind.
 
 
 def stored_name(record: AuthorityRecord) -> str:
-    """Return the name under which the store keeps a record. Each profile and entity together have one name."""
+    """Return the key of a record in the store: one key for each kind of object, profile and entity."""
     return f"{record.kind} {record.profile} {'GROUP' if record.group else 'PRINCIPAL'} {record.entity}"
 
 
 def change_authorities(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Pending[None]:
-    """Change records by their stored names, in memory. The value None deletes a record."""
+    """Change records in memory, by their stored names. The value None deletes a record."""
     undo = _change(state, changed)
     changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
     return Pending(None, changes=changes, undo=(undo,))
@@ -49,14 +49,14 @@ def end_authorities(state: QueueManagerState, kind: AuthorityKind, name: str) ->
 def delete_with_authorities(
     state: QueueManagerState, key: str, kind: type[Struct] | Noun, name: str, authorities: AuthorityKind
 ) -> Pending[None]:
-    """Delete an object that exists, and the authority records of exactly its name, in memory."""
+    """Delete an existing object, and the authority records whose profile is exactly its name, in memory."""
     ended, restore = end_authorities(state, authorities, name)
     pending = delete_object(state, key, kind)
     return replace(pending, changes=(*(pending.changes or ()), *ended)).undone_by(restore)
 
 
 def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Change]:
-    """Give the creator of a permanent dynamic queue every authority, in memory; return the changes for the store."""
+    """Give the creator of a permanent dynamic queue every authority on it, in memory. Return the changes for the store."""
     if state.authorities.administers(user):
         return []
     record = AuthorityRecord(kind=AuthorityKind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)

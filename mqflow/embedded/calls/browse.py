@@ -19,18 +19,18 @@ _MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
-    """Whether another handle holds a browse lock on the message. If so, this handle does not find the message."""
+    """Whether another handle has locked the message, so that this handle cannot find it."""
     return queue.locks.get(message.key, handle) is not handle
 
 
 def lock(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> None:
-    """Hide the message from every other handle. A handle has one lock at a time."""
+    """Lock the message for this handle: no other handle finds it. A handle has at most one lock."""
     queue.locks[message.key] = handle
     handle.locked = message.key
 
 
 def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
-    """Give up the handle's lock, so that other handles find the message; return False if the handle has no lock."""
+    """Release the handle's lock, so that other handles find the message. Return False if the handle has no lock."""
     key, handle.locked = handle.locked, None
     if key is None or queue.locks.pop(key, None) is None:
         return False
@@ -52,7 +52,7 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, 
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)
-            if len(handle.marks) > 2 * queue.available + _MARKS_KEPT:  # most marks are of messages that are gone
+            if len(handle.marks) > 2 * queue.available + _MARKS_KEPT:  # most marked messages are no longer on the queue
                 handle.marks.difference_update([key for key in handle.marks if not queue.holds(key)])
         case Mark.CO_OP:
             queue.co_op_marks[message.key] = (handle, lapses_at)
@@ -66,7 +66,7 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, 
 
 
 def forget(handle: ObjectHandle, queue: LocalQueue) -> None:
-    """Remove the lock and the cooperative marks of a handle that closes, and wake the waiters for these messages."""
+    """Remove the lock and the cooperative marks of a closing handle, and wake the waiters for these messages."""
     unlock(queue, handle)
     unmarked = [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]
     for key in unmarked:

@@ -1,6 +1,6 @@
-"""The end of a connection: by MQDISC, because its application died, or because the queue manager stops.
+"""The end of a connection: after MQDISC, after the death of the application, or when the queue manager stops.
 
-The caller may hold the lock or not. This file writes the whole `ConnectionState`.
+The caller does not need to hold the lock. This file writes all fields of `ConnectionState`.
 """
 
 from mqflow.embedded.calls import settle
@@ -16,9 +16,10 @@ __all__ = ("end_connection",)
 
 
 def end_connection(state: QueueManagerState, connection: ConnectionState, reason: int) -> None:
-    """Back out the unit of work and close everything that the connection has open; later calls raise `reason`.
+    """Back out the unit of work and close everything that the connection has open. Later calls raise `reason`.
 
-    A unit of work that is being committed is not backed out here: the store decides about it. A second end changes nothing.
+    If a commit has begun, the store decides about the unit of work, so this function does not back it out. A second end
+    changes nothing.
     """
     with state.lock:
         if connection.ended:
@@ -27,7 +28,7 @@ def end_connection(state: QueueManagerState, connection: ConnectionState, reason
         if not connection.committing:
             connection.undone = connection.unit_of_work.operations > 0
             settle.back_out(state, connection.unit_of_work)
-        while connection.ahead:  # counted, because the application can have handled them without a commit
+        while connection.ahead:  # counted as backouts, because the application can have handled the messages without a commit
             settle.back_out(state, connection.ahead.popleft().unit)
         for subscription in connection.subscriptions:
             close_subscription(state, subscription, CloseOption.NONE)

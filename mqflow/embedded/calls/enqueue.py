@@ -1,7 +1,7 @@
-"""The last step of every put: checks the room on the queue, and gives the message a serial number and a position.
+"""The last step of every put: check the room on the queue, and give the message a serial number and a position.
 
-The message is added to a unit of work, or is available immediately. Applications and the queue manager put with this step.
-Callers hold the lock.
+The message is added to a unit of work, or is available immediately. Puts of applications and puts of the queue manager both
+end with this step. Callers hold the lock.
 """
 
 from typing import Final
@@ -40,9 +40,9 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
 
 
 def check_not_staged(queue: LocalQueue, descriptor: MessageDescriptor) -> None:
-    """Refuse with 2035 a copy or a report that would be a staged message.
+    """Refuse with 2035 a copy or a report that has the format of a staged message.
 
-    A program chooses the data of the copy or report, and could so choose the target queue of the staged message.
+    A program chooses the data of the copy or the report, so it can forge the target queue of a staged message.
     """
     if queue.attributes.name == STAGING_QUEUE and descriptor.format == STAGED:
         raise Refusal(Reason.NOT_AUTHORIZED, f"Only a put with a delay places messages on {STAGING_QUEUE}")
@@ -64,13 +64,13 @@ def place(
 ) -> QueuedMessage:
     """Add the message to the unit of work, or to the queue if `unit` is None.
 
-    The moment of this call, not the moment of the commit, decides the message's place in the order of arrival.
+    Messages arrive in the order of these calls, not in the order of the commits.
 
-    A message that `must_be_durable` needs a unit of work.
+    A message for which `must_be_durable` is true needs a unit of work.
     """
     attributes = queue.attributes
     serial = state.serial()
-    # The order in force at the arrival of the message decides; a later ALTER moves no message (IBM q103300).
+    # MSGDLVSQ at the arrival of the message decides its place; a later ALTER moves no message (IBM q103300).
     by_priority = attributes.message_delivery_sequence != _FIFO
     priority = min(descriptor.priority, state.attributes.max_priority) if by_priority else attributes.default_priority
     if attributes.name == STAGING_QUEUE:

@@ -36,7 +36,7 @@ _Q_MGR_NAME, _BASE_Q_NAME, _Q_NAME, _APPL_TYPE, _APPL_NAME, _USER = 2015, 2002, 
 _SINCE_RESET, _HIGH_DEPTH, _ENQUEUED, _DEQUEUED = 35, 36, 37, 38
 _REASON_QUALIFIER, _OBJECT_NAME = 1020, 3046
 _CONTEXT, _DATA = 8001, 8002
-# MQRQ_*: how an authority was missing, by verb.
+# MQRQ_*: the kind of refusal in a Not Authorized event, by verb.
 _QUALIFIERS: Final = {"MQCONNX": 1, "MQOPEN": 2, "MQPUT1": 2, "MQCLOSE": 3, "MQSUB": 17}
 _CONNECT: Final = 1
 _INHIBITED: Final = frozenset({int(Reason.GET_INHIBITED), int(Reason.PUT_INHIBITED)})
@@ -45,7 +45,7 @@ _LOCAL: Final = frozenset(
 )
 REPORTED: Final = _INHIBITED | _LOCAL | {int(Reason.NOT_AUTHORIZED)}
 """The reasons of refusals that can cause a queue manager event."""
-# MQEVR_*; the MQSC text of a command event (ours: IBM writes the parameters of the PCF command instead).
+# MQEVR_*; then the parameter for the text of an MQSC command. Only mqflow writes it: IBM writes the PCF parameters.
 _ENABLED, _NO_DISPLAY = 1, 3
 _MQSC, _NO_COMMAND = 3075, 0
 _STOPPING, _QUIESCING = 5, 6
@@ -54,7 +54,7 @@ _BY_MESSAGE, _BY_CONSOLE = 3, 1
 
 
 def performance_event(state: QueueManagerState, queue: LocalQueue, event: PerformanceEvent) -> None:
-    """Put the event with the statistics of the queue, reset the statistics, and make the event's changes to the queue."""
+    """Put the event with the statistics of the queue, reset the statistics, and apply the event's changes to the queue."""
     from mqflow.mqi.pcf.structures import CFIN, CFST  # noqa: PLC0415 - most queue managers put no event
 
     now = state.clock.monotonic()
@@ -72,7 +72,7 @@ def performance_event(state: QueueManagerState, queue: LocalQueue, event: Perfor
 
 
 def refusal_event(state: QueueManagerState, connection: ConnectionState, verb: str, name: str, reason: int) -> None:
-    """Put the queue manager event of a refused call, if the refusal has an event and the event is switched on."""
+    """Put the queue manager event of a refused call if this refusal has an event and the event is enabled."""
     attributes = state.attributes
     if reason in _INHIBITED:
         switched_on = attributes.inhibit_event
@@ -107,7 +107,7 @@ def start_or_stop_event(state: QueueManagerState, reason: int, *, quiesces: bool
 
 
 def command_event(state: QueueManagerState, command: int, data: "tuple[Parameter, ...]", sender: MessageDescriptor) -> None:
-    """Put the event of a PCF command that succeeded, if CMDEV asks for it. `sender` is the descriptor of the command."""
+    """Put the command event of a successful PCF command if CMDEV requires it. `sender` is the descriptor of the command."""
     from mqflow.mqi.pcf.codes import CommandCode  # noqa: PLC0415 - as above
 
     if _asks_for(state, shows=command in set(CommandCode) and CommandCode(command).name.startswith(("INQUIRE", "PING"))):
@@ -115,7 +115,7 @@ def command_event(state: QueueManagerState, command: int, data: "tuple[Parameter
 
 
 def mqsc_event(state: QueueManagerState, text: str, *, shows: bool) -> None:
-    """Put the event of an MQSC command that succeeded, if CMDEV asks for it. Its data is the text of the command."""
+    """Put the command event of a successful MQSC command if CMDEV requires it. Its data is the text of the command."""
     if not _asks_for(state, shows=shows):
         return
     from mqflow.mqi.pcf.structures import CFST  # noqa: PLC0415 - as above

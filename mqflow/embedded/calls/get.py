@@ -1,4 +1,4 @@
-"""MQGET: finds a message, takes or browses the message, and returns it in the form that the options ask for.
+"""MQGET: finds a message, takes or browses it, and returns it in the form that the options request.
 
 Callers hold the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
@@ -33,7 +33,7 @@ from mqflow.verbs import GetOptions, Got
 
 __all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message", "planned")
 
-# Plain numbers, because the bits of a flag are slow to test; single members, because a look-up on the class is slow, too.
+# Plain numbers, because testing the bits of a flag is slow. Names for single members, because a look-up on the class is slow.
 _NEXT: Final = Reach.NEXT
 _UNDER_CURSOR: Final = Reach.UNDER_CURSOR
 _BROWSE_FIRST: Final = Reach.BROWSE_FIRST
@@ -51,7 +51,7 @@ MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_H
 
 
 def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
-    """Return the plan of a get with these options. The handle keeps the plan: applications use the same options repeatedly."""
+    """Return the plan of a get with these options. The handle keeps its last plan: applications repeat their options."""
     if handle.get_options is not options or handle.get_plan is None:
         handle.get_plan = plan_get(options)
         handle.get_options = options
@@ -60,9 +60,9 @@ def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
 
 
 def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> LocalQueue:
-    """Return the queue of the get. Refuses if the handle is not open for this get, or gets are inhibited.
+    """Return the queue of the get. Refuses if the handle is not open for this get, or if gets are inhibited.
 
-    With MQGMO_FAIL_IF_QUIESCING it also refuses while the queue manager quiesces.
+    With MQGMO_FAIL_IF_QUIESCING, also refuses while the queue manager quiesces.
     """
     queue = handle.queue
     if plan.reach is _NEXT:
@@ -85,7 +85,7 @@ def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> 
 
 
 def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
-    """Return the message that the get asks for, or None; discard the expired messages before that message."""
+    """Return the message that the get selects, or None. Discard the expired messages that the search meets."""
     if plan.reach is _NEXT:
         own = None if plan.within is _OUTSIDE else handle.connection.unit_of_work
         return _first(state, handle, queue, plan, BEFORE_FIRST, own)
@@ -103,7 +103,7 @@ def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan
 
 
 def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOptions) -> Pending[Got | None]:
-    """Return the message, or None. A get outside the connection's unit of work may need a unit of work of its own."""
+    """Return the message, or None. A get outside the connection's unit of work can need a unit of work of its own."""
     plan = planned(handle, options)
     queue = check_get(state, handle, plan)
     if plan.reach is _UNLOCK:
@@ -166,7 +166,7 @@ def _first(
 def _usable(
     state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, unit: UnitOfWork | None, match: Match, after: int
 ) -> QueuedMessage | None:
-    """Return the first message behind `after` that matches, has not expired, and that no other handle has locked."""
+    """Return the first matching message behind `after` that has not expired and that no other handle has locked."""
     while True:
         message = queue.next_match(match, after)
         if unit is not None and unit.puts:
@@ -198,7 +198,7 @@ def _under_cursor(state: QueueManagerState, handle: ObjectHandle, queue: LocalQu
 
 
 def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
-    """Discard an expired message, and send its expiration report. The message may be an uncommitted put of `unit`."""
+    """Discard an expired message, and put its expiration report. The message can be an uncommitted put of `unit`."""
     own_unit = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         report_expiration(state, own_unit, message)
@@ -211,7 +211,7 @@ def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage,
 
 
 def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Remove the message from the store in one step with its report. After a crash, either the report or the message exists.
+    """Remove the message from the store together with its report: after a crash, one of them exists, never both or neither.
 
     If the store has no room for the report, the message is removed without a report.
     """
@@ -237,7 +237,7 @@ def _as_got(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, m
         body = body[: plan.buffer_bytes_max]
         reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else _TRUNCATED
     elif plan.convert:
-        # A message that fits the buffer only without conversion is taken and returned unconverted, with 2120.
+        # If the converted message does not fit the buffer but the original does, the get returns the original, with 2120.
         descriptor, body, reason = convert(
             descriptor,
             body,
@@ -266,9 +266,9 @@ def _parted(
     body: bytes,
     plan: GetPlan,
 ) -> Parted:
-    """Return the message with its properties in the place that the get asks for: in the body, separate, or left out.
+    """Return the message with its properties in the requested place: in the body, separate, or left out.
 
-    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also for an alias.
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also of an alias.
     """
     first = queue.attributes if handle.alias is None else handle.alias.attributes
     control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
@@ -278,11 +278,11 @@ def _parted(
 
 
 def _with_remaining_expiry(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
-    """Return the descriptor with the remaining expiry: at least a tenth of a second, because the message has not expired."""
+    """Return the descriptor with the remaining expiry, at least a tenth of a second: the message has not expired yet."""
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - state.clock.wall()) * 10))
-    # After the wall clock is set back, the remaining expiry is at most the sender's expiry, but the message lives longer.
+    # If the wall clock was set back, the remaining expiry can exceed the sender's expiry: return the sender's expiry then.
     return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 
@@ -308,13 +308,13 @@ def _take(
 ) -> UnitOfWork | None:
     """Take the message off its queue.
 
-    Return the unit of work of the get: the connection's, or a new unit for this get alone. None if the get needs no unit of
-    work.
+    Return the unit of work of the get: the connection's, or a new unit of work for this get alone. Return None if the get needs
+    no unit of work.
     """
     own = handle.connection.unit_of_work
     unit = _unit_of_work(state, own, message, plan)
     if unit is own and message.stored:
-        # The mark comes first: the store can refuse the mark (2192), and then the get must have changed nothing.
+        # First the in-flight mark: the store can refuse it with 2192, and a refused get must change nothing.
         harden = queue.attributes.harden_get_backout
         own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if message.key in own.puts:
@@ -340,7 +340,7 @@ def _take(
 
 
 def _unit_of_work(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
-    """Return `own` for a get under syncpoint; else a new unit of work for a stored message or a report; else None."""
+    """Return `own` for a get under syncpoint; otherwise a new unit of work for a stored message or a report, or None."""
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY
     if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):

@@ -1,7 +1,6 @@
 """MQGET for many plain messages in one step.
 
-A message with an expiry, a report, properties or a group is special: `get` handles it alone. Callers hold the
-lock.
+A message with an expiry, a report option, properties or a group is special: `get` returns it alone. Callers hold the lock.
 """
 
 from typing import Final
@@ -27,7 +26,7 @@ def get_plain(
 ) -> Pending[list[Got]]:
     """Take up to `most` messages, together up to `bytes_max` bytes, into the unit of work. Stop before a special message.
 
-    Returns an empty list if the get itself is special. Refuses the same gets as `check_get`.
+    Returns an empty list if the get itself is special. Refuses for the same reasons as `check_get`.
     """
     plan = planned(handle, options)
     queue = check_get(state, handle, plan)
@@ -66,7 +65,7 @@ def get_plain(
 def _marked(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage) -> bool:
     try:
         own.marks.append(state.store.mark_in_flight(message.serial, 0, harden=False))
-    except MQIError:  # the next get meets the error again, and raises it
+    except MQIError:  # the next get also receives the error, and raises it
         return False
     return True
 
@@ -98,7 +97,7 @@ def _is_plain_queue(state: QueueManagerState, queue: LocalQueue, handle: ObjectH
 
 def _is_plain(message: QueuedMessage, descriptor: MessageDescriptor) -> bool:
     return not (
-        descriptor.backout_count  # such a message is handled alone, or ends a unit of work
+        descriptor.backout_count  # a redelivered message is returned alone, or ends a unit of work
         or descriptor.report
         or descriptor.message_flags
         or message.expires_at is not None

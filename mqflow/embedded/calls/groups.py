@@ -1,6 +1,6 @@
-"""Groups and segments in the steps of put, get and browse: reads and updates the positions that a handle retains.
+"""Groups and segments in puts, gets and browses: reads and updates the positions that a handle retains.
 
-`rules/group_order.py` decides which message is the next. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
+`rules/group_order.py` decides which message comes next. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ _GET: Final = "get"
 def complete_in_order(
     state: QueueManagerState, handle: ObjectHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> MessageDescriptor:
-    """Return the descriptor of a put with LOGICAL_ORDER, completed as the next message in logical order."""
+    """Complete the descriptor of a put with LOGICAL_ORDER: the message becomes the next one in logical order."""
     return next_put(
         handle.logical.put,
         descriptor,
@@ -69,9 +69,9 @@ def retain_put(
 
 
 def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
-    """Return the plan of a get that asks for logical order, or of a browse that continues an earlier browse.
+    """Return the plan of a get in logical order, or of a browse that continues an earlier browse.
 
-    Refuses with 2259 a browse that changes between logical and physical order, and each get that `in_logical_order` refuses.
+    Refuses with 2259 a browse that changes between logical and physical order, and any get that `in_logical_order` refuses.
     """
     began = handle.logical.browses_logically
     if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:
@@ -94,7 +94,7 @@ def begin_browse(handle: ObjectHandle, plan: GetPlan) -> None:
 
 
 def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
-    """Return the place behind which a browse looks. In logical order, a group counts as being where its first message is."""
+    """Return the position after which a browse searches. In logical order, the first message of a group gives its position."""
     if not plan.logical:
         return handle.cursor
     if handle.logical.browse is not None:
@@ -115,7 +115,7 @@ def retain_browse(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -
 
 
 def warn_incomplete(handle: ObjectHandle) -> None:
-    """Warn with 2242 or 2241 that a closed handle leaves a message or a group begun in logical order incomplete."""
+    """Warn with 2242 or 2241 if a closed handle leaves a message or a group incomplete that was begun in logical order."""
     reason = max(left_open(handle.logical.put), left_open(handle.logical.get))
     if reason:
         raise Refusal(
@@ -126,10 +126,10 @@ def warn_incomplete(handle: ObjectHandle) -> None:
 
 
 def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int], QueuedMessage | None]) -> bool:
-    """Return whether the rest of the group or logical message is available, if the get asks for complete groups or messages.
+    """Return whether the rest of the group or logical message is available.
 
-    True for a get with neither MQGMO_ALL_MSGS_AVAILABLE nor MQGMO_ALL_SEGMENTS_AVAILABLE. `find` returns the first available
-    message that matches, behind a place in the order of delivery.
+    Always true for a get with neither MQGMO_ALL_MSGS_AVAILABLE nor MQGMO_ALL_SEGMENTS_AVAILABLE. `find` returns the first
+    available message that matches, after a given position in the order of delivery.
     """
     whole, descriptor = plan.whole, message.descriptor
     if whole is None or not is_part(descriptor.message_flags, whole):
@@ -153,9 +153,9 @@ def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int],
 
 
 def arrives_whole(plan: GetPlan, queue: Backlog, message: QueuedMessage) -> bool:
-    """Return whether a waiting get can return a message, now that this message has arrived.
+    """Return whether the arrival of `message` lets a waiting get return a message.
 
-    The get returns this message, or another message of the group that this message completes.
+    The get returns `message`, or another message of the group that `message` completes.
     """
     descriptor, match = message.descriptor, plan.match or Match()
     number = descriptor.sequence_number if plan.whole is Whole.MESSAGE else match.sequence_number

@@ -1,4 +1,4 @@
-"""MQINQ and MQSET, both driven by the attribute tables.
+"""MQINQ and MQSET. The tables of attributes decide which selectors and values are valid.
 
 Callers hold the lock.
 Source: IBM q026770 (MQINQ), MQSET (Selectors); rc2006, rc2020, rc2067, rc2068, rc2075 to rc2078.
@@ -34,10 +34,10 @@ _OF_QUEUE_MANAGERS: Final = _by_selector(QUEUE_MANAGER_ATTRIBUTES)
 
 
 def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Pending[Inquired]:
-    """Return the values by selector; texts are padded to their length, as in MQ.
+    """Return the values by selector. Texts are padded with blanks to their length in MQ.
 
-    If only another kind of queue has an attribute, its value is -1 or asterisks, and the result carries the warning 2068.
-    Refuses with 2067 a selector that no object has.
+    If only other kinds of queue have an attribute, its value is -1 or asterisks, and the result has the warning 2068. Refuses
+    with 2067 a selector that no object has.
     """
     if not handle.bits & OpenOption.INQUIRE:
         raise Refusal(Reason.NOT_OPEN_FOR_INQUIRE)
@@ -55,7 +55,7 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
     for selector in selectors:
         spec = applicable.get(selector)
         if spec is not None:
-            value = getattr(record, spec.field)  # the row of the table names the field
+            value = getattr(record, spec.field)  # the table names the field
             values[selector] = value.ljust(spec.chars) if spec.chars else int(value)
         elif (other := known.get(selector)) is not None:
             values[selector] = "*" * other.chars if other.chars else NOT_APPLICABLE
@@ -66,7 +66,7 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
 
 
 def _inquire_defined(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-    """Return attributes of a namelist or a process. MQCA_NAMES is one text: each name padded to its length (MQINQ)."""
+    """Return attributes of a namelist or a process. MQCA_NAMES is one text, with each name padded to its length (MQINQ)."""
     found = state.objects[handle.noun.lower()].get(handle.name)
     if not isinstance(found, DefinedObject):
         raise Refusal(Reason.OBJECT_CHANGED, "It was deleted since it was opened")
@@ -87,8 +87,8 @@ def _inquire_defined(state: QueueManagerState, handle: ObjectHandle, selectors: 
 def set_object(state: QueueManagerState, handle: ObjectHandle, values: Mapping[int, int | str]) -> Pending[None]:
     """Change attributes, in memory.
 
-    Refuses with 2067 an attribute that cannot be set. Refuses an invalid value with the reason of its attribute (2006, 2020,
-    2075 to 2078). After a refusal no attribute has changed.
+    Refuses with 2067 an attribute that MQSET cannot set. Refuses an invalid value with the reason of its attribute (2006, 2020,
+    2075 to 2078). A refused call changes no attribute.
     """
     if not handle.bits & OpenOption.SET:
         raise Refusal(Reason.NOT_OPEN_FOR_SET)
@@ -122,7 +122,7 @@ def _check_value(spec: AttributeSpec, value: int | str) -> None:
     accepted = sorted(spec.words.values()) if spec.words else range(spec.low, spec.high + 1)
     if not isinstance(value, int) or value not in accepted:
         values = f"{spec.low} to {spec.high}" if not spec.words else accepted
-        # The reason code for DISTL could not be confirmed; every other attribute has its own reason code.
+        # The reason code for DISTL could not be confirmed. Every other attribute has a reason code of its own.
         raise Refusal(
             _REFUSED_WITH.get(spec.field, Reason.INHIBIT_VALUE_ERROR), f"{value} for {spec.keyword}; {values} are accepted"
         )

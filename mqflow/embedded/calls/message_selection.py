@@ -1,6 +1,6 @@
-"""Selection strings: gets and browses of a handle skip the messages that its selector does not select.
+"""Selection strings: gets and browses of a handle skip the messages that its selection string does not select.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. From memory: the length limit (2519), and the opens that get 2516.
+Source: IBM, MQOD SelectionString; rc2459, rc2516. From memory: the length limit (2519), and which opens get 2516.
 """
 
 from typing import Final
@@ -20,14 +20,14 @@ _CHARS_MAX: Final = 10_240
 
 
 def check_selection(text: str) -> None:
-    """Refuse with 2459 an invalid selector."""
+    """Refuse with 2459 an invalid selection string."""
     compile_selection(text)
 
 
 def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
-    """Return the selector; None for an empty text.
+    """Compile a selection string to a selector. Return None for an empty string.
 
-    Refuses an invalid text with 2459 or 2519, and an open without input or browse with 2516.
+    Refuses an invalid string with 2459 or 2519, and an open without input or browse with 2516.
     """
     if not text:
         return None
@@ -42,5 +42,5 @@ def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = IN
 
 
 def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
-    """Whether the handle's selector does not select the message."""
+    """Whether the handle has a selector that does not select the message."""
     return handle.selector is not None and not handle.selector(selectable(message.descriptor, message.body))

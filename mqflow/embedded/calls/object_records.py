@@ -1,6 +1,6 @@
-"""Finds, defines and deletes the objects that are not queues, in memory.
+"""Finds, defines and deletes objects other than queues, in memory.
 
-Callers hold the lock. This file knows no rule of any kind of object; `state/stored_objects.py` lists the kinds.
+Callers hold the lock. This file has no rules for a particular kind of object; `state/stored_objects.py` lists the kinds.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ _Record = TypeVar("_Record", bound=Struct)
 
 
 def records(state: QueueManagerState, kind: type[_Record]) -> dict[str, _Record]:
-    """Return the objects of a kind by name. The result is the queue manager's own dictionary."""
-    # `load_objects` made this dictionary with records of this kind only; the common type says `Struct`.
+    """Return the objects of a kind, by name. The result is the queue manager's own dictionary, not a copy."""
+    # `load_objects` fills this dictionary with records of this kind only, but its declared type is the general `Struct`.
     return cast("dict[str, _Record]", state.objects[kind_of(kind)])
 
 
 def defined_objects(state: QueueManagerState, noun: Noun) -> dict[str, DefinedObject]:
-    """Return the channels, namelists, ... by their key. The result is the queue manager's own dictionary."""
+    """Return the channels, namelists and so on, by key. The result is the queue manager's own dictionary, not a copy."""
     # As in `records`.
     return cast("dict[str, DefinedObject]", state.objects[kind_of(noun)])
 
@@ -39,14 +39,14 @@ def define_object(state: QueueManagerState, name: str, record: Struct) -> Pendin
 
 
 def delete_object(state: QueueManagerState, name: str, kind: type[Struct] | Noun) -> Pending[None]:
-    """Delete an object that exists, in memory."""
+    """Delete an existing object, in memory."""
     kept = state.objects[kind_of(kind)]
     undo = _restore(kept, name)
     del kept[name]
     return Pending(None, changes=(deleted(name, kind),), undo=(undo,))
 
 
-# Any: the dictionary of any kind, which is invariant in its record.
+# Any: a dictionary type is invariant, so no narrower type fits the dictionaries of all kinds.
 def _restore(kept: dict[str, Any], name: str) -> Callable[[], None]:
     before = kept.get(name)
 

@@ -1,4 +1,4 @@
-"""MQOPEN and MQCLOSE: resolve names, enforce exclusive input, create and delete dynamic queues.
+"""MQOPEN and MQCLOSE: resolve names, check exclusive input, create and delete dynamic queues.
 
 Callers hold the lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
@@ -52,7 +52,7 @@ __all__ = (
 )
 
 MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
-"""The start of the names of the managed queues of durable subscriptions."""
+"""The prefix of the names of managed queues of durable subscriptions."""
 _MANAGED_NOT_DURABLE: Final = "SYSTEM.MANAGED.NDURABLE."
 PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
@@ -61,13 +61,13 @@ _TOPIC_TARGET: Final = 8
 
 
 class Wanted(Struct, frozen=True, gc=False):
-    """The request of an open: MQOD and options."""
+    """The request of an open: the object descriptor (MQOD) and the options."""
 
     descriptor: ObjectDescriptor
     options: OpenOption
-    #: Whether the queue manager opens the object for the application; then no authority is checked.
+    #: Whether the queue manager itself needs the open. Such an open is not checked for authority.
     trusted: bool = False
-    #: Whether MQPUT1 opens the object. MQPUT1 refuses a model (rc2057): the message would be lost with the created queue.
+    #: Whether the open is part of MQPUT1. MQPUT1 refuses a model (rc2057): its message would be lost with the created queue.
     for_one_put: bool = False
 
 
@@ -99,9 +99,9 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
 
 
 def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseOption) -> Pending[None]:
-    """Close the handle with its locks, marks and waits, and delete a dynamic queue if the rules ask for it.
+    """Close the handle with its locks, marks and waits. Delete a dynamic queue if its type and the options require this.
 
-    If the store refuses the deletion of a permanent queue, the queue is restored; the handle stays closed.
+    If the store refuses the deletion of a permanent queue, the queue is restored, but the handle stays closed.
     """
     queue = handle.queue
     deletes = _deletes(options)
@@ -158,12 +158,12 @@ def delete_queue(
 
 
 def stored_serials(queue: LocalQueue, emptied: Emptied) -> tuple[int, ...] | None:
-    """Return the serials of the stored messages in `emptied`; None if uncommitted puts or gets can still change the list."""
+    """Return the serial numbers of the stored messages in `emptied`; None while the queue has uncommitted puts or gets."""
     return None if queue.uncommitted else emptied.stored_serials
 
 
 def put_back(queue: LocalQueue, emptied: Emptied) -> None:
-    """Put messages back on the queue, and wake its waiters; messages that arrived in the meantime stay."""
+    """Put messages back on the queue, and wake its waiters. Messages that arrived since then stay."""
     queue.put_back(emptied)
     for handle in queue.selecting:
         handle.passed_over = BEFORE_FIRST
@@ -175,7 +175,7 @@ def put_back(queue: LocalQueue, emptied: Emptied) -> None:
 def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:
     """Delete the queue, in memory, and return its messages.
 
-    Uncommitted messages of the queue are gone too: neither a commit nor a backout brings them back. Calls on the queue's
+    The queue's uncommitted messages are lost too: neither a commit nor a backout brings them back. Later calls on the queue's
     handles raise 2052.
     """
     queue.deleted = True
@@ -208,7 +208,7 @@ def managed_queue(state: QueueManagerState, model: str, *, durable: bool, user: 
 
 
 def drop_managed(state: QueueManagerState, name: str) -> None:
-    """Delete the managed queue of an ended subscription with its messages, if the queue still exists."""
+    """Delete the managed queue of an ended subscription, with its messages. Do nothing if the queue is already deleted."""
     queue = state.queues.get(name)
     if not isinstance(queue, LocalQueue):
         return
@@ -219,7 +219,7 @@ def drop_managed(state: QueueManagerState, name: str) -> None:
 
 
 def topic_string_of(state: QueueManagerState, object_name: str, object_string: str) -> str:
-    """Return the whole topic string. Refuses with 2085 an unknown topic object, and with 2425 an invalid topic string."""
+    """Return the full topic string. Refuses with 2085 an unknown topic object, and with 2425 an invalid topic string."""
     known = ""
     if object_name:
         topic = state.objects["topic"].get(object_name)
@@ -233,9 +233,9 @@ def topic_string_of(state: QueueManagerState, object_name: str, object_string: s
 
 
 def check_topic_authority(state: QueueManagerState, user: str, topic_string: str, authority: Authority) -> None:
-    """Refuse with 2035 if no topic object from the topic up to SYSTEM.BASE.TOPIC gives the user the authority.
+    """Refuse with 2035 if no topic object between the topic and SYSTEM.BASE.TOPIC gives the user the authority.
 
-    Source: IBM, "Access control for topics": an authority on a topic object holds for its topic and every topic below.
+    Source: IBM, "Access control for topics": an authority on a topic object applies to its topic and to every topic below.
     """
     if not state.authorities.checked:
         return
@@ -315,13 +315,13 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
 
 
 def _remote_definition(state: QueueManagerState, found: QueueDefinition) -> QueueAttributes | None:
-    """Return the definition of a remote queue, also behind an alias; None for anything else."""
+    """Return the definition of a remote queue, also if `found` is its alias; None for any other queue."""
     base = state.queues.get(found.attributes.target) if found.attributes.kind is QueueType.ALIAS else found
     return base.attributes if base is not None and base.attributes.kind is QueueType.REMOTE else None
 
 
 def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueDefinition, remote: QueueAttributes) -> None:
-    """Attach the handle to `first`, the opened alias or definition, and for OUTPUT to the transmission queue."""
+    """Attach the handle to `first` (the opened alias or definition) and, for OUTPUT, to the transmission queue."""
     if handle.bits & (INPUT | OpenOption.BROWSE):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A remote queue can be opened for OUTPUT, INQUIRE and SET only")
     if handle.bits & OpenOption.OUTPUT:
@@ -342,11 +342,11 @@ def _transmit(handle: ObjectHandle, queue: LocalQueue, to: tuple[str, str]) -> N
 
 
 def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
-    """Attach the handle to the topic: each put to the handle then publishes on the topic."""
+    """Attach the handle to the topic. Each put with this handle then publishes on the topic."""
     handle.topic = topic_string_of(state, object_name, wanted.descriptor.object_string)
     user = handle.connection.user
     publisher = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user
-    if wanted.descriptor.object_type != ObjectType.TOPIC:  # an alias: the authority on its own name was checked before
+    if wanted.descriptor.object_type != ObjectType.TOPIC:  # an alias: the caller has checked the authority on the alias itself
         check_topic_authority(state, publisher, handle.topic, Authority.PUB)
         return
     for need in needed_to_open(object_name, wanted.options, ObjectType.TOPIC):
@@ -357,7 +357,7 @@ def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: s
 
 
 def _check_authority(state: QueueManagerState, connection: ConnectionState, wanted: Wanted) -> None:
-    """Refuse with 2035 a user without authority on the opened name. For an alias or a model, only this name is checked."""
+    """Refuse with 2035 a user without authority on the opened name. Only this name counts, also for an alias or a model."""
     if state.authorities.checked and not wanted.trusted:
         alternate = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
         needs = needed_to_open(wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
@@ -399,7 +399,7 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
 
 
 def _deletes(options: CloseOption) -> bool:
-    """Whether the close of the handle must delete the queue."""
+    """Whether the close options ask for the deletion of the queue. Refuses invalid options."""
     if not options:
         return False
     if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):

@@ -1,9 +1,9 @@
-"""The decision of a call, and the code that carries it out: stores the changes, waits, and undoes refused changes.
+"""The pending answer of a call, and the code that completes it: store the changes, wait, and undo refused changes.
 
-A step runs under the lock and changes the memory. The step returns a `Pending`, which names the changes that must become
-durable before the caller gets the answer. `begin` gives these changes to the store before the lock is released, so the store
-gets changes in the order of the steps. `finish` waits without the lock. The connection and the administrator's commands use
-both functions. `carry_out` is the frame of every administrator's command; it knows no object.
+A step runs under the lock and changes the memory. The step returns a `Pending` with the changes that must become durable before
+the caller gets the answer. `begin` gives these changes to the store while the lock is held, so the store receives changes in
+the order of the steps. `finish` waits without the lock. The connection and the administration commands use both functions.
+`carry_out` runs a whole administration command; it knows no kind of object.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,15 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
     """The answer of a step, and the changes that must be durable before the caller gets the answer."""
 
     value: _Value
-    #: A unit of work of the step alone, not of the connection. It is committed after the changes are durable.
+    #: A unit of work for this step alone, separate from the connection's. It is committed after the changes are durable.
     own_unit: UnitOfWork | None = None
     #: The changes that the store must write; None if the step changed nothing that must survive a restart.
     changes: Sequence[Change] | None = None
-    #: Functions that undo the step in memory, under the lock, if the store refuses the changes. The first entry runs first.
+    #: Functions that undo the step in memory, in this order and under the lock, if the store refuses the changes.
     undo: tuple[Callable[[], None], ...] = ()
-    #: A function that completes the step in memory, under the lock, as soon as the changes are durable.
+    #: A function that completes the step in memory, under the lock, after the changes are durable.
     then: Callable[[], None] | None = None
-    #: A step that undoes this step, run under the lock, if `own_unit` cannot be committed.
+    #: A step that undoes this step, under the lock, if the commit of `own_unit` fails.
     revoke: "Callable[[], Pending[None]] | None" = None
 
     def undone_by(self, *undo: Callable[[], None]) -> "Pending[_Value]":
@@ -52,7 +52,7 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
 
 
 def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
-    """Give the changes to the store, while the caller holds the lock of the step; return the answer to wait for, or None."""
+    """Give the changes to the store; the caller still holds the lock of the step. Return the answer to wait for, or None."""
     if pending.changes is None:
         return None
     answer = Answer(state.runner)
@@ -76,7 +76,7 @@ def finish(state: QueueManagerState, pending: Pending[_Value], answer: Answer | 
             with state.lock:
                 revoked = pending.revoke()
                 answer = begin(state, revoked)
-            with suppress(Refusal):  # the caller gets the reason of the unit of work
+            with suppress(Refusal):  # the caller gets the reason of the failed commit instead
                 finish(state, revoked, answer)
         raise Refusal(error.reason, error.detail) from error
 
@@ -94,7 +94,7 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
                 undo()
         else:
             fail(state, failure)
-    # A store may answer with any exception; only an `MQIError` has a reason code.
+    # A store can answer with any exception; only an `MQIError` has a reason code.
     reason = failure.reason if isinstance(failure, MQIError) else Reason.CALL_INTERRUPTED
     raise Refusal(reason, str(failure))
 
@@ -102,12 +102,12 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
 def carry_out(state: QueueManagerState, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
     """Run the step under the lock, then wait without the lock until the change is durable.
 
-    Turns a `Refusal` into an `MQIError` that names command and object. Raises 2059 after the queue manager has stopped.
+    Turns a `Refusal` into an `MQIError` that names the command and the object. Raises 2059 if the queue manager has stopped.
     """
     try:
         with state.lock:
             if state.stopped:
-                raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)  # noqa: TRY301 - like every refusal of the command
+                raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)  # noqa: TRY301 - raised here, like every other refusal of the command
             pending = step()
             answer = begin(state, pending)
         finish(state, pending, answer)

@@ -1,8 +1,8 @@
-"""A put to a topic: places one copy for each subscription. The delivery rule of the topic can ask for all copies or none.
+"""A put to a topic: places one copy for each matching subscription. A delivery rule of the topic can require all copies.
 
-The put decides which subscriptions get a copy; the copies are available after the commit, like the message of any put. Callers
+The put decides which subscriptions get a copy. The copies become available at the commit, like the message of any put. Callers
 hold the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel, PubPriority,
-SubCorrelId. UNCERTAIN: IBM's pages do not name every field of the publisher's descriptor that a copy keeps.
+SubCorrelId. UNCERTAIN: IBM's pages do not name all fields of the publisher's descriptor that a copy keeps.
 """
 
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ _NOT_OWN: Final = int(PutOption.NOT_OWN_SUBS)
 _DISABLED: Final = 1
 _YES: Final = 2
 _NAME_CHARS: Final = 28
-#: The level of a publication from a program that names no level.
+#: MQPMO.PubLevel of a put that sets no level.
 _PUBLICATION_LEVEL: Final = 9
 
 
@@ -58,7 +58,7 @@ class Publication(Struct, frozen=True):
     descriptor: MessageDescriptor
     body: bytes
     now_s: float
-    #: A function that makes the descriptor and the data of a copy, with the added properties.
+    #: Makes the descriptor and the data of a copy, with the added properties.
     make_copy: MakeCopy
 
 
@@ -71,10 +71,10 @@ class _Copy(Struct, frozen=True):
 def publish(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> Pending[Put]:
-    """Place a copy for every subscription and return the output of MQPUT.
+    """Place a copy for each matching subscription, and return the output of MQPUT.
 
-    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept. After a
-    refusal no subscription gets a copy.
+    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept. A refused put
+    places no copy.
     """
     publication, reason = prepare(state, handle, descriptor, body, plan)
     subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
@@ -91,7 +91,7 @@ def publish(
 def prepare(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Publication, int]:
-    """Return the publication with all defaults resolved, and the reason of a warning or 0. Refuses an invalid publication."""
+    """Return the publication with all defaults resolved, and the reason of a warning, or 0. Refuses an invalid publication."""
     topic = handle.topic or ""
     if state.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
@@ -111,7 +111,7 @@ def prepare(
 def publication_now(
     state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes, *, retained: bool = False
 ) -> Publication:
-    """Return the publication on the topic with its present attributes; the descriptor has all defaults resolved."""
+    """Return the publication with the present attributes of the topic. `descriptor` has all defaults resolved."""
     make_copy = copy_maker(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid, retained=retained)
     return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), make_copy)
 
@@ -119,7 +119,7 @@ def publication_now(
 def matching_subscriptions(
     state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None
 ) -> list[Subscription]:
-    """Return the subscriptions that get a copy, without the subscriptions of the connection of the handle `own`, if any."""
+    """Return the subscriptions that get a copy. Leave out those of the connection of the handle `own`, if a handle is given."""
     wanted = selected_subscriptions(
         state,
         publication,
@@ -158,8 +158,8 @@ def place_copies(
 ) -> int:
     """Put the copies into the unit of work and return the number of operations.
 
-    Refuses with 2502 if the delivery rule cannot be kept, and with 2024 if the unit of work has no room for all copies. After
-    a refusal no copy is placed.
+    Refuses with 2502 if the delivery rule cannot be kept, and with 2024 if the unit of work has no room for all copies. A
+    refused call places no copy.
     """
     rule = _rule(publication)
     copies: list[_Copy] = []
@@ -202,7 +202,7 @@ def _resolved(
 
 
 def _deliverable(state: QueueManagerState, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
-    """Return a copy for the subscription's queue. If this queue refuses and USEDLQ allows it, use the dead-letter queue."""
+    """Return a copy for the subscription's queue. If this queue refuses it and USEDLQ is YES, use the dead-letter queue."""
     descriptor, body = describe_copy(state, publication, subscription)
     name = subscription.attributes.destination
     try:
@@ -233,7 +233,7 @@ def _copy_for(
     """Return the copy for this queue. Refuses if the queue is inhibited or full, or if MAXMSGL is less than `data_bytes`.
 
     `data_bytes` is the length of the publisher's data without the added properties. `before` has the earlier copies of this
-    publication: they are not on their queues yet, but use room there.
+    publication. They are not on their queues yet, but they count towards MAXDEPTH.
     """
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
@@ -243,7 +243,7 @@ def _copy_for(
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
-        # A temporary queue takes no persistent message (2048); without this line it would get no persistent publication.
+        # A temporary queue refuses persistent messages (2048): without this line, it would get no persistent publication.
         descriptor = replace(descriptor, persistence=int(Persistence.NOT_PERSISTENT))
     if descriptor.priority == PRIORITY_AS_Q_DEF:
         descriptor = replace(descriptor, priority=queue.attributes.default_priority)
@@ -253,7 +253,7 @@ def _copy_for(
 def describe_copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data of a copy, with its own MsgId and the subscription's correlation and context."""
+    """Return descriptor and data of a copy: a new MsgId, and the correlation identifier and context of the subscription."""
     wanted = subscription.attributes
     published, body = publication.make_copy(wanted.user_data)
     date, time = state.timestamps.of(publication.now_s)
@@ -307,7 +307,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """Whether WILDCARD(BLOCK) of a topic object keeps out a subscription whose wildcard is above that object in the tree."""
+    """Whether a topic object with WILDCARD(BLOCK) excludes the subscription: its wildcard is above that object in the tree."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)
@@ -315,7 +315,7 @@ def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -
 
 
 def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:
-    """Return one subscription of each group (MQSO_GROUP_SUB with equal queue and CorrelId), and all ungrouped subscriptions."""
+    """Return all ungrouped subscriptions, and one of each group (MQSO_GROUP_SUB, with the same queue and CorrelId)."""
     seen: set[tuple[str, bytes]] = set()
     chosen: list[Subscription] = []
     for subscription in subscriptions:

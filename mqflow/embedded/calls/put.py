@@ -1,4 +1,4 @@
-"""MQPUT and MQPUT1: check rights and state, complete the descriptor, place the message.
+"""MQPUT and MQPUT1: check options and authority, complete the descriptor, place the message.
 
 Callers hold the lock. Source: IBM, MQPUT. The order of the checks is mqflow's own choice.
 """
@@ -29,7 +29,7 @@ from mqflow.verbs import Put
 
 __all__ = ("put_message", "put_messages", "put_one")
 
-# Plain numbers: the bits of a flag are slow to test.
+# Plain numbers, because testing the bits of a flag is slow.
 _OUTPUT: Final = int(OpenOption.OUTPUT)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _ARRIVAL: Final = int(Report.COA_MASK)
@@ -39,9 +39,9 @@ _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 def put_message(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, options: int, context: object
 ) -> Pending[Put]:
-    """Place the message and return the output of MQPUT. A put outside syncpoint may need a unit of work of its own.
+    """Place the message and return the output of MQPUT. A put outside syncpoint can need a unit of work of its own.
 
-    `options` holds the bits of MQPMO. `context` is the input handle whose context PASS_* options pass on.
+    `options` has the bits of MQPMO. `context` is the input handle that provides the context for the PASS_* options.
     """
     plan = plan_put(options)
     if handle.topic is not None:
@@ -101,7 +101,7 @@ def _put_remote(
     plan: PutPlan,
     context: object,
 ) -> Pending[Put]:
-    """Place the message on the transmission queue to another queue manager. No channel sends the message from there."""
+    """Place the message on the transmission queue to another queue manager. No channel sends the message on."""
     queue, first = _target(state, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
@@ -128,10 +128,10 @@ def put_messages(
     context: object,
     puts: list[Put],
 ) -> Pending[None]:
-    """Place the messages into the unit of work, in order, and add the output of each put to `puts`.
+    """Put the messages in the unit of work, in order, and add the output of each put to `puts`.
 
-    Consecutive messages that share a descriptor record differ in identifier, body and place only: the other fields are computed
-    once. Refuses like `put_message`; the messages before a refused message stay in the unit of work.
+    If consecutive messages share a descriptor record, only their MsgId, body and position differ; all other fields are computed
+    once. Refuses like `put_message`. The messages before a refused message stay in the unit of work.
     """
     plan = plan_put(options)
     last: MessageDescriptor | None = None
@@ -189,7 +189,7 @@ def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: b
 
 
 def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan) -> bool:
-    """Whether the next message with the same descriptor differs from this message in identifier, body and place only."""
+    """Whether a next message with the same descriptor differs from this message only in MsgId, body and position."""
     return not (
         handle.topic is not None
         or handle.remote is not None
@@ -203,7 +203,7 @@ def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan)
 
 
 def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
-    """Return the queue of the put, and the first definition on the path to this queue: the alias, or the queue itself."""
+    """Return the queue of the put, and the definition of the opened name: the alias, or the queue itself."""
     queue = handle.queue
     if queue is None or not handle.bits & _OUTPUT:
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
@@ -221,7 +221,7 @@ def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tu
 def _transmitted(
     state: QueueManagerState, descriptor: MessageDescriptor, body: bytes, to: tuple[str, str]
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the message as it is on a transmission queue: behind an MQXQH, with a descriptor of its own (IBM, MQXQH)."""
+    """Return the message in its form on a transmission queue: an MQXQH before the data, and a new descriptor (IBM, MQXQH)."""
     outer = replace(
         descriptor,
         report=0,
@@ -261,7 +261,7 @@ def _saved_context(handle: ObjectHandle, plan: PutPlan, context: object) -> Mess
 def _unit_of_work(
     state: QueueManagerState, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
 ) -> UnitOfWork | None:
-    """Return `own` under syncpoint. Otherwise return a new unit of work for a durable message or a report, or None."""
+    """Return `own` under syncpoint; otherwise a new unit of work for a durable message or a report, or None."""
     if not plan.under_syncpoint:
         return UnitOfWork() if operations > 1 or must_be_durable(state, descriptor) else None
     own.check_room(operations, state.attributes.max_uncommitted_messages)
@@ -271,7 +271,7 @@ def _unit_of_work(
 def _resolved(
     state: QueueManagerState, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
 ) -> MessageDescriptor:
-    """Return the descriptor with its defaults resolved. "As the queue defines" means the first definition on the path."""
+    """Return the descriptor with its defaults resolved. The opened name, alias or queue, gives the *_AS_Q_DEF values."""
     persistence = descriptor.persistence
     if persistence == _AS_Q_DEF:
         persistence = first.default_persistence
@@ -292,7 +292,7 @@ def _resolved(
 
 
 def _capped(tenths: int, first: QueueAttributes, queue: QueueAttributes) -> int:
-    """Return the expiry, shortened to the smallest CAPEXPRY of the definitions on the path."""
+    """Return the expiry, limited to the smallest CAPEXPRY of the opened name and the queue."""
     for cap in (first.cap_expiry_tenths, queue.cap_expiry_tenths):
         if cap > 0 and (tenths < 0 or tenths > cap):
             tenths = cap

@@ -4,7 +4,7 @@ A sender puts the header of a delayed message, without a target, in front of its
 put checks the target and the sender's authority like any put. Then the put places one staged message, or one for each
 subscription, on the staging queue, in the put's unit of work. So a sender needs no authority on the staging queue. Only an
 administrator can put a staged message directly on the staging queue.
-The delay processor puts a staged publication to the subscription's queue; this put removes the header.
+The delay processor later puts a staged publication to the subscription's queue, and this later put removes the header.
 Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Authorization", "Publish/subscribe". The header is mqflow's own.
 """
 
@@ -42,7 +42,7 @@ _NO_TARGET: Final = f"Delayed messages wait on {STAGING_QUEUE}: it cannot be the
 
 
 def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
-    """Return whether a message that is put to a topic is a delayed publication."""
+    """Return whether a message put to a topic is a delayed publication."""
     header = _header(descriptor, body)
     return header is not None and (header.target_type == ObjectType.TOPIC or not header.target)
 
@@ -55,12 +55,12 @@ def unpacked(
     body: bytes,
     plan: PutPlan,
 ) -> tuple[MessageDescriptor, bytes, DelayHeader | None]:
-    """Return the message to place, and the delay header if the message must be staged, otherwise None.
+    """Return the message to place, and its delay header if the message must be staged, otherwise None.
 
-    The caller passes a message with the format of staged messages. A message to stage is returned without its header. So is a
-    staged publication that the delay processor puts to the queue of its subscription. Refuses with 2013 or 2046 a message that
-    cannot be delayed, and with 2428 a publication whose subscription has ended. Refuses with 2035 a staged message from a user
-    that is not an administrator: such a message can name any target.
+    The given message has the format of staged messages. The header is removed from a message to stage, and from a staged
+    publication that the delay processor puts to the queue of its subscription.
+    Refuses with 2013 or 2046 a message that cannot be delayed, and with 2428 a publication whose subscription has ended.
+    Refuses with 2035 a staged message of a user who is no administrator, because such a message can name any target.
     """
     header = _header(descriptor, body)
     if header is not None and not header.target:
@@ -87,10 +87,10 @@ def put_later(
     header: DelayHeader,
     plan: PutPlan,
 ) -> Pending[None]:
-    """Stage the message, whose descriptor is complete, for the name that the handle opened. `queue` is the queue of this name.
+    """Stage the message, whose descriptor is complete. Its target is the opened name; `queue` is the queue of this name.
 
-    Refuses with 2046 a queue in a cluster whose binding is fixed, and the staging queue itself. Refuses with 2298 if there is
-    no staging queue, and with 2051, 2030 or 2053 if it does not accept the message.
+    Refuses with 2046 the staging queue itself, and a cluster queue whose binding is fixed. Refuses with 2298 if the staging
+    queue does not exist, and with 2051, 2030 or 2053 if the staging queue does not accept the message.
     """
     if queue.name == STAGING_QUEUE:
         raise Refusal(Reason.OPTIONS_ERROR, _NO_TARGET)
@@ -116,11 +116,10 @@ def put_later(
 def publish_later(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> Pending[Put]:
-    """Stage a copy for every subscription; return the output of MQPUT.
+    """Stage a copy for each matching subscription, and return the output of MQPUT.
 
-    Refuses like `publish`. It also refuses with 2046 a retained publication, and with 2502 if PMSGDLV or NPMSGDLV of the
-    topic is not ALLAVAIL. It refuses with 2051, 2030 or 2053 if the staging queue does not accept all copies. After a
-    refusal no copy is staged.
+    Refuses like `publish`. Also refuses with 2046 a retained publication, and with 2502 if PMSGDLV or NPMSGDLV of the topic is
+    not ALLAVAIL. Refuses with 2051, 2030 or 2053 if the staging queue does not accept all copies. A refused put stages no copy.
     """
     header = delay_header.parse(body)
     sent, data = restored(descriptor, header, body, _sent_at(header))
@@ -154,9 +153,9 @@ def _as_sent(descriptor: MessageDescriptor, body: bytes, header: DelayHeader, pl
 def _as_published(
     state: QueueManagerState, header: DelayHeader | None, descriptor: MessageDescriptor, body: bytes
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the message to put: for a staged copy, the publication in it. Refuses with 2428 if its subscription has ended.
+    """Return the message to put: the publication inside a staged copy, or any other message unchanged.
 
-    A subscription has ended if it was removed, if it expired, or if it was not durable and its handle closed.
+    Refuses with 2428 if the subscription of a staged copy has ended: removed, expired, or not durable and its handle closed.
     """
     if header is None or header.subscription_id == NO_ID:
         return descriptor, body
@@ -165,7 +164,7 @@ def _as_published(
     if subscription is None or (expires_at is not None and expires_at <= state.clock.wall()):
         raise Refusal(Reason.NO_SUBSCRIPTION, "The subscription of this publication has ended")
     copy, data = restored(descriptor, header, body, _now(state))
-    # A copy asks for no reports, like a copy without delay; it has a MsgId of its own.
+    # The copy requests no reports and has a new MsgId, like a copy without a delay.
     return replace(copy, report=int(Report.NONE), message_id=state.identifiers.identifier()), data
 
 
@@ -184,7 +183,7 @@ def _stage(
 def _copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription, header: DelayHeader
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the staged message for one subscription: the copy, behind the header that the delay processor reads."""
+    """Return the staged message for one subscription: the header for the delay processor, then the copy."""
     copy, body = describe_copy(state, publication, subscription)
     queue = state.queues.get(subscription.attributes.destination)
     if isinstance(queue, LocalQueue):
@@ -192,7 +191,8 @@ def _copy(
             copy = replace(copy, persistence=int(Persistence.NOT_PERSISTENT))
         if copy.priority == PRIORITY_AS_Q_DEF:
             copy = replace(copy, priority=queue.attributes.default_priority)
-    # All copies have the MsgId of the publication, so a look-up finds them; the report options are for the delay processor.
+    # All copies have the MsgId of the publication, so a search by MsgId finds them. The delay processor uses the report
+    # options.
     own = replace(
         copy,
         message_id=publication.descriptor.message_id,

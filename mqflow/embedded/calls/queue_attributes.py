@@ -1,6 +1,6 @@
-"""The attributes of a queue, a topic or the queue manager: returns the present values, checks changes, and changes open queues.
+"""The attributes of a queue, a topic or the queue manager: returns present values, checks changes, and changes open queues.
 
-Callers hold the lock. MQSET and the administrator's ALTER share these steps; only this file writes the attributes of a queue.
+Callers hold the lock. MQSET and the administrator's ALTER use the same steps. Only this file writes the attributes of a queue.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def attributes_now(queue: LocalQueue | QueueDefinition) -> QueueAttributes:
 
 
 def reset_statistics(state: QueueManagerState, queue: LocalQueue) -> Statistics:
-    """Return the counts of the queue since its last reset, and start them from 0 again. The service timer is not reset."""
+    """Return the counts of the queue since its last reset, and set them to 0. The service interval timer continues."""
     before = queue.statistics
     queue.statistics = Statistics(state.clock.monotonic(), queue.depth)
     queue.statistics.served_since = before.served_since
@@ -48,7 +48,7 @@ def reset_statistics(state: QueueManagerState, queue: LocalQueue) -> Statistics:
 
 
 def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> Pending[None]:
-    """Change fields of a queue, in memory, and wake its waiters. A temporary queue is changed in memory only."""
+    """Change attributes of a queue, in memory, and wake its waiters. A change of a temporary queue is not stored."""
     before = queue.attributes
     queue.attributes = state.dated(with_changes(before, changes))
 
@@ -61,7 +61,7 @@ def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, 
         if state.watcher is not None:
             state.watcher.may_trigger(queue)
     if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
-        return Pending(None)  # the store knows nothing of the queue, and a restart must not bring it back
+        return Pending(None)  # the store does not keep this queue: a restart must not bring it back
     return Pending(None, changes=(QueueDefined(queue.attributes),), undo=(undo,))
 
 
@@ -75,14 +75,14 @@ def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:
     except ValidationError as error:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
     for spec in _specs_of(changed):
-        # The row of the table names the field.
+        # The table names the field.
         if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
             raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
     return changed
 
 
 def _wake(queue: LocalQueue | QueueDefinition) -> None:
-    """Wake the waiters on the queue, or on the queues behind this alias: their gets may now be refused."""
+    """Wake the waiters on the queue, or on the queue of this alias: their gets may now be refused."""
     if isinstance(queue, LocalQueue):
         wake_all(queue)
     else:

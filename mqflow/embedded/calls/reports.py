@@ -1,7 +1,7 @@
-"""The reports that the queue manager makes itself: arrival, delivery, expiration.
+"""The reports that the queue manager creates: arrival (COA), delivery (COD), expiration.
 
 A report is put in the unit of work of the put or get that caused it. If the reply-to queue refuses the report, the report goes
-to the dead-letter queue behind an MQDLH. If that put fails too, the report is dropped. Callers hold the lock.
+to the dead-letter queue, with an MQDLH. If that put fails too, the report is dropped. Callers hold the lock.
 Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
 """
 
@@ -29,14 +29,14 @@ _NOT_DELIVERED: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEAD
 
 
 def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Put the COA report that the message asks for, in the putter's unit of work."""
+    """Put the COA report that the message requests, in the unit of work of the put."""
     _send(state, unit, message.descriptor, message.body, Report.COA_MASK, Feedback.COA)
 
 
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
-    """Put the COD report that the message asks for, in the getter's unit of work.
+    """Put the COD report that the message requests, in the unit of work of the get.
 
-    From memory: a message behind an MQDLH or an MQXQH counts as not delivered, so it causes no report.
+    From memory: a message that begins with an MQDLH or an MQXQH is not delivered yet, so it causes no report.
     """
     if descriptor.format in _NOT_DELIVERED:
         return
@@ -44,7 +44,7 @@ def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: Mess
 
 
 def report_expiration(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Put the expiration report that the message asks for, in a unit of work of its own; the report has no expiry."""
+    """Put the expiration report that the message requests, in a separate unit of work. The report itself never expires."""
     descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
     _send(state, unit, descriptor, message.body, Report.EXPIRATION_MASK, Feedback.EXPIRATION)
 
@@ -60,7 +60,7 @@ def _send(
 def send(state: QueueManagerState, unit: UnitOfWork | None, owed: ReportMessage) -> None:
     """Put a message of the queue manager itself in `unit`, or outside a unit of work if `unit` is None.
 
-    If the target queue refuses the message, the message goes to the dead-letter queue.
+    If the target queue refuses the message, put it on the dead-letter queue.
     """
     now = state.clock.wall()
     date, time = state.timestamps.of(now)
@@ -89,7 +89,7 @@ def _dead_letter(state: QueueManagerState, unit: UnitOfWork | None, refused: Rep
         application_type=ApplicationType.QMGR,
         now=datetime.fromtimestamp(state.clock.wall(), UTC),
     )
-    # If the dead-letter queue refuses too, the report is dropped: it is the only message that a queue manager may drop.
+    # If the dead-letter queue refuses too, the report is dropped. A queue manager may drop no other message.
     with suppress(Refusal):
         _put(state, unit, ReportMessage(state.attributes.dead_letter_queue, "", descriptor, body))
 

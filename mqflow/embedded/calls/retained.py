@@ -1,7 +1,7 @@
-"""Retained publications: a commit keeps them, and a new subscriber gets them.
+"""Retained publications: a commit keeps the last publication on each topic, and a new subscriber gets it.
 
-The last retained publication on each topic is kept; if it is persistent, it survives a restart. Only this file writes the
-objects of kind `retained`. Callers hold the lock.
+A persistent retained publication survives a restart. Only this file writes the objects of kind `retained`. Callers hold the
+lock.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ def retained_changes(state: QueueManagerState, publications: Sequence[RetainedPu
         if _persistent(publication):
             changes.append(defined(topic, publication))
         elif (before := _kept(state).get(topic)) is not None and _persistent(before):
-            # Otherwise the older publication would be back after a restart.
+            # Without this change, a restart would bring back the older publication.
             changes.append(deleted(topic, RetainedPublication))
     return changes
 
@@ -40,7 +40,7 @@ def keep_retained(state: QueueManagerState, publications: Sequence[RetainedPubli
 
 
 def clear_retained(state: QueueManagerState, topic: str) -> list[Change]:
-    """Remove the retained publication of the topic, in memory; return the changes for the store."""
+    """Remove the retained publication of the topic, in memory. Return the changes for the store."""
     before = _kept(state).pop(topic, None)
     return [deleted(topic, RetainedPublication)] if before is not None and _persistent(before) else []
 
@@ -61,7 +61,7 @@ def retained_for(state: QueueManagerState, subscription: Subscription) -> Iterat
 
 
 def _kept(state: QueueManagerState) -> dict[str, RetainedPublication]:
-    return state.objects["retained"]  # type: ignore[return-value]  # this kind holds these records only, as in `object_records.records`
+    return state.objects["retained"]  # type: ignore[return-value]  # this kind has only these records, as in `object_records.records`
 
 
 def _persistent(publication: RetainedPublication) -> bool:

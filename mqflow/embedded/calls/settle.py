@@ -1,8 +1,8 @@
 """The end of a unit of work: makes it durable, then visible to other applications, or backs it out.
 
-The puts of a unit of work are available, and its gets are final, only after the store has both on disk. If the store refuses
-the changes, the unit of work is backed out. If the store does not know the result, the queue manager stops. This file writes
-units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and why the queue manager stopped.
+The puts of a unit of work become available, and its gets final, only after the store has written both to disk. If the store
+refuses the changes, the unit of work is backed out. If nobody knows whether the store wrote them, the queue manager stops. This
+file writes units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and the reason of a stop.
 """
 
 from collections.abc import Callable
@@ -38,29 +38,29 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 class Answer:
-    """The answer of the store, which the store's thread gives to the thread that waits."""
+    """The answer of the store: the store's thread sets it, and the calling thread waits for it."""
 
     __slots__ = ("_failure", "_outstanding")
 
     def __init__(self, runner: Runner) -> None:
-        # A lock that the answer releases: every commit needs one, and an Event costs more than the commit itself.
+        # A lock that the answer releases. Every commit needs an answer, and an Event costs more than the commit itself.
         self._outstanding = runner.lock()
         self._outstanding.acquire()  # no `with`: another thread releases it
         self._failure: Exception | None = None
 
     def __call__(self, failure: Exception | None) -> None:
-        """Give the answer to the waiting thread: None, or the failure."""
+        """Set the answer and wake the waiting thread. `failure` is None if the store has written the changes."""
         self._failure = failure
         self._outstanding.release()
 
     def wait(self) -> Exception | None:
-        """Wait for the answer and return it. The caller must not hold the lock, which the store's thread needs."""
+        """Wait for the answer and return it. The caller must not hold the state's lock: the store's thread needs that lock."""
         with self._outstanding:
             return self._failure
 
 
 def commit_in_memory(state: QueueManagerState, unit: UnitOfWork) -> bool:
-    """Commit a unit of work without persistent messages; return False if the commit needs the store."""
+    """Commit a unit of work that has no persistent messages. Return False if the commit needs the store."""
     if unit.has_persistent and state.durable:
         return False
     if unit.operations:
@@ -69,10 +69,10 @@ def commit_in_memory(state: QueueManagerState, unit: UnitOfWork) -> bool:
 
 
 def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, counted: bool = True) -> bool:
-    """Start to commit. Return True if the commit is over (`done` is not called); otherwise the store's thread calls `done`.
+    """Begin a commit. Return True if it is complete already; otherwise the store's thread calls `done` later.
 
-    Raises a failure that the store answers immediately. If the store refuses, the unit of work is backed out; the backout
-    counts of its messages rise if `counted`.
+    Raises the failure if the store fails immediately. If the store refuses, the unit of work is backed out; with `counted`, the
+    backout counts of its messages then increase.
     """
     if commit_in_memory(state, unit):
         return True
@@ -88,9 +88,9 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
 
 
 def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Commit the unit of work of one put or get alone, and wait until it is durable. Callers do not hold the lock.
+    """Commit the unit of work of a single put or get, and wait until it is durable. Callers do not hold the lock.
 
-    Raises the failure that the store answered.
+    Raises the failure of the store.
     """
     answer = Answer(state.runner)
     with state.lock:
@@ -102,13 +102,13 @@ def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
 
 
 def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) -> None:
-    """Back out: messages of gets return to their places, and their backout counts rise if `count`; puts are discarded."""
+    """Back out: discard the puts, and return the messages of gets to their places. With `count`, raise their backout counts."""
     for queue, _ in unit.puts.values():
         queue.uncommitted -= 1
     changes: list[Change] = []
     for queue, message in unit.gets:
         queue.uncommitted -= 1
-        if queue.deleted:  # the message is gone with its queue
+        if queue.deleted:  # the message was deleted with its queue
             state.pages.forget(message)
             continue
         if count:
@@ -124,14 +124,12 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
     unit.clear()
     if changes:
         state.store.write(changes, None)
-    if (
-        marks
-    ):  # the store forgets the marks only after it has written the backout counts: until then, the marks replace the counts
+    if marks:  # released only after the backout counts are written: until then, the marks stand for the counts in the store
         state.store.release_in_flight(marks)
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Make a message available, and wake the waiters that wait for such a message."""
+    """Make a message available, and wake the waiters whose get can return it."""
     queue.add(message)
     for handle in queue.selecting:
         handle.passed_over = min(handle.passed_over, message.key - 1)
@@ -140,10 +138,10 @@ def release(queue: LocalQueue, message: QueuedMessage) -> None:
 
 
 def stop(state: QueueManagerState, reason: int) -> None:
-    """Stop now: back out the units of work that are not being committed, end all connections, wake all waiters."""
+    """Stop now: back out all units of work except those in commit, end all connections, wake all waiters."""
     if state.stopped:
         return
-    for connection in sorted(state.connections, key=lambda each: each.identifier):  # in the order of connecting, on every run
+    for connection in sorted(state.connections, key=lambda each: each.identifier):  # in the same order on every run
         connection.end(reason)
     state.stopped = reason
     wake_everybody(state)
@@ -158,12 +156,12 @@ def fail(state: QueueManagerState, failure: Exception) -> None:
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether the store certainly wrote nothing. After any other failure the outcome is unknown: the queue manager stops."""
+    """Whether the store certainly wrote nothing. After any other failure nobody knows, so the queue manager stops."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
 
 class _Write:
-    """A commit that the store is writing."""
+    """A commit that waits for the store to write it."""
 
     __slots__ = ("_counted", "_done", "_error", "_over", "_state", "_unit", "_waiting")
 
@@ -177,7 +175,7 @@ class _Write:
         self._error: MQIError | None = None
 
     def finished(self, failure: Exception | None) -> None:
-        """Process the answer of the store, on the store's thread or within `write`."""
+        """Process the answer of the store, on the store's thread or inside the call of `write`."""
         with self._state.lock:
             if failure is None:
                 failure = self._applied()
@@ -188,17 +186,17 @@ class _Write:
             notify(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
-        """Return whether the store has answered already, or raise its failure. A later answer goes to `done`."""
+        """Return whether the store has answered already. Raises its failure. The function `done` receives a later answer."""
         if self._over and self._error is not None:
             raise self._error
         self._waiting = not self._over
         return self._over
 
     def _applied(self) -> Exception | None:
-        """Make the unit of work visible. Return the exception of a defect, so that the caller does not wait for ever."""
+        """Make the unit of work visible. Return an unexpected exception, so that the caller is answered in any case."""
         try:
             _apply(self._state, self._unit)
-        except Exception as error:  # noqa: BLE001 - the change is durable, but the memory cannot be trusted any more
+        except Exception as error:  # noqa: BLE001 - the change is durable, but the memory may now be wrong
             return error
         return None
 
@@ -257,7 +255,7 @@ def _apply(state: QueueManagerState, unit: UnitOfWork) -> None:
 def _release_puts(state: QueueManagerState, unit: UnitOfWork) -> None:
     for queue, message in unit.puts.values():
         queue.uncommitted -= 1
-        if queue.deleted:  # for example a managed queue whose subscription ended: its messages are gone
+        if queue.deleted:  # for example a managed queue whose subscription ended: its messages are deleted
             continue
         if message.descriptor.persistence == _PERSISTENT and state.durable:
             message.stored = True

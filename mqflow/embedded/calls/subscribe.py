@@ -1,4 +1,4 @@
-"""MQSUB, MQSUBRQ and the end of subscriptions.
+"""MQSUB, MQSUBRQ, and the end of subscriptions.
 
 Callers hold the lock. This file and `administration/topics.py` write subscriptions.
 Source: IBM, MQSUB, MQCLOSE and MQSD.
@@ -63,7 +63,7 @@ _RESUMABLE: Final = SubscribeOption.RESUME | SubscribeOption.ALTER
 def subscribe(
     state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor, given: object
 ) -> Pending[Subscribed]:
-    """Make, resume or alter a subscription; return the output of MQSUB.
+    """Create, resume or alter a subscription. Return the output of MQSUB.
 
     If the subscription's queue is not managed, `given` is the handle of that queue.
     """
@@ -84,9 +84,9 @@ def subscribe(
 
 
 def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, options: CloseOption) -> Pending[None]:
-    """Close the handle of a subscription.
+    """Close the handle of a subscription, and end the subscription if no other handle uses it.
 
-    Then end the subscription, unless another handle uses the subscription. A durable subscription ends only with REMOVE_SUB.
+    A durable subscription ends only with REMOVE_SUB.
     """
     if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for queues")
@@ -110,7 +110,7 @@ def remove_subscription(
 ) -> Pending[None]:
     """End the subscription and delete its managed queue. If the handle `held` has the queue open, its close deletes the queue.
 
-    The queue of a durable subscription is deleted when the end of the subscription is durable. If the store refuses, the
+    The queue of a durable subscription is deleted only after the end of the subscription is durable. If the store refuses, the
     subscription is restored.
     """
     attributes = subscription.attributes
@@ -139,7 +139,7 @@ def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
 
 
 def request_retained(state: QueueManagerState, handle: SubscriptionHandle, options: SubscriptionRequestOption) -> Pending[int]:
-    """Place the retained publications of the subscription; return their number. Refuses with 2437 if nothing is retained."""
+    """Place the retained publications of the subscription, and return their number. Refuses with 2437 if it has no such one."""
     if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is not an MQSRO option")
     if state.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
@@ -154,7 +154,7 @@ def request_retained(state: QueueManagerState, handle: SubscriptionHandle, optio
 def new_subscription(
     state: QueueManagerState, attributes: SubscriptionAttributes, *, new_only: bool = False
 ) -> tuple[Subscription, UnitOfWork]:
-    """Return a subscription that is not registered yet, and a unit of work with its retained publications.
+    """Return a subscription that is not registered yet, and a unit of work with the retained publications for it.
 
     The destination queue must exist already. Refuses with 2526 if the retained publications cannot be delivered.
     """
@@ -180,7 +180,7 @@ def new_subscription(
 
 
 def register(state: QueueManagerState, subscription: Subscription) -> Pending[None]:
-    """Register the subscription: it gets publications from now on."""
+    """Register the subscription, which then gets publications."""
     attributes = subscription.attributes
     state.subscriptions.add(subscription)
     if not attributes.durable:
@@ -281,7 +281,7 @@ def _resume(
 
 
 def _undo(state: QueueManagerState, subscription: Subscription) -> None:
-    """Remove a subscription that the store refused, with its handles and its queue."""
+    """Remove a subscription that the store has refused, with its handles and its managed queue."""
     state.subscriptions.discard(subscription)
     for holder in tuple(subscription.holders):
         _close_unreturned(state, holder)
@@ -290,7 +290,7 @@ def _undo(state: QueueManagerState, subscription: Subscription) -> None:
 
 
 def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[None]:
-    """End a new subscription, because its retained publications could not be committed."""
+    """End a new subscription after the commit of its retained publications has failed."""
     if not handle.open:
         return Pending(None)
     pending = close_subscription(state, handle, CloseOption.REMOVE_SUB)
@@ -311,7 +311,7 @@ def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[
 
 
 def _close_unreturned(state: QueueManagerState, handle: SubscriptionHandle) -> None:
-    """Close the handles of a subscription before the application gets them."""
+    """Close the handles of a subscription that the application has not received yet."""
     handle.open = False
     handle.subscription.holders.remove(handle)
     handle.connection.subscriptions.discard(handle)
@@ -393,7 +393,7 @@ def _subscribed(handle: SubscriptionHandle, queue: ObjectHandle, wanted: Subscri
 
 
 def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Subscription) -> int:
-    """Place the retained publications for the subscription, as far as the delivery rule allows; return their number."""
+    """Place the retained publications that the delivery rules allow for the subscription. Return their number."""
     if subscription.attributes.level > _RETAINED_LEVEL:  # retained publications are published again at level 1
         return 0
     count = 0
@@ -404,10 +404,10 @@ def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Su
 
 
 def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor) -> str:
-    """Return the user of the subscription: the connection's user, or the alternate user if the options ask for that.
+    """Return the user of the subscription: the connection's user or, if the options ask for it, the alternate user.
 
     Refuses the alternate user with 2035 if the connection's user has no ALTUSR authority.
-    Source: IBM, MQSD AlternateUserId: the authority of this user is checked, and the subscription records the user.
+    Source: IBM, MQSD AlternateUserId: the authority of the returned user is checked, and the subscription records this user.
     """
     if not wanted.options & SubscribeOption.ALTERNATE_USER_AUTHORITY:
         return connection.user
@@ -416,14 +416,14 @@ def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: Subs
 
 
 def _check_authorities(state: QueueManagerState, user: str, topic_string: str, given: object) -> None:
-    """Refuse with 2035 a user without the SUB authority on the topic, or without PUT on the name of the given queue."""
+    """Refuse with 2035 a user without SUB authority on the topic, or without PUT authority on the opened name of `given`."""
     check_topic_authority(state, user, topic_string, Authority.SUB)
     if isinstance(given, ObjectHandle):
         state.authorities.check(user, (Need(AuthorityKind.QUEUE, given.name, Authority.PUT),))
 
 
 def _check_group(state: QueueManagerState, wanted: SubscriptionAttributes, given: object) -> None:
-    """Refuse with 2514 a second subscription to the same topic in a group."""
+    """Refuse with 2514 a second subscription of a group to the same topic."""
     if not wanted.options & SubscribeOption.GROUP_SUB:
         return
     destination = given.resolved_queue if isinstance(given, ObjectHandle) else ""
@@ -442,11 +442,11 @@ def _end_expired(state: QueueManagerState) -> None:
     for subscription in state.subscriptions:
         expires_at = subscription.attributes.expires_at
         if expires_at is not None and expires_at <= now and not subscription.holders:
-            # No call waits for this: if the store refuses, the subscription ends again after a restart.
+            # No call waits for the store: if it refuses, the subscription is found expired again after a restart.
             begin(state, remove_subscription(state, subscription))
             _drop_queue(state, subscription)
 
 
 def expires_at(state: QueueManagerState, tenths: int) -> float | None:
-    """Return the moment when a subscription that is made or altered now expires; None for never."""
+    """Return the moment when a subscription with this expiry, created or altered now, expires; None for never."""
     return None if tenths < 0 else state.clock.wall() + tenths / 10

@@ -1,7 +1,7 @@
-"""Units of work that a connection has got ahead: the connection settles them one after the other, in order.
+"""Units of work that a connection has got ahead: one call gets several, and the connection settles them in order.
 
-An application that handles many small units of work gets several with one call, and commits each by itself. A unit ahead has
-plain messages only (`get_many`). If a unit is given back, the application never handled its messages, so no BackoutCount rises.
+An application that processes many small units of work commits each of them alone. A unit ahead has plain messages only
+(`get_many`). If a unit is given back, the application has not received its messages, so no BackoutCount increases.
 Callers hold the lock. This file writes `ConnectionState.ahead` and, with it, `ConnectionState.unit_of_work`.
 """
 
@@ -17,7 +17,7 @@ from mqflow.verbs import GetOptions, Got
 
 __all__ = ("begin_next_unit", "give_back", "take_ahead")
 
-#: The most units of work that a connection has ahead: an application that asks for ever more must not take all messages.
+#: The most units of work that a connection can have ahead. Without this limit, one application could take all messages.
 _UNITS_MAX: Final = 256
 
 
@@ -26,8 +26,8 @@ def take_ahead(
 ) -> Pending[list[list[Got]]]:
     """Take up to `units` units of work of up to `most` plain messages each, together up to `bytes_max` bytes.
 
-    If the connection has no open unit of work, the first unit becomes the connection's unit of work. If a get is refused, the
-    function returns the units taken before.
+    If the connection has no open unit of work, the first unit becomes the connection's unit of work. If a get is refused,
+    return the units taken so far.
     """
     connection, taken = handle.connection, list[list[Got]]()
     own, context = connection.unit_of_work, handle.saved_context
@@ -44,7 +44,7 @@ def take_ahead(
             taken.append(got)
             bytes_max -= sum(len(each.body) for each in got)
     except Refusal:
-        pass  # the next get of the application is refused too
+        pass  # the next get of the application reports the refusal
     finally:
         connection.unit_of_work, handle.saved_context = own, context
     return Pending(taken)
@@ -60,7 +60,7 @@ def begin_next_unit(connection: ConnectionState) -> None:
 
 
 def give_back(state: QueueManagerState, connection: ConnectionState, count: int) -> Pending[None]:
-    """Return the messages of the last `count` units to their places: first of units ahead, then of the open unit of work."""
+    """Return the messages of the last `count` units to their places: the units ahead first, then the open unit of work."""
     for _ in range(min(count, len(connection.ahead))):
         _undo(state, connection.ahead.pop().unit)
         count -= 1
@@ -70,7 +70,7 @@ def give_back(state: QueueManagerState, connection: ConnectionState, count: int)
 
 
 def _undo(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Put the messages back on their queues. The application never got them, so the queues' statistics forget the gets too."""
+    """Put the messages back on their queues. The application never received them, so they do not count as gets."""
     for queue, _ in unit.gets:
         queue.statistics.dequeued -= 1
     back_out(state, unit, count=False)

@@ -1,7 +1,7 @@
-"""Waits for messages: an arriving message wakes one waiter that takes it, and every waiter that only looks.
+"""Waits for messages: an arriving message wakes one waiter that takes it, and every waiter that only browses.
 
-Among the waiters that take a message, a waiter that asked for this message by identifier comes first. If a woken waiter gives
-up, its message wakes another waiter. Only this file writes `LocalQueue.waiters` and `ObjectHandle.waiter`.
+Among the waiters that take messages, a waiter for exactly this message (by identifier) comes first. If a woken waiter withdraws
+without its message, the message wakes another waiter. Only this file writes `LocalQueue.waiters` and `ObjectHandle.waiter`.
 Source: IBM q096780 on MQGMO_WAIT.
 """
 
@@ -19,7 +19,7 @@ __all__ = ("announce", "interrupt", "notify", "stop_waiting", "wait", "wake_all"
 
 
 def wait(handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
-    """Register the wait and return it. A handle has one wait: an earlier wait is withdrawn."""
+    """Register the wait and return it. A handle has at most one wait: the new wait replaces an earlier one."""
     stop_waiting(handle)
     waiter = Waiter(queue, wake, handle, plan)
     queue.waiters.append(waiter)
@@ -28,21 +28,21 @@ def wait(handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[
 
 
 def watch(queue: LocalQueue, wake: Callable[[], None]) -> Waiter:
-    """Register an observer for the next available message, and return its wait."""
+    """Register an observer of the next available message, and return its wait."""
     waiter = Waiter(queue, wake)
     queue.waiters.append(waiter)
     return waiter
 
 
 def stop_waiting(handle: ObjectHandle) -> None:
-    """Withdraw the wait of a handle, if there is one."""
+    """Withdraw the wait of a handle, if the handle has a wait."""
     if handle.waiter is not None:
         withdraw(handle.waiter)
         handle.waiter = None
 
 
 def interrupt(handle: ObjectHandle) -> None:
-    """End the wait of a handle whose connection ends, and wake the get, which then raises the reason."""
+    """End the wait of a handle whose connection ends. Wake its get, which then raises the reason."""
     waiter = handle.waiter
     if waiter is not None and waiter in waiter.queue.waiters:
         waiter.queue.waiters.remove(waiter)
@@ -50,7 +50,7 @@ def interrupt(handle: ObjectHandle) -> None:
 
 
 def withdraw(waiter: Waiter) -> None:
-    """End the wait. If the waiter was woken for a message that is still available, the message wakes another waiter."""
+    """End the wait. If the waiter was woken for a message that is still available, that message wakes another waiter."""
     queue = waiter.queue
     if waiter in queue.waiters:
         queue.waiters.remove(waiter)
@@ -62,7 +62,7 @@ def withdraw(waiter: Waiter) -> None:
 
 
 def announce(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Wake the waiters for this message: one waiter that takes the message, and all waiters that only look at it."""
+    """Wake the waiters for this message: one waiter that takes the message, and all waiters that only browse."""
     while queue.waiters:
         takes, looks = _chosen(queue, message)
         for waiter in looks:
@@ -77,24 +77,23 @@ def announce(queue: LocalQueue, message: QueuedMessage) -> None:
 
 
 def wake_all(queue: LocalQueue) -> None:
-    """Wake every waiter of the queue, because its get may now be refused for a new reason."""
+    """Wake every waiter of the queue, because its get may now be refused."""
     waiters, queue.waiters = queue.waiters, []
     for waiter in waiters:
         notify(waiter.wake)
 
 
 def wake_everybody(state: QueueManagerState) -> None:
-    """Wake every waiter of every queue, because their gets may now be refused for a new reason."""
+    """Wake every waiter of every queue, because their gets may now be refused."""
     for queue in state.queues.values():
         if isinstance(queue, LocalQueue):
             wake_all(queue)
 
 
 def notify(wake: Callable[[], None]) -> bool:
-    """Call `wake`, which signals the waiter; return False if the waiter's event loop has ended.
+    """Call `wake`, which signals the waiter. Return False if the waiter's event loop has ended.
 
-    After the end of the event loop, asyncio and trio raise `RuntimeError`. The unit of work of the caller must not fail because
-    of this error.
+    After the end of an event loop, asyncio and trio raise `RuntimeError`. This error must not break the caller's unit of work.
     """
     try:
         wake()
@@ -104,7 +103,7 @@ def notify(wake: Callable[[], None]) -> bool:
 
 
 def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, list[Waiter]]:
-    """Return the waiter that takes the message, if any, and all waiters that only look at it."""
+    """Return the waiter that takes the message, or None, and all waiters that only browse."""
     takes: Waiter | None = None
     looks: list[Waiter] = []
     for waiter in queue.waiters:
@@ -122,7 +121,7 @@ def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, l
 
 
 def _may_return(plan: GetPlan, queue: LocalQueue, message: QueuedMessage) -> bool:
-    """Return whether the arrival of this message can let the get return a message."""
+    """Return whether the arrival of this message lets the get return a message."""
     if plan.whole is not None and is_part(message.descriptor.message_flags, plan.whole):
         return arrives_whole(plan, queue, message)
     return plan.match is None or matches(plan.match, message.descriptor)

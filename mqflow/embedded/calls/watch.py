@@ -1,7 +1,7 @@
-"""Watches the puts and gets of queues: puts performance events and trigger messages when the rules ask for them.
+"""Watches puts and gets: puts performance events and trigger messages when the rules require them.
 
-`enqueue`, `get`, `settle` and `open` call the watcher of the queue manager, and only for queues with triggers or while PERFMEV
-is ENABLED. The decisions are in `rules`. Callers hold the lock.
+`enqueue`, `get`, `settle` and `open` call the watcher of the queue manager: for queues with triggers, and for every queue while
+PERFMEV is ENABLED. The decisions are in `rules`. Callers hold the lock.
 Source: IBM q026930 (conditions for a trigger event), q027000 (properties of trigger messages).
 """
 
@@ -35,7 +35,7 @@ class QueueWatcher:
 
     def __init__(self, state: QueueManagerState) -> None:
         self._state = state
-        #: By queue, the monotonic moment of its last trigger message.
+        #: For each queue, the monotonic time of its last trigger message.
         self._triggered_at: dict[str, float] = {}
 
     def put(self, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
@@ -54,7 +54,7 @@ class QueueWatcher:
             self._trigger(queue, unit, message)
 
     def got(self, queue: LocalQueue) -> None:
-        """Process a get, committed or not: it stops or restarts the service timer."""
+        """Process a get, committed or not. The get stops or restarts the service interval timer."""
         if not self._is_watched(queue):
             return
         now, since = self._state.clock.monotonic(), queue.statistics.served_since
@@ -64,7 +64,7 @@ class QueueWatcher:
         queue.statistics.served_since = now if queue.available else None
 
     def fell(self, queue: LocalQueue) -> None:
-        """Process a lower depth, after a get outside a unit of work or after the commit of a get."""
+        """Process a decrease of the depth: a get outside a unit of work, or the commit of a get."""
         if self._is_watched(queue) and (event := after_get(queue.attributes, queue.depth)) is not None:
             performance_event(self._state, queue, event)
 
@@ -74,17 +74,17 @@ class QueueWatcher:
             performance_event(self._state, queue, event)
 
     def may_trigger(self, queue: LocalQueue) -> None:
-        """Process a change that can make the queue trigger: of its attributes, or of the handles that are open on it."""
+        """Process a change of the queue's attributes, or of its open handles, that can cause a trigger message."""
         if queue.attributes.trigger and not queue.deleted:
             self._trigger(queue, None, None)
 
     def opened(self, queue: LocalQueue) -> None:
-        """Process an open of an initiation queue for input: put the trigger messages for which it was not open before."""
+        """Process an open of an initiation queue for input: put the trigger messages that had to wait for this open."""
         for each in self._state.triggered_to(queue.name):
             self.may_trigger(each)
 
     def _is_watched(self, queue: LocalQueue) -> bool:
-        # A queue of events causes no event about itself.
+        # The event queue itself causes no performance event.
         return self._state.attributes.performance_event and queue.name != PERFORMANCE_EVENTS
 
     def _trigger(self, queue: LocalQueue, unit: UnitOfWork | None, arrived: QueuedMessage | None) -> None:
@@ -120,11 +120,11 @@ class QueueWatcher:
         message = ReportMessage(target.name, "", descriptor, body)
         send(state, unit, message)
         if unit is not None:
-            # Source: q027000: a trigger message is delivered also if the unit of work that caused it is backed out.
+            # Source: q027000: a trigger message is delivered even if the unit of work that caused it is backed out.
             unit.undo.append(partial(send, state, None, message))
 
 
-# Any: each field has the type that its row of the table names.
+# Any: the table of attributes gives each value its type.
 def _message(queue: QueueAttributes, values: Mapping[str, Any]) -> TriggerMessage:
     return TriggerMessage(
         queue=queue.name,
@@ -140,8 +140,8 @@ def _message(queue: QueueAttributes, values: Mapping[str, Any]) -> TriggerMessag
 def _qualifying(queue: LocalQueue, arrived: QueuedMessage | None) -> int:
     """Return the number of messages with priority TRIGMPRI or higher.
 
-    With TRIGMPRI(0) the number is the depth, uncommitted messages included. With a higher TRIGMPRI the number has the available
-    messages and the message that was just put (mqflow's own choice).
+    With TRIGMPRI(0), this is the depth, including uncommitted messages. With a higher TRIGMPRI, only the available messages and
+    the message just put count (mqflow's own choice).
     """
     lowest = queue.attributes.trigger_message_priority
     if lowest == 0:
