@@ -1,8 +1,8 @@
 """A connection to the embedded queue manager. Each verb of `mqflow.verbs` is one step under the queue manager's lock.
 
-`_call` is the frame of every verb. It checks the connection and the handle, runs the step, waits for the disk, and names verb
-and object in a refusal. The code of the verbs is in `calls`. This file knows no rule. It writes `ConnectionState.busy`,
-`committing`, `undone` and `pending_refusal`, and the options and the browse trail of a handle.
+`_call` runs every verb. It checks the connection and the handle, runs the step, and waits until the result is durable. A
+refusal names the verb and the object. The code of the verbs is in `calls`; this file has no MQ rule. It writes
+`ConnectionState.busy`, `committing`, `undone` and `pending_refusal`, and the options and the browse trail of a handle.
 """
 
 import contextlib
@@ -53,15 +53,15 @@ _Value = TypeVar("_Value")
 _Arguments = TypeVarTuple("_Arguments")
 
 _OUTPUT: Final = int(OpenOption.OUTPUT)
-#: The options of MQPUT1 that its open has too, with the same values.
+#: The options of MQPUT1 that also apply to its open. They have the same values as the open options.
 _IMPLIED: Final = int(OpenOption.ALTERNATE_USER_AUTHORITY | OpenOption.FAIL_IF_QUIESCING) | CONTEXT
 _UNDONE: Final = Refusal(Reason.BACKED_OUT, "The connection ended before it was committed, so the unit of work was backed out")
 
 
 class EmbeddedConnection:
-    """The Hconn: implements `verbs.InlineConnection`. Any thread may use it, but a second concurrent call raises 2219.
+    """The Hconn: implements `verbs.InlineConnection`. Any thread can use it, but a second call at the same time raises 2219.
 
-    Handles are `object` in the signatures, because callers return them unchanged; `_call` checks each handle.
+    Handles have the type `object` in the signatures, because callers only pass them back. `_call` checks each handle.
     """
 
     def __init__(self, queue_manager: QueueManagerState, *, application_name: str, user: str, number: int) -> None:
@@ -76,12 +76,12 @@ class EmbeddedConnection:
 
     @property
     def application_name(self) -> str:
-        """The name under which the application connected."""
+        """The name that the application gave when it connected."""
         return self.state.application_name
 
     @property
     def user(self) -> str:
-        """The user under whose authority the calls run."""
+        """The user whose authority the calls need."""
         return self.state.user
 
     @property
@@ -95,7 +95,7 @@ class EmbeddedConnection:
         return self._call("MQOPEN", wanted.descriptor.name, _open, self.state, wanted)
 
     def close(self, handle: object, options: CloseOption = CloseOption.NONE) -> None:
-        """Close the handle (MQCLOSE); a temporary dynamic queue is deleted with the handle that created it."""
+        """Close the handle (MQCLOSE). Closing the handle that created a temporary dynamic queue deletes the queue."""
         name = _name_of(handle)
         self._call("MQCLOSE", name, _close, self.state, handle, CloseOption(options))
         if isinstance(handle, ObjectHandle):
@@ -113,7 +113,7 @@ class EmbeddedConnection:
     def put_many(
         self, handle: object, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: object = None
     ) -> ManyPut:
-        """Put the messages in order. Under syncpoint this is one step, because such a put never waits for the disk."""
+        """Put the messages in order. Under syncpoint this is one step, because such puts never wait for the disk."""
         puts: list[Put] = []
         try:
             if int(options) & PutOption.SYNCPOINT:
@@ -134,16 +134,16 @@ class EmbeddedConnection:
         *,
         context: object = None,
     ) -> Put:
-        """Open the object, put one message, close the object (MQPUT1). The context options need no open options."""
+        """Open the object, put one message, close the object (MQPUT1). Context options need no matching open options."""
         implied = _OUTPUT | int(options) & _IMPLIED
         wanted = opening.Wanted(replace(object_descriptor(target), selection=""), OpenOption(implied), for_one_put=True)
         name = wanted.descriptor.name
         return self._call("MQPUT1", name, put_one, self.state, wanted, descriptor, body, int(options), context)
 
     def get(self, handle: object, options: GetOptions) -> Got | None:
-        """Return the next message that matches (MQGET), or None if no message comes within the wait (2033).
+        """Return the next matching message (MQGET), or None if no message arrives within the wait (2033).
 
-        A get that gives up the browse lock returns None too, or raises the warning 2209 if the handle has no lock.
+        A get that releases the browse lock also returns None, or raises the warning 2209 if the handle has no lock.
         """
         try:
             got = self._call("", handle, getting.get_message, handle, options)
@@ -156,7 +156,7 @@ class EmbeddedConnection:
     def get_many(self, handle: object, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return up to `most` messages, in few steps. Only the get of the first message waits or raises an error.
 
-        If nobody knows whether a later message is gone (outside a unit of work), the next get raises 2549.
+        If a later get outside a unit of work fails, and nobody knows whether it removed a message, the next get raises 2549.
         """
         unit = self._get_plain(handle, options, most, bytes_max)
         if len(unit) >= most:
@@ -175,10 +175,10 @@ class EmbeddedConnection:
     def exchange_at_once(
         self, handle: object, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """Commit if `commit` is true. If the first message is plain, return messages like `get_many`, else an empty list.
+        """Commit if `commit` is true. Then return messages like `get_many` if the first message is plain, else an empty list.
 
-        Returns None, and does nothing, if the commit is refused or needs the disk. If the get would be refused, the list is
-        empty too: the caller then calls `get_many`. `calls/get_many.py` says which messages are plain.
+        Returns None, and does nothing, if the commit is refused or needs the disk. If the get is refused, the list is empty,
+        and the caller then calls `get_many`. `calls/get_many.py` says which messages are plain.
         """
         queue_manager, connection = self._queue_manager, self.state
         with queue_manager.lock:
@@ -198,32 +198,33 @@ class EmbeddedConnection:
         return unit
 
     def get_at_once(self, handle: object, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; an empty list if the first message is special, or if `get` would raise an error."""
-        with contextlib.suppress(MQIError, Refusal):  # the get that follows raises the error, and reports it
+        """Return available plain messages; an empty list if the first message is special or the get is refused."""
+        with contextlib.suppress(MQIError, Refusal):  # the next get raises and reports the error
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         return []
 
     def take_ahead(self, handle: object, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
-        """Get plain messages as units of work ahead (`calls.units_ahead`); none if a get would be special or refused."""
+        """Get plain messages as units of work ahead (`calls.units_ahead`). Return none if the get is special or refused."""
         try:
             return self._call("", handle, take_ahead, handle, options, most, units, bytes_max)
         except Refusal:
             return []
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places. None for `count` means all units ahead."""
+        """Return the messages of the last `count` units of work to their places; None means all units ahead."""
         if count != 0 and (count or self.state.ahead):
             number = len(self.state.ahead) if count is None else count
             self._call("MQBACK", "", give_back, self.state, number)
 
     def browse_back(self, handle: object, count: int) -> None:
-        """Move the cursor back over `count` messages of the last `get_many` that browsed. Raises 2034 after another get."""
+        """Move the cursor back over `count` messages of the last browse with `get_many`. Raises 2034 after another get."""
         self._call("MQGET", _name_of(handle), _go_back, self.state, handle, count)
 
     def on_arrival(self, handle: object, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
-        """Call `wake` when a get with these options may find a message; return a function that withdraws this request.
+        """Call `wake` when a get with these options may find a message. Return a function that withdraws this request.
 
-        Returns None if the caller must get now: a message may be available already, or the get would be refused.
+        Returns None if the caller must get now, because a message may be available already, or because the get would be
+        refused.
         """
         queue_manager = self._queue_manager
         with queue_manager.lock:
@@ -246,7 +247,7 @@ class EmbeddedConnection:
         return withdraw_waiter
 
     def inquire(self, handle: object, selectors: Sequence[int]) -> Inquired:
-        """Return these attributes (MQINQ) of the object that the handle names; for an alias, the attributes of the alias."""
+        """Return attributes of the object that the handle names (MQINQ). For an alias, return the attributes of the alias."""
         return self._call("MQINQ", handle, inquire_object, handle, selectors)
 
     def set(self, handle: object, values: Mapping[int, int | str]) -> None:
@@ -254,25 +255,25 @@ class EmbeddedConnection:
         self._call("MQSET", handle, set_object, handle, values)
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: object = None) -> Subscribed:
-        """Make, resume or alter a subscription (MQSUB); a durable subscription is durable when this call returns."""
+        """Create, resume or alter a subscription (MQSUB). A durable subscription is in the store when this call returns."""
         name = descriptor.name or descriptor.object_name or descriptor.object_string
         return self._call("MQSUB", name, subscribe.subscribe, self.state, descriptor, queue)
 
     def request_publications(self, handle: object, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
-        """Send the retained publications of the subscription's topics again (MQSUBRQ); return their number."""
+        """Send the retained publications of the subscription's topics again (MQSUBRQ). Return their number."""
         return self._call("MQSUBRQ", _name_of(handle), _request, self.state, handle, options)
 
     @property
     def only_removes(self) -> bool:
-        """Whether the commit of the open unit of work only removes messages: no puts, reports or groups."""
+        """Whether the open unit of work only removes messages: it has no puts, reports or groups."""
         unit = self.state.unit_of_work
         return not (unit.puts or unit.retained or unit.undo or unit.discarded)
 
     def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
-        """Start MQCMIT. Return True if the commit is over; otherwise the store's thread calls `done` exactly once.
+        """Begin MQCMIT. Return True if the commit is complete; otherwise the store's thread calls `done` exactly once.
 
-        With `behind`, the connection begins its next unit of work immediately. The commit of the earlier unit goes on without
-        the connection.
+        With `behind`, the connection begins its next unit of work immediately, and the commit of the earlier unit continues
+        without the connection.
         """
         connection = self.state
         with self._queue_manager.lock:
@@ -318,13 +319,13 @@ class EmbeddedConnection:
     def disconnect(self) -> None:
         """End the connection (MQDISC). **Commits an open unit of work**; if the commit is refused, backs out and raises 2003.
 
-        If the connection was broken before and had no open unit of work, this call does nothing.
+        Does nothing if the connection is already broken and had no open unit of work.
         """
         connection = self.state
         with self._queue_manager.lock:
             if connection.ended not in {0, Reason.HCONN_ERROR}:
                 connection.ended = Reason.HCONN_ERROR
-                if connection.undone:  # an application that disconnects to commit must get an error
+                if connection.undone:  # an application that commits by MQDISC must get an error
                     raise _UNDONE.on("MQDISC", "", self.queue_manager_name)
                 return
             refusal = _unusable(connection)
@@ -336,11 +337,11 @@ class EmbeddedConnection:
             connection.end(Reason.HCONN_ERROR)
 
     def abandon(self) -> None:
-        """End the connection as if its application died: the unit of work is backed out."""
+        """End the connection as after the death of its application: back out the unit of work."""
         self.state.end(Reason.CONNECTION_BROKEN)
 
     def lose(self, reason: int = Reason.Q_MGR_STOPPING) -> None:
-        """End the connection because the queue manager stops. A commit that has begun goes on."""
+        """End the connection because the queue manager stops. A commit that has begun continues."""
         self.state.end(reason)
 
     @overload
@@ -372,8 +373,8 @@ class EmbeddedConnection:
     ) -> _Value:
         """Run the step under the lock, wait without the lock until the result is durable, and return the value of the step.
 
-        `target` is the handle of the call, which is checked, or the name of the object. With an empty `verb` this raises the
-        `Refusal` itself, otherwise the `MQIError`.
+        `target` is the handle of the call, which this function checks, or the name of the object. A refused call raises an
+        `MQIError`; if `verb` is empty, it raises the `Refusal` instead.
         """
         queue_manager, connection = self._queue_manager, self.state
         try:
@@ -397,7 +398,7 @@ class EmbeddedConnection:
         return pending.value
 
     def _get_plain(self, handle: object, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
-        """Return the plain messages that are available now; the list may be empty."""
+        """Return the plain messages that are available now, possibly none."""
         try:
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         except Refusal as refusal:
@@ -406,7 +407,7 @@ class EmbeddedConnection:
     def _get_following(
         self, handle: ObjectHandle, options: GetOptions, unit: list[Got], most: int, bytes_max: int, trail: list[int]
     ) -> None:
-        """Add to `unit` the further messages that are available now."""
+        """Add the following messages that are available now to `unit`."""
         left_bytes = bytes_max - sum(len(got.body) for got in unit)
         next_options = following(options)
         try:
@@ -418,13 +419,13 @@ class EmbeddedConnection:
                 trail.append(handle.cursor)
                 left_bytes -= sum(len(got.body) for got in more)
         except MQIError:
-            pass  # the caller gets the messages of `unit`, and its next call gets this error
-        except Refusal as refusal:  # the next get is refused too, except with 2549: `pending_refusal` makes it raise 2549
+            pass  # the caller gets the messages in `unit`, and its next call gets this error
+        except Refusal as refusal:  # only 2549 is not refused again: `pending_refusal` keeps it for the next get
             self.state.pending_refusal = refusal if refusal.reason == Reason.CALL_INTERRUPTED else None
         handle.trail = trail
 
     def _get_waiting(self, handle: ObjectHandle, options: GetOptions, wait_ms: int) -> Got | None:
-        """Get again whenever a message may be available, until the wait is over."""
+        """Repeat the get when a message may be available, until the wait ends."""
         clock = self._queue_manager.clock
         ends_at = None if wait_ms < 0 else clock.monotonic() + wait_ms / 1000
         while True:
@@ -433,7 +434,7 @@ class EmbeddedConnection:
             try:
                 got = self._call("", handle, _get_woken, handle, options, withdraw_waiter)
             finally:
-                if withdraw_waiter is not None:  # also if the connection ended before the step
+                if withdraw_waiter is not None:  # needed also if the connection ended before the step
                     withdraw_waiter()
             if got is not None or over:
                 return got
@@ -457,12 +458,12 @@ class EmbeddedConnection:
             self.state.busy = False
 
     def _get_refused(self, handle: object, refusal: Refusal) -> MQIError:
-        """Return the error of a refused get; a reason that an earlier `get_many` could not raise comes first."""
+        """Return the error of a refused get. A refusal that an earlier `get_many` could not raise has precedence."""
         earlier, self.state.pending_refusal = self.state.pending_refusal, None
         return self._refused(earlier or refusal, "MQGET", _name_of(handle))
 
     def _refused(self, refusal: Refusal, verb: str, name: str) -> MQIError:
-        """Return the error for the application, and put the queue manager event of the refusal if it is switched on."""
+        """Return the error for the application. Put the queue manager event of the refusal if the event is enabled."""
         state = self._queue_manager
         if refusal.reason in REPORTED:
             with state.lock:
@@ -492,7 +493,7 @@ class EmbeddedConnection:
 
 
 def _unusable(connection: ConnectionState) -> Refusal | None:
-    """Return why the connection takes no call now; None if it takes calls."""
+    """Return the reason why the connection refuses every call now; None if it accepts calls."""
     if connection.ended:
         return Refusal(connection.ended)
     if connection.busy or connection.committing:
@@ -501,9 +502,9 @@ def _unusable(connection: ConnectionState) -> Refusal | None:
 
 
 def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
-    """Return why the connection takes no call with this handle now (2018, 2219, 2019, 2052 or 2041), or None.
+    """Return the refusal of any call with this handle now (2018, 2219, 2019, 2052 or 2041), or None.
 
-    A name instead of a handle is not checked: such a call opens the object, or needs no object.
+    A name instead of a handle is not checked, because the call opens the object or needs no object.
     """
     if connection.ended or connection.busy or connection.committing:
         return _unusable(connection)
@@ -520,7 +521,7 @@ def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
 
 
 def _checked(handle: object) -> ObjectHandle:
-    return cast("ObjectHandle", handle)  # `_refusal_of` has refused every other object before
+    return cast("ObjectHandle", handle)  # `_refusal_of` has refused every other object
 
 
 def _name_of(handle: object) -> str:
@@ -575,7 +576,7 @@ def _back_out(state: QueueManagerState, connection: ConnectionState) -> Pending[
 def _get_woken(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, withdraw_waiter: Callable[[], None] | None
 ) -> Pending[Got | None]:
-    """Get first, then withdraw the wait. If this get leaves the message of the wait, the message wakes another waiter."""
+    """Get first, then withdraw the wait. If this get does not take the message of the wait, another waiter wakes."""
     try:
         return getting.get_message(state, handle, options)
     finally:
@@ -586,7 +587,7 @@ def _get_woken(
 def _get_more(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Return messages that are available now: several plain messages, or one special message. No body exceeds `bytes_max`."""
+    """Return available messages: several plain messages, or one special message. Their bodies have at most `bytes_max`."""
     plain = get_plain(state, handle, options, most, bytes_max)
     if plain.value:
         return plain

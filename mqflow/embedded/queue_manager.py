@@ -1,6 +1,6 @@
 """The embedded queue manager: opens a store, accepts connections and administration, quiesces and stops.
 
-This file joins the parts; the rules are in `rules` and `calls`. It implements `verbs.QueueManager`. It writes `quiescing`,
+This file connects the parts; the rules are in `rules` and `calls`. It implements `verbs.QueueManager`. It writes `quiescing`,
 `stops_when_empty`, `when_staged`, `when_stopped`, and the first attributes and objects of a new queue manager.
 """
 
@@ -49,14 +49,14 @@ _APPLICATION_CHARS: Final = 28
 class EmbeddedQueueManager:
     """A queue manager in this process. Close it, or use it in a `with` statement.
 
-    The constructor loads the contents of `store`. In an empty store it creates the SYSTEM.* objects, and `dead_letter_queue`
-    becomes the DEADQ. A store of a queue manager with another name is refused with 2058. `user` is the user of a connection
-    that names no user. By default this user is the user of the process, which administers the queue manager. `groups` returns
-    the groups of a user.
+    The constructor loads the contents of `store`. For an empty store it creates the SYSTEM.* objects, and `dead_letter_queue`
+    becomes the DEADQ. Refuses with 2058 a store that belongs to a queue manager with another name. `user` is the user of each
+    connection that names no user. By default it is the user of the process, and this user administers the queue manager.
+    `groups` returns the groups of a user.
     """
 
     inline: Final = True
-    #: The queue of delayed messages, the only queue in the order of due times.
+    #: The queue of staged messages. It is the only queue whose messages are in the order of due times.
     staging_queue: Final = STAGING_QUEUE
 
     def __init__(
@@ -76,7 +76,7 @@ class EmbeddedQueueManager:
         snapshot = store.load()
         known = snapshot.queue_manager
         if known is not None and known.name != name:
-            store.close()  # so that a caller with the right name can open the folder
+            store.close()  # lets a caller with the right name open the folder
             detail = f"The store belongs to queue manager {known.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=detail)
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
@@ -84,10 +84,10 @@ class EmbeddedQueueManager:
         try:
             self._state = QueueManagerState(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
         except BaseException:
-            store.close()  # so that an mqflow that knows its content can open the folder
+            store.close()  # lets an mqflow version that understands the content open the folder
             raise
         self._state.watcher = QueueWatcher(self._state)
-        #: The channels and listeners of client programs, where a listener adds them.
+        #: The running channels and listeners of client programs. Each listener adds itself.
         self.channels: Final = RunningChannels(self._state)
         self._definitions = Definitions(self._state, self.channels)
         self._user = user or login()
@@ -114,7 +114,7 @@ class EmbeddedQueueManager:
 
     @property
     def failure(self) -> str:
-        """The failure of the store that stopped the queue manager; empty otherwise."""
+        """The failure of the store that stopped the queue manager, or an empty text."""
         return self._state.failure
 
     @property
@@ -124,39 +124,39 @@ class EmbeddedQueueManager:
 
     @property
     def administration(self) -> Administration:
-        """The administration for MQSC. Raises 2035 if the queue manager was opened as a user that does not administer it."""
+        """The administration for MQSC. Raises 2035 if the queue manager was opened with a user who does not administer it."""
         return self.administration_of(self._user)
 
     def administration_of(self, user: str) -> Administration:
-        """Return the administration for MQSC. Raises 2035 for a user that does not administer the queue manager."""
+        """Return the administration for MQSC. Raises 2035 for a user who does not administer the queue manager."""
         if not self.administers(user):
             detail = f"User {user} does not administer it: the user that runs the queue manager does, and the group mqm"
             raise error_for(Reason.NOT_AUTHORIZED, "Administration", "", self._state.name, detail)
         return self._definitions
 
     def administers(self, user: str) -> bool:
-        """Return whether the user has every authority; true for every user while authorities are not checked."""
+        """Return whether the user has every authority. Every user has, while the authority checks are off."""
         with self._state.lock:
             return self._state.authorities.administers(user[:USER_CHARS])
 
     def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
-        """Check authorities from now on, also without an authority record.
+        """Turn the authority checks on, even if no authority record exists.
 
-        A server at a TCP address calls this. From then on a user has only the authorities that records give to the user or its
-        groups. A user administers the queue manager if `made_administrator` returns True for the user.
+        A server at a TCP address calls this method. From then on, a user has only the authorities that records give to the user
+        or its groups. A user administers the queue manager if `made_administrator` returns True for the user.
         """
         with self._state.lock:
             self._state.authorities.require(made_administrator)
 
     @property
     def quarantined(self) -> tuple[tuple[int, str], ...]:
-        """The damaged messages that are in quarantine: serial and cause of each."""
+        """The damaged messages in quarantine, each with its serial number and the cause."""
         return tuple(self._state.quarantined)
 
     def connect(
         self, *, application_name: str = "", user: str = "", channel: str = "", address: str = ""
     ) -> EmbeddedConnection:
-        """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after the stop, 2035 without authority.
+        """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after a stop, and 2035 without authority.
 
         DISPLAY CONN shows the channel and the address of a client program.
         """
@@ -177,7 +177,7 @@ class EmbeddedQueueManager:
             return connection
 
     def when_staged(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once, from any thread, when the staging queue has a message; `wake` must only signal another thread."""
+        """Call `wake` once, from any thread, when the staging queue has a message. `wake` must only signal another thread."""
         state = self._state
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)
@@ -187,7 +187,7 @@ class EmbeddedQueueManager:
                 state.when_staged.append(wake)
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` once, from any thread, when the staging queue gets a message; return a function that ends the request."""
+        """Call `wake` once, from any thread, when the staging queue gets a message. Return a function that cancels this."""
         state = self._state
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)
@@ -201,7 +201,7 @@ class EmbeddedQueueManager:
         return withdraw_observer
 
     def when_stopped(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once, from any thread, when the queue manager has stopped; `wake` must only signal another thread."""
+        """Call `wake` once, from any thread, when the queue manager stops. `wake` must only signal another thread."""
         with self._state.lock:
             if self._state.stopped:
                 notify(wake)
@@ -209,7 +209,7 @@ class EmbeddedQueueManager:
                 self._state.when_stopped.append(wake)
 
     def quiesce(self) -> None:
-        """Accept no new work: verbs with FAIL_IF_QUIESCING raise 2161, and so do waiting gets with this option."""
+        """Accept no new work: new verbs and waiting gets with FAIL_IF_QUIESCING raise 2161."""
         state = self._state
         with state.lock:
             state.quiescing = True
@@ -218,7 +218,7 @@ class EmbeddedQueueManager:
     def stop(self, *, immediate: bool = True, reason: Reason = Reason.Q_MGR_STOPPING) -> None:
         """Stop now: end every connection and back out its unit of work. Later calls raise 2162, or `reason`.
 
-        If not `immediate`, quiesce, and stop when the last connection has ended. This call does not wait for that end.
+        If `immediate` is false, quiesce, and stop after the last connection has ended. This method does not wait for that.
         """
         state = self._state
         with state.lock:
@@ -231,14 +231,14 @@ class EmbeddedQueueManager:
                 self.quiesce()
 
     def close(self) -> None:
-        """Stop the queue manager, and close its store after the open writes are durable. A second call does nothing."""
+        """Stop the queue manager. Close its store after all pending writes are durable. A second call does nothing."""
         with self._state.lock:
             already = self._closed
             self._closed = True
             self._say_stop()
             stop(self._state, Reason.Q_MGR_STOPPING)
         if not already:
-            # The lock is free here: the command server and the store's thread need the lock to finish their work.
+            # Not under the lock, because the command server and the store's thread need the lock to finish.
             self._command_server.join()
             self._state.store.close()
 
@@ -249,7 +249,7 @@ class EmbeddedQueueManager:
         self.close()
 
     def _say_stop(self, *, quiesces: bool = False) -> None:
-        """Put the event Queue Manager Not Active, but only once: a stop that follows a quiesce puts no second event."""
+        """Put the event Queue Manager Not Active, but not again for a stop after a quiesce."""
         if not self._state.stopped and not self._stop_said:
             self._stop_said = True
             start_or_stop_event(self._state, Reason.Q_MGR_NOT_ACTIVE, quiesces=quiesces)
@@ -292,7 +292,7 @@ class EmbeddedQueueManager:
             state.store.write([defined(topic.name, topic) for topic in missing], None)
 
     def _drop_orphaned_queues(self) -> None:
-        """Delete managed queues without a subscription; a crash between the writes of queue and subscription leaves them."""
+        """Delete managed queues without a subscription. A crash between the writes of queue and subscription leaves them."""
         state = self._state
         held = {subscription.attributes.destination for subscription in state.subscriptions}
         for name, queue in tuple(state.queues.items()):
@@ -302,7 +302,7 @@ class EmbeddedQueueManager:
 
 
 def _text(name: str) -> str:
-    """Return the name of a program or a user as text that can be encoded: a character that cannot becomes a question mark."""
+    """Return the name of a program or a user with a question mark for each character that cannot be encoded."""
     return name.encode("utf-8", "replace").decode()
 
 

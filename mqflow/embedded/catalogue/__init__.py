@@ -1,4 +1,4 @@
-"""The kinds of objects that a queue manager knows, and the objects that it creates itself. This package holds data only.
+"""The kinds of objects of a queue manager, and the objects that a new queue manager creates. This package has data only.
 
 No module here imports `mqflow.embedded.state` or `mqflow.verbs`.
 """

@@ -1,8 +1,8 @@
-"""The kinds of object that are only defined and shown, and the one record that holds an object of any of these kinds.
+"""The kinds of object that a queue manager only stores and shows, and one record type for the objects of all these kinds.
 
-MQSC, PCF, the wire and the store all read the table here, so a new kind needs one row. If a kind gets behaviour (a listener
-that listens, a channel that runs), its row stays. The behaviour belongs in a module of its own, which
-`administration.objects` calls when it keeps or deletes an object. This module knows no queue manager.
+MQSC, PCF, the wire and the store all read this table, so a new kind needs one row. If a kind gets behaviour (a listener that
+listens, a channel that runs), its row stays here. The behaviour belongs in its own module, which `administration.objects` calls
+when it stores or deletes an object. This module knows no queue manager.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ class DefinedObject(Struct, frozen=True):
     """One channel, namelist, process, authentication information object, listener or service."""
 
     noun: Noun
-    #: Every stored attribute by its field, including the name and the type.
-    values: Mapping[str, Any]  # Any: each field has the type that its row of the table names
+    #: The values of all stored attributes by field name, including the name and the type of the object.
+    values: Mapping[str, Any]  # Any: the table of attributes gives each value its type
 
     @property
     def name(self) -> str:
@@ -50,23 +50,23 @@ class DefinedObject(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The key of the object among the objects of its kind."""
+        """The key of the object: unique among the objects of its kind."""
         return key_of(self.name, client=self.is_client)
 
     @property
     def attributes(self) -> tuple[ObjectAttribute, ...]:
-        """The rows of the attributes that an object of this kind and type has."""
+        """The attributes that an object of this kind and type has."""
         return DEFINED_KINDS[self.noun].applicable(self.kind)
 
     @property
     def row(self) -> Mapping[str, Any]:
-        """Every attribute by its field, including the number of entries of each list. DISPLAY and PCF show these values."""
+        """All attribute values by field name, as DISPLAY and PCF show them. Each list has its number of entries beside it."""
         counts = {spec.field: len(self.values[spec.counts]) for spec in self.attributes if spec.counts}
         return {**self.values, **counts}
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The object in the form that the store holds; `object_from` reads this form."""
+        """The form in which the store holds the object. `object_from` reads this form."""
         return {"type": self.noun.lower(), **self.values}
 
 
@@ -74,24 +74,24 @@ class DefinedKind(Struct, frozen=True):
     """One kind of object: its words, its attributes and its default objects."""
 
     noun: Noun
-    #: The word for the kind in names of PCF, for example in MQCMD_CHANGE_AUTH_INFO.
+    #: The word for the kind in PCF names, for example AUTH_INFO in MQCMD_CHANGE_AUTH_INFO.
     pcf_word: str
     specs: tuple[ObjectAttribute, ...]
-    #: For each type, the name of the object from which DEFINE takes defaults. A kind with one type only has the key 0.
+    #: For each type, the name of the default object, whose values DEFINE copies. A kind without types has only the key 0.
     defaults: Mapping[int, str]
-    #: The line with which DISPLAY shows an object.
+    #: The first line of the DISPLAY output of an object.
     heading: str
-    #: The number that asks PCF for objects of any type: MQCHT_ALL, MQAIT_ALL.
+    #: The number that selects all types in a PCF inquiry: MQCHT_ALL, MQAIT_ALL.
     any_type: int = 0
 
     @property
     def type_spec(self) -> ObjectAttribute | None:
-        """The attribute that is the type (CHLTYPE, AUTHTYPE), or None. DEFINE must set the type, and ALTER cannot change it."""
+        """The attribute that sets the type (CHLTYPE, AUTHTYPE), or None. DEFINE must set the type; ALTER cannot change it."""
         return next((spec for spec in self.specs if spec.field == "kind"), None)
 
     @property
     def name_spec(self) -> ObjectAttribute:
-        """The attribute that is the name."""
+        """The attribute that sets the name."""
         return next(spec for spec in self.specs if spec.field == "name")
 
     def applicable(self, kind: int) -> tuple[ObjectAttribute, ...]:
@@ -131,21 +131,21 @@ DEFINED_KINDS: Final[Mapping[Noun, DefinedKind]] = {
     )
 }
 _BY_WORD: Final = {kind.noun.lower(): kind for kind in DEFINED_KINDS.values()}
-# Any: `tuple[str, ...]` is no class.
+# Any: `tuple[str, ...]` is not a class.
 _TYPES: Final[Mapping[type, Any]] = {bool: bool, int: int, str: str, tuple: tuple[str, ...]}
 
 
 def defined_object(noun: Noun, values: Mapping[str, object]) -> DefinedObject:
-    """Return an object with these values, and with the default of every other attribute. Unknown fields are left out.
+    """Return an object with these values. Other attributes get their defaults, and unknown fields are ignored.
 
-    Raises `msgspec.ValidationError` for a value of another type than its attribute has.
+    Raises `msgspec.ValidationError` for a value of the wrong type.
     """
     specs = (spec for spec in DEFINED_KINDS[noun].specs if not spec.counts)
     return DefinedObject(noun, {spec.field: _typed(spec, values.get(spec.field, spec.default)) for spec in specs})
 
 
 def object_from(fields: Mapping[str, Any]) -> DefinedObject:
-    """Return the object of these `DefinedObject.fields`. Raises `msgspec.ValidationError` if the fields describe no object."""
+    """Return the object with these `DefinedObject.fields`. Raises `msgspec.ValidationError` if no object can have them."""
     kind = _BY_WORD.get(fields.get("type", ""))
     if kind is None or "name" not in fields:
         raise ValidationError(f"An object of type {fields.get('type')!r} is not known")
@@ -153,10 +153,10 @@ def object_from(fields: Mapping[str, Any]) -> DefinedObject:
 
 
 def key_of(name: str, *, client: bool) -> str:
-    """Return the key of an object among the objects of its kind.
+    """Return the key of an object: unique among the objects of its kind.
 
-    The key of a client-connection channel differs from the name, so a SVRCONN can have the same name. The key has a blank,
-    which no name has.
+    A client-connection channel and a SVRCONN can have the same name, so their keys differ. The key of a client-connection
+    channel has a blank, which no name has.
     """
     return f"{name} CLNTCONN" if client else name
 

@@ -1,7 +1,6 @@
-"""The queues, topics and other objects of a new queue manager. Definitions take their defaults from some of these objects.
+"""The queues, topics and other objects of a new queue manager. DEFINE copies its defaults from some of these objects.
 
-This file holds data only. Source: IBM q081550 for the names. This queue manager has CHCKCLNT(NONE), which asks no client for a
-password; IBM's default is another value.
+This file has data only. Source: IBM q081550 for the names. Unlike IBM's default, CHCKCLNT is NONE: clients need no password.
 """
 
 from typing import Final
@@ -27,7 +26,7 @@ __all__ = (
 
 COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
-"""The queue on which delayed messages wait."""
+"""The queue for staged messages, which wait here for the end of their delay."""
 
 BASE: Final = TopicAttributes(
     name=BASE_TOPIC,
@@ -46,7 +45,7 @@ BASE: Final = TopicAttributes(
     subscription_scope=0,
     use_dead_letter_queue=2,
 )
-"""SYSTEM.BASE.TOPIC of a new queue manager. This topic has no parent, so its attributes end every look-up."""
+"""SYSTEM.BASE.TOPIC of a new queue manager. It has no parent topic, so a look-up of an ASPARENT value ends here."""
 
 _PERMANENT_DYNAMIC: Final = 2
 _TEMPORARY_DYNAMIC: Final = 3
@@ -75,16 +74,17 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
-    # The queue has room for any load, and for any message with its header. The header counts for MAXMSGL of the queue manager.
+    # The queue has room for any number of messages, and for the longest message with its header, up to MAXMSGL of the queue
+    # manager.
     QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
     *(QueueAttributes(name=f"SYSTEM.ADMIN.{name}") for name in _ADMINISTRATION),
     *(QueueAttributes(name=f"SYSTEM.{name}") for name in _OTHERS),
     *(QueueAttributes(name=f"SYSTEM.{name}", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC) for name in _REPLIES),
 )
-"""The queues of a new queue manager. The queues of features that are not here stay empty: programs look for their names."""
+"""The queues of a new queue manager. Some stay empty, because mqflow lacks their feature, but programs expect their names."""
 
 SYSTEM_TOPICS: Final = (BASE, TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"))
-"""The topics of a new queue manager. An older queue manager without these topics gets them when it is opened."""
+"""The topics of a new queue manager. An older queue manager without them gets them at its next start."""
 
 _T = ChannelType
 _THREAD: Final = {"mca_type": 2}
@@ -92,12 +92,12 @@ _UNCHECKED: Final = {"check_local": 1, "check_client": 1}
 _OTHERWISE: Final = {
     ("CHANNEL", _T.CLUSSDR): _THREAD,
     ("CHANNEL", _T.CLUSRCVR): _THREAD,
-    # The queue manager does not disconnect a client that sends nothing.
+    # The queue manager does not disconnect a silent client.
     ("CHANNEL", _T.SVRCONN): {"disconnect_s": 0},
     ("AUTHINFO", 3): _UNCHECKED,
     ("AUTHINFO", 4): _UNCHECKED,
 }
-"""The attributes in which a default object differs from the defaults in the table of its kind."""
+"""The attributes of a default object that differ from the defaults in the table of its kind."""
 
 
 def _default(noun: Noun, name: str, kind: int) -> DefinedObject:
@@ -112,5 +112,5 @@ SYSTEM_OBJECTS: Final[tuple[DefinedObject, ...]] = (
 
 
 def default_object(noun: Noun, kind: int) -> DefinedObject:
-    """Return the default object of a type as it was created, for a queue manager whose administrator deleted it."""
+    """Return the original default object of a type, for a queue manager whose administrator has deleted it."""
     return _default(noun, DEFINED_KINDS[noun].defaults[kind], kind)

@@ -1,4 +1,4 @@
-"""Checks a value against the row of its attribute in the attribute table. The code is pure and knows no object."""
+"""Checks values against the table of attributes. The code is pure and knows no object."""
 
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.names import is_object_name, is_text
@@ -7,7 +7,7 @@ __all__ = ("accepted", "accepts")
 
 
 def accepts(spec: AttributeSpec, value: object) -> bool:
-    """Return whether the attribute takes the value."""
+    """Return whether the attribute accepts the value."""
     match value:
         case tuple():
             return len(value) <= spec.items_max and all(_accepts_text(spec, item) and item for item in value)
@@ -20,7 +20,7 @@ def accepts(spec: AttributeSpec, value: object) -> bool:
 
 
 def accepted(spec: AttributeSpec) -> str:
-    """Return the accepted values, as the end of a sentence."""
+    """Return the accepted values in words, for the end of a sentence."""
     if spec.items_max:
         return f"up to {spec.items_max} names of objects are accepted"
     if spec.object_name:

@@ -1,9 +1,9 @@
-"""Channel authentication records (SET CHLAUTH), and their decision about one connection of a client program.
+"""Channel authentication records (SET CHLAUTH), and their decision about a connection of a client program.
 
 This file is pure. It knows no socket and no list of users: the caller says whether a user administers the queue manager.
 Source: IBM, q010250 (channel authentication records, their interaction), q086080 (generic IP addresses), SET CHLAUTH, q082010
-(MCAUSER). UNCERTAIN: the pages do not rank two patterns of an address, or of a channel name, that both match. Here the pattern
-with more literal characters is the more specific one.
+(MCAUSER). UNCERTAIN: the pages do not say which of two matching patterns (of addresses or channel names) decides. Here the
+pattern with more literal characters decides.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,13 +26,13 @@ __all__ = (
 )
 
 ADMINISTRATORS_WORD: Final = "*MQADMIN"
-"""Stands in USERLIST for every user that administers the queue manager."""
+"""The word in USERLIST for all users who administer the queue manager."""
 _OCTET_MAX: Final = 255
 _PARTS: Final = {".": 4, ":": 8}
 
 
 class RuleType(StrEnum):
-    """The types of record (MQCAUT_*) that the embedded queue manager has."""
+    """The types of record (MQCAUT_*) that the embedded queue manager supports."""
 
     BLOCKUSER = "BLOCKUSER"
     BLOCKADDR = "BLOCKADDR"
@@ -54,10 +54,10 @@ class UserSource(StrEnum):
 class ChannelRule(Struct, frozen=True, kw_only=True):
     """One channel authentication record."""
 
-    #: The name of a channel, or a name with asterisks.
+    #: A channel name, or a pattern of channel names with asterisks.
     profile: str
     type: RuleType
-    #: ADDRESS: an IP address or a pattern; empty for any address. An ADDRESSMAP always has one.
+    #: ADDRESS: an IP address or a pattern; empty for any address. An ADDRESSMAP always has an address.
     address: str = ""
     #: CLNTUSER of a USERMAP.
     client_user: str = ""
@@ -65,7 +65,7 @@ class ChannelRule(Struct, frozen=True, kw_only=True):
     blocked: tuple[str, ...] = field(default=(), name="users")
     source: UserSource = UserSource.MAP
     mca_user: str = ""
-    #: WARN(YES): a blocking record lets the connection pass, and the log says that it matched.
+    #: WARN(YES): if the record blocks a connection, log this, but accept the connection.
     warn: bool = False
     description: str = ""
     alteration_date: str = ""
@@ -73,17 +73,17 @@ class ChannelRule(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The unique key: a channel has one record of each blocking type, and one mapping for each partner."""
+        """The unique key: a channel profile has one record of each blocking type, and one mapping for each partner."""
         return f"{self.type} {self.profile} {self.client_user} {self.address}".rstrip()
 
     @property
     def is_block(self) -> bool:
-        """Whether the record blocks what is on its list. Other records map a partner to a user."""
+        """Whether the record blocks users or addresses. All other records map a partner to a user."""
         return self.type in _BLOCKS
 
     @property
     def command(self) -> str:
-        """The record as the beginning of the command that sets it, for the log."""
+        """The beginning of the command that sets the record, for the log."""
         words = [f"SET CHLAUTH('{self.profile}') TYPE({self.type})"]
         words += [f"CLNTUSER('{self.client_user}')"] if self.client_user else []
         words += [f"ADDRESS('{self.address}')"] if self.address else []
@@ -100,31 +100,30 @@ class Connecting(Struct, frozen=True, kw_only=True):
 
     channel: str
     address: str
-    #: The user of the log-in.
+    #: The logged-in user.
     user: str
     #: MCAUSER of the channel's definition.
     mca_user: str = ""
 
 
 class Admission(Struct, frozen=True, kw_only=True):
-    """The decision about a connection."""
+    """The decision about a connection: accepted, with its user, or blocked."""
 
     #: The user of the connection.
     user: str
-    #: The record that blocks the connection; None if the program may connect.
+    #: The record that blocks the connection; None if the program can connect.
     blocked_by: ChannelRule | None = None
-    #: The mapping that decided; None if no mapping matches.
+    #: The most specific mapping that matches, which decides the user; None if no mapping matches.
     mapping: ChannelRule | None = None
-    #: The records with WARN(YES) that would block the connection.
+    #: The matching records that do not block because of WARN(YES).
     warnings: tuple[ChannelRule, ...] = ()
 
 
 def admission(rules: Iterable[ChannelRule], asking: Connecting, administers: Callable[[str], bool]) -> Admission:
-    """Return whether the program may connect, and the user of the connection.
+    """Return whether the program can connect, and the user of the connection.
 
-    The most specific mapping that matches decides about the user. If no mapping matches, the user is MCAUSER of the channel, or
-    the user of the log-in if MCAUSER is blank. The BLOCKUSER records come last, because they apply to the user of the
-    connection.
+    The most specific mapping that matches decides the user. Without a matching mapping, the user is MCAUSER of the channel or,
+    if MCAUSER is blank, the logged-in user. The BLOCKUSER records are checked last, because they apply to the resulting user.
     """
     matching = [rule for rule in rules if _matches(rule, asking)]
     mappings = [rule for rule in matching if not rule.is_block]
@@ -147,18 +146,18 @@ def admission(rules: Iterable[ChannelRule], asking: Connecting, administers: Cal
 
 
 def address_blocks(rules: Iterable[ChannelRule], address: str) -> ChannelRule | None:
-    """Return the BLOCKADDR record that has this address on its list, or None. It counts before the first byte of a program."""
+    """Return the BLOCKADDR record with this address, or None. The caller checks it before it reads a program's first byte."""
     lists = (rule for rule in rules if rule.type is RuleType.BLOCKADDR)
     return next((rule for rule in lists if any(_address_fits(pattern, address) for pattern in rule.blocked)), None)
 
 
 def is_channel_pattern(text: str) -> bool:
-    """Return whether the text is the name of a channel, or such a name with asterisks."""
-    return 0 < len(text) <= 20 and all(char.isascii() and (char.isalnum() or char in "._/%*") for char in text)  # noqa: PLR2004 - as CHANNEL
+    """Return whether the text is a channel name, possibly with asterisks."""
+    return 0 < len(text) <= 20 and all(char.isascii() and (char.isalnum() or char in "._/%*") for char in text)  # noqa: PLR2004 - the length of CHANNEL
 
 
 def is_address_pattern(text: str) -> bool:
-    """Return whether the text is an IP address, or a pattern of one: ``192.0.*``, ``192.0.2.1-8``, ``2001:*:1``, ``*``."""
+    """Return whether the text is an IP address or a pattern of addresses: ``192.0.*``, ``192.0.2.1-8``, ``2001:*:1``, ``*``."""
     if text == "*":
         return True
     separator = ":" if ":" in text else "."
@@ -181,7 +180,7 @@ def _is_part(part: str, separator: str) -> bool:
 
 
 def _number(text: str, separator: str) -> int | None:
-    """Return the value of one part of an address; None if the text is not the number of such a part."""
+    """Return the number in one part of an address; None if the part has no valid number."""
     try:
         number = int(text, 16 if separator == ":" else 10)
     except ValueError:
@@ -198,9 +197,9 @@ def _matches(rule: ChannelRule, asking: Connecting) -> bool:
 
 
 def _specificity(rule: ChannelRule) -> tuple[object, ...]:
-    """Return the key that sorts the most specific record first.
+    """Return the sort key of a record: the most specific record comes first.
 
-    A channel's name comes before a pattern of names; a user before an address (IBM q010250).
+    A channel name comes before a pattern of names, and a user before an address (IBM q010250).
     """
     return (
         "*" in rule.profile,
@@ -215,7 +214,7 @@ def _specificity(rule: ChannelRule) -> tuple[object, ...]:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Match a text with asterisks at any place: each stands for any characters, also for none."""
+    """Return whether the text matches the pattern. Each asterisk stands for any number of characters, also for none."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == text
@@ -232,9 +231,9 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _address_fits(pattern: str, address: str) -> bool:
-    """Match an address: an asterisk stands for one part or more, a hyphen for a range.
+    """Return whether the address matches the pattern: an asterisk stands for one or more parts, a hyphen for a range.
 
-    An IPv4 address that is written as an IPv6 address counts as an IPv4 address.
+    An IPv4 address in IPv6 notation counts as an IPv4 address.
     """
     if pattern == "*":
         return True
@@ -246,7 +245,7 @@ def _address_fits(pattern: str, address: str) -> bool:
 
 
 def _parts_of(address: str, separator: str) -> list[int] | None:
-    """Return the numbers of the address; None if the text is not an address with this separator."""
+    """Return the numbers in the address; None if the text is not an address with this separator."""
     from ipaddress import AddressValueError, IPv4Address, IPv6Address  # noqa: PLC0415 - a queue manager without records needs none
 
     try:

@@ -1,6 +1,6 @@
-"""The settings of a server-connection channel, and whether one more client program can use it.
+"""The settings of a server-connection channel, and the decision whether one more client program can use it.
 
-This file is pure: records, and decisions over them. It knows no socket and no queue manager.
+This file is pure: records, and decisions about them. It knows no socket and no queue manager.
 Source: IBM, q015640 (server-connection channel limits), rc2537, rc2540; DEFINE CHANNEL: MAXINST, MAXINSTC, MAXMSGL, SHARECNV,
 HBINT, MCAUSER.
 """
@@ -30,16 +30,16 @@ _UNLIMITED: Final = 999_999_999
 
 
 class ChannelSettings(Struct, frozen=True, kw_only=True):
-    """The settings of a server-connection channel for its client programs. If one is None, the listener chooses it."""
+    """The settings of a server-connection channel for its client programs. None means that the listener decides."""
 
     name: str
-    #: MCAUSER: the user of the connections; empty for the user of the log-in.
+    #: MCAUSER: the user of the connections; empty for the logged-in user.
     mca_user: str = ""
     #: MAXMSGL; 0 for the limit of the queue manager.
     message_bytes_max: int | None = None
     #: HBINT; 0 for no heartbeats.
     heartbeat_s: int | None = None
-    #: SHARECNV; 0 and 1 share nothing.
+    #: SHARECNV; with 0 or 1, conversations share no socket.
     conversations_max: int | None = None
     #: MAXINST and MAXINSTC.
     instances_max: int = _UNLIMITED
@@ -52,10 +52,10 @@ class ChannelSettings(Struct, frozen=True, kw_only=True):
 
 
 class NoChannel(Struct, frozen=True):
-    """There is no server-connection channel of this name."""
+    """The answer if there is no server-connection channel of this name."""
 
     name: str
-    #: Whether a channel of another type has the name.
+    #: Whether a channel of another type has this name.
     other_type: bool
 
 
@@ -72,7 +72,7 @@ class ChannelStatus(Struct, frozen=True, kw_only=True):
     #: CURSHCNV and MAXSHCNV.
     conversation_count: int = 0
     conversations_max: int = 0
-    #: MSGS: the MQI calls of the client program.
+    #: MSGS: the number of MQI calls of the client program.
     call_count: int = 0
     heartbeat_s: int = 0
     started_date: str = ""
@@ -80,7 +80,7 @@ class ChannelStatus(Struct, frozen=True, kw_only=True):
 
 
 class ListenerStatus(Struct, frozen=True, kw_only=True):
-    """A listener for client programs that runs (DISPLAY LSSTATUS)."""
+    """A running listener for client programs (DISPLAY LSSTATUS)."""
 
     name: str
     address: str
@@ -92,14 +92,14 @@ class ListenerStatus(Struct, frozen=True, kw_only=True):
 
 
 class RunningChannel(Protocol):
-    """The queue manager's end of the socket of a client program."""
+    """The queue manager's end of a client program's socket."""
 
     def status(self) -> ChannelStatus:
         """Return the status, without the date and time of the start. Any thread can call this."""
         ...
 
     def end(self) -> None:
-        """End the socket after the call under way, and back out its units of work. Any thread can call this."""
+        """End the socket after the present call, and back out its units of work. Any thread can call this."""
         ...
 
 
@@ -111,7 +111,7 @@ class RunningListener(Protocol):
         ...
 
     def stop_listening(self) -> None:
-        """Refuse new connections. Channels that run continue."""
+        """Refuse new connections. Running channels continue."""
         ...
 
     def start_listening(self) -> None:
@@ -119,11 +119,11 @@ class RunningListener(Protocol):
         ...
 
 
-# Any: each value has the type that its row of the table gives it.
+# Any: the table of attributes gives each value its type.
 def settings_of(name: str, channels: Iterable[Mapping[str, Any]], *, auto_defined: bool) -> ChannelSettings | NoChannel:
-    """Return the channel that a client program asks for, out of the values of all definitions of channels.
+    """Return the settings of the channel that a client program asks for. `channels` has the values of all channel definitions.
 
-    A channel without a definition has the settings of SYSTEM.AUTO.SVRCONN if `auto_defined` (CHAD). Otherwise the program is
+    With `auto_defined` (CHAD), an undefined channel gets the settings of SYSTEM.AUTO.SVRCONN. Otherwise an undefined channel is
     refused if the administrator has defined any server-connection channel. If there is no such definition, every name is
     accepted, without limits.
     """
@@ -144,7 +144,7 @@ def why_not_one_more(
 ) -> tuple[Reason, str] | None:
     """Return why no further instance of the channel can run for this client address, or None if it can.
 
-    A limit below the number of running instances ends none of them.
+    Running instances above a lowered limit continue.
     """
     if stopped:
         return Reason.CHANNEL_NOT_AVAILABLE, f"It is stopped: START CHANNEL({settings.name}) lets programs in again"

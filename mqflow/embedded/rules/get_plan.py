@@ -1,6 +1,6 @@
-"""The plan of an MQGET, made once for each `GetOptions`: the fields to match, and how the get reaches and takes the message.
+"""The plan of an MQGET: the fields to match, and how the get finds and returns its message.
 
-The code is pure: it refuses options like a queue manager (2046, 2090, 2247, 2460), and knows no queue.
+The code is pure: it refuses options as a queue manager does (2046, 2090, 2247, 2460), and knows no queue.
 Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
 """
 
@@ -25,7 +25,7 @@ _Choice = TypeVar("_Choice")
 
 
 class Reach(Enum):
-    """The message that a get looks for."""
+    """The message that a get returns."""
 
     NEXT = "take the first that matches"
     UNDER_CURSOR = "take the message under the browse cursor"
@@ -53,34 +53,34 @@ class Mark(Enum):
 
 
 class Whole(Enum):
-    """The messages that must all be on the queue before a get returns one of them."""
+    """The parts that must all be on the queue before a get returns one of them."""
 
     MESSAGE = "all segments of the logical message"
     GROUP = "all messages of the group, with all their segments"
 
 
 class Match(Struct, frozen=True, kw_only=True, gc=False):
-    """The fields that must be equal; None matches any value."""
+    """The values that the fields of a message must have; None for any value."""
 
     message_id: bytes | None = None
     correlation_id: bytes | None = None
     group_id: bytes | None = None
     sequence_number: int | None = None
     offset: int | None = None
-    #: The serial of the message, from the message token.
+    #: The serial number of the message, from the message token.
     serial: int | None = None
 
 
 class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
-    """The meaning of a `GetOptions`."""
+    """The meaning of a `GetOptions`, worked out once."""
 
     reach: Reach
     within: Within
     match: Match | None = None
-    #: With LOGICAL_ORDER, the match of the application; `match` is then the next message in logical order.
+    #: With LOGICAL_ORDER, the match that the application asked for; `match` is then the next message in logical order.
     asked: Match | None = None
     waits: bool
-    #: 0 means no wait; -1 means a wait without limit.
+    #: 0 means no wait; -1 means an unlimited wait.
     wait_ms: int = 0
     lock: bool
     mark: Mark | None
@@ -93,11 +93,11 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     encoding: int = Encoding.NATIVE
     #: How the get returns message properties; None means that PROPCTL decides.
     properties: PropertyControl | None
-    #: Whether properties are returned apart from the body whatever PROPCTL says.
+    #: Whether properties are always returned apart from the body, even if PROPCTL says otherwise.
     in_handle: bool
-    #: Whether the get asks for LOGICAL_ORDER: groups and segments in logical order, wherever they are on the queue.
+    #: LOGICAL_ORDER: return groups and segments in logical order, even if they are on the queue in another order.
     logical: bool
-    #: With ALL_MSGS_AVAILABLE or ALL_SEGMENTS_AVAILABLE, the messages that must be available together.
+    #: With ALL_MSGS_AVAILABLE or ALL_SEGMENTS_AVAILABLE, the parts that must be available together.
     whole: Whole | None = None
     #: Whether the get has a message handle, so that properties can be returned apart from the body.
     message_handle: bool = False
@@ -109,7 +109,7 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def matches(match: Match, descriptor: MessageDescriptor) -> bool:
-    """Return whether every field to match is equal. The serial is not in the descriptor, so it is not compared."""
+    """Return whether all fields match. The descriptor has no serial number, so the serial number is not compared."""
     return (
         (match.message_id is None or match.message_id == descriptor.message_id)
         and (match.correlation_id is None or match.correlation_id == descriptor.correlation_id)
@@ -120,7 +120,7 @@ def matches(match: Match, descriptor: MessageDescriptor) -> bool:
 
 
 _BROWSES: Final = frozenset({Reach.BROWSE_FIRST, Reach.BROWSE_NEXT, Reach.BROWSE_UNDER_CURSOR})
-#: The reaches that search the queue; the other reaches find their message by the cursor.
+#: The reaches that search the queue. The others use the cursor.
 _MATCHING: Final = frozenset({Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT})
 _REACHES: Final = {
     GetOption.MSG_UNDER_CURSOR: Reach.UNDER_CURSOR,
@@ -152,7 +152,7 @@ _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
 _ALL_MATCHES: Final = sum(MatchOption)
 _ANY: Final = Match()
-# Plain numbers: the bits of a flag are slow to test.
+# Plain numbers, because testing the bits of a flag is slow.
 _MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(option) for option in MatchOption)
 
 
@@ -160,8 +160,8 @@ def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
     Refuses with 2046 options that exclude each other, with 2090 a wait below -1, and with 2247 unknown match options. Refuses
-    with 2298 options that the embedded queue manager does not offer, and with 2460 MQGMO_PROPERTIES_IN_HANDLE without a message
-    handle. Without a syncpoint option the get is outside the unit of work, as on Multiplatforms.
+    with 2298 options that the embedded queue manager does not support, and with 2460 PROPERTIES_IN_HANDLE without a message
+    handle. Without a syncpoint option, the get is outside the unit of work, as on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and options.wait_ms < WAIT_UNLIMITED:
@@ -181,7 +181,7 @@ def plan_get(options: GetOptions) -> GetPlan:
 
 @lru_cache(maxsize=256)
 def _plan_of(bits: int) -> GetPlan:
-    """Return the part of the plan that the bits decide. A get by identifier has new options each time, but the same bits."""
+    """Return the part of the plan that the bits decide. Gets by identifier have different options, but the same bits."""
     asked = GetOption(bits)
     _refuse_conflicts(asked)
     reach = _only(asked, _REACHES, "ways to reach a message") or Reach.NEXT
@@ -213,7 +213,7 @@ def _plan_of(bits: int) -> GetPlan:
 
 
 def _whole(asked: GetOption) -> Whole | None:
-    if asked & GetOption.ALL_MSGS_AVAILABLE:  # it implies ALL_SEGMENTS_AVAILABLE
+    if asked & GetOption.ALL_MSGS_AVAILABLE:  # this option implies ALL_SEGMENTS_AVAILABLE
         return Whole.GROUP
     return Whole.MESSAGE if asked & GetOption.ALL_SEGMENTS_AVAILABLE else None
 

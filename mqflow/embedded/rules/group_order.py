@@ -1,8 +1,8 @@
-"""Logical order: the next message of a group, and the next segment of a logical message, for an open handle.
+"""Logical order: the next message of a group and the next segment of a logical message, for an open handle.
 
-A queue manager retains the position of the last put, the last get and the last browse of a handle (`Place`). With
-MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER the position decides the next put and the next get. The code is pure, except for
-`Retained`, which `calls/groups.py` writes. It knows no queue.
+A queue manager retains the position of a handle's last put, last get and last browse (`Place`). With MQPMO_LOGICAL_ORDER and
+MQGMO_LOGICAL_ORDER, this position decides the next put and the next get. The code is pure, except for `Retained`, which
+`calls/groups.py` writes. It knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
 rc2242, rc2245, rc2247, rc2253, rc2259. From memory: a backout restores the retained positions (MQBACK), and MQPUT1 refuses
 LOGICAL_ORDER with 2046 (MQPMO). UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
@@ -33,7 +33,7 @@ __all__ = (
     "place_after",
 )
 
-# Plain numbers: the bits of a flag are slow to test.
+# Plain numbers, because testing the bits of a flag is slow.
 _GROUPED: Final = int(MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP)
 _SEGMENTED: Final = int(MessageFlag.SEGMENT | MessageFlag.LAST_SEGMENT)
 _LAST_MSG: Final = int(MessageFlag.LAST_MSG_IN_GROUP)
@@ -46,25 +46,25 @@ class Place(Struct, frozen=True, kw_only=True):
     """The position of a handle within a group, within a logical message, or both."""
 
     group_id: bytes
-    #: The number of the last message put or got.
+    #: The sequence number of the last message that was put or got.
     sequence_number: int
-    #: The offset of the next segment of the logical message; None if the message is complete and the next message follows.
+    #: The offset of the next segment of the logical message; None if the logical message is complete.
     next_offset: int | None
     #: MSG_IN_GROUP and LAST_MSG_IN_GROUP of the message, which all its segments share.
     group_flags: int
     persistence: int
     under_syncpoint: bool
-    #: Whether the call asked for logical order.
+    #: Whether the call used LOGICAL_ORDER.
     logical: bool
 
     @property
     def reason(self) -> int:
-        """The reason of the warning: 2242 for an incomplete logical message, otherwise 2241 for an incomplete group."""
+        """The reason of the warning: 2242 for an incomplete logical message, 2241 for an incomplete group."""
         return Reason.INCOMPLETE_GROUP if self.next_offset is None else Reason.INCOMPLETE_MSG
 
 
 class Part(Struct, frozen=True, kw_only=True, order=True, gc=False):
-    """The place and the length of one message of a group, or of one segment of a logical message."""
+    """The position and the length of one message of a group, or of one segment of a logical message."""
 
     sequence_number: int
     offset: int
@@ -73,7 +73,7 @@ class Part(Struct, frozen=True, kw_only=True, order=True, gc=False):
 
 
 class Retained:
-    """The places where the next put, get and browse continue. None: no group or segmented message is unfinished."""
+    """The positions at which the next put, get and browse continue; None if no group or logical message is incomplete."""
 
     __slots__ = ("browse", "browse_from", "browses_logically", "get", "put")
 
@@ -81,7 +81,7 @@ class Retained:
         self.put: Place | None = None
         self.get: Place | None = None
         self.browse: Place | None = None
-        #: Key of the message that gives the browsed group its place in the order.
+        #: The key of the first browsed message of the group. It gives the group its position on the queue.
         self.browse_from: int | None = None
         #: Whether the browse began in logical order; None before the first browse.
         self.browses_logically: bool | None = None
@@ -97,9 +97,8 @@ def next_put(
 ) -> MessageDescriptor:
     """Return the descriptor with GroupId, MsgSeqNumber and Offset of the next message or segment in logical order.
 
-    Refuses with 2241 or 2242 a message that leaves a group or a logical message incomplete. Refuses with 2185 another
-    persistence than before, with 2245 another unit-of-work option than before, and with 2253 a first or intermediate segment
-    without data.
+    Refuses with 2241 or 2242 a message that leaves a group or a logical message incomplete. Refuses with 2185 a change of the
+    persistence, and with 2245 a change of the unit-of-work option. Refuses with 2253 an empty segment that is not the last.
     """
     flags = _implied(descriptor.message_flags)
     if flags & _SEGMENTED and not flags & _LAST_SEGMENT and not body_bytes:
@@ -143,20 +142,20 @@ def place_after(descriptor: MessageDescriptor, body_bytes: int, *, under_syncpoi
 
 
 def left_open(place: Place | None) -> int:
-    """Return the reason of the warning if a group or message begun in logical order is incomplete, or 0."""
+    """Return the reason of the warning if a group or message begun in logical order is incomplete; otherwise 0."""
     return place.reason if place is not None and place.logical else Reason.NONE
 
 
 def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
-    """Return the plan of a get with LOGICAL_ORDER, which looks for the next message or segment only.
+    """Return the plan of a get with LOGICAL_ORDER: it finds only the next message or segment.
 
-    If nothing is incomplete, the get looks for the first message of a group, or for a message outside groups, that matches the
-    identifiers. Refuses with 2245 another unit-of-work option than the earlier gets of the group used.
+    If no group or message is incomplete, the get finds the first message of a group, or a message outside groups, that matches
+    the identifiers. Refuses with 2245 a unit-of-work option that differs from that of the earlier gets of the group.
     """
     if plan.reach not in {Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT}:
         return plan
     place = _place_of(plan, retained)
-    if place is None:  # ALL_MSGS_AVAILABLE and ALL_SEGMENTS_AVAILABLE have an effect only here
+    if place is None:  # only here do ALL_MSGS_AVAILABLE and ALL_SEGMENTS_AVAILABLE have an effect
         asked = plan.match or Match()
         return replace(plan, asked=plan.match, match=Match(
             message_id=asked.message_id, correlation_id=asked.correlation_id, group_id=asked.group_id, serial=asked.serial,
@@ -177,14 +176,14 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
 
 
 def is_part(flags: int, whole: Whole) -> bool:
-    """Return whether a message with these flags must wait until its whole group, or logical message, is available."""
+    """Return whether a message with these flags needs its whole group, or logical message, before a get returns it."""
     return bool(flags & (_GROUPED | _SEGMENTED if whole is Whole.GROUP else _SEGMENTED))
 
 
 def are_all_available(parts: Iterable[Part], whole: Whole) -> bool:
-    """Return whether these parts are a complete group, or a complete logical message. Their order does not matter.
+    """Return whether these parts form a complete group or a complete logical message. Their order does not matter.
 
-    The parts have one GroupId; for a logical message, also one MsgSeqNumber. A part that is there twice counts once.
+    All parts have the same GroupId; the parts of a logical message also have the same MsgSeqNumber. Duplicates count once.
     """
     expected: tuple[int, int] | None = None
     for part in sorted(parts):
@@ -205,7 +204,7 @@ def are_all_available(parts: Iterable[Part], whole: Whole) -> bool:
 
 
 def check_found(asked: Match | None, descriptor: MessageDescriptor) -> None:
-    """Refuse with 2247 match options that the next message in logical order does not match."""
+    """Refuse with 2247 match options if the next message in logical order does not match them."""
     if asked is not None and not matches(asked, descriptor):
         raise Refusal(
             Reason.MATCH_OPTIONS_ERROR, "The next message in logical order does not match: match nothing, or the group"
@@ -233,7 +232,7 @@ def _check_unit_of_work(place: Place, *, under_syncpoint: bool) -> None:
 
 
 def _implied(flags: int) -> int:
-    """Return the flags, together with the flags that a last message or a last segment implies."""
+    """Return the flags, with the flags that a last message or a last segment implies."""
     if flags & _LAST_MSG:
         flags |= _IN_GROUP
     return flags | _SEGMENT if flags & _LAST_SEGMENT else flags

@@ -1,4 +1,4 @@
-"""Checks which MQOO options go together, and which options go with a kind of object.
+"""Checks which MQOO options can be used together, and which options fit each type of object.
 
 The code is pure. Source: IBM, MQOPEN options; rc2045, rc2046.
 """
@@ -18,7 +18,7 @@ CONTEXT: Final = int(
     | OpenOption.SET_IDENTITY_CONTEXT
     | OpenOption.SET_ALL_CONTEXT
 )
-# Integers, because the operators of flags are slow, and every MQPUT1 comes here.
+# Integers, because the operators of flags are slow and every MQPUT1 runs this check.
 _OUTPUT: Final = int(OpenOption.OUTPUT)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _USES: Final = INPUT | int(OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.INQUIRE | OpenOption.SET)
@@ -47,7 +47,7 @@ _FOR_TOPICS: Final = CONTEXT | int(
 
 
 def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
-    """Refuse with 2046 options that exclude each other or ask for nothing, and with 2045 options for another type of object."""
+    """Refuse with 2046 an invalid combination of options, and with 2045 options for another type of object."""
     bits = int(options)
     if bits & ~_ALL:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL:x} is not an MQOO option")

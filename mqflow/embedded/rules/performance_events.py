@@ -1,8 +1,8 @@
-"""Decides which performance event a put or a get causes, and which events this event switches on or off.
+"""Decides which performance event a put or a get causes, and which events this event enables or disables.
 
 This module is pure. An event changes attributes of its queue, and MQINQ and DISPLAY show the change: "the value of this
-attribute can change dynamically" (QDepthHighEvent). The changes are in memory: after a restart the queue has the defined values
-again (mqflow's own choice).
+attribute can change dynamically" (QDepthHighEvent). The changes are in memory only: a restart brings the defined values back
+(mqflow's own choice).
 Source: IBM q036430 (enabling queue depth events), q036370 (enabling queue service interval events), "Rules for queue service
 interval events".
 """
@@ -21,7 +21,7 @@ _HIGH, _OK = 1, 2
 
 
 class PerformanceEvent(Struct, frozen=True):
-    """An event, and the attributes of the queue that it changes."""
+    """A performance event, and its changes to the attributes of the queue."""
 
     reason: int
     changes: Mapping[str, bool | int]
@@ -39,12 +39,12 @@ _SERVICE_OK: Final = PerformanceEvent(Reason.Q_SERVICE_INTERVAL_OK, {"service_in
 
 
 def after_put(queue: QueueAttributes, depth: int) -> PerformanceEvent | None:
-    """Return the event of a put after which the queue has `depth` messages; None if the put causes no event."""
+    """Return the event of a put that leaves `depth` messages on the queue; None if the put causes no event."""
     return _DEPTH_HIGH if queue.depth_high_event and 100 * depth >= queue.depth_high_percent * queue.max_depth else None
 
 
 def after_get(queue: QueueAttributes, depth: int) -> PerformanceEvent | None:
-    """Return the event of a get after which the queue has `depth` messages; None if the get causes no event."""
+    """Return the event of a get that leaves `depth` messages on the queue; None if the get causes no event."""
     return _DEPTH_LOW if queue.depth_low_event and 100 * depth <= queue.depth_low_percent * queue.max_depth else None
 
 
@@ -54,9 +54,9 @@ def when_full(queue: QueueAttributes) -> PerformanceEvent | None:
 
 
 def service(queue: QueueAttributes, elapsed_s: float | None, *, is_get: bool) -> PerformanceEvent | None:
-    """Return the event of a put or a get, `elapsed_s` after the start of the service timer; None if the timer was off.
+    """Return the service interval event of a put or a get, `elapsed_s` after the timer started; None if the timer is off.
 
-    Only a get causes an OK event. A put or a get causes a High event.
+    Only a get causes an OK event. Both a put and a get can cause a High event.
     """
     if elapsed_s is None:
         return None

@@ -3,8 +3,8 @@
 A copy of a retained publication for a new subscription also has the property MQIsRetained. UNCERTAIN: whether IBM MQ adds
 MQIsRetained with the value FALSE to other copies; here other copies do not have MQIsRetained.
 
-The properties are in an MQRFH2 in front of the data, so PROPCTL and the options of a get decide whether an application sees
-them. COMPAT, the default, shows these properties only if the message also has a property of JMS. The code is pure.
+The properties are in an MQRFH2 in front of the data. PROPCTL and the options of a get decide whether an application receives
+them. COMPAT, the default, returns these properties only if the message also has a JMS property. The code is pure.
 Source: IBM q032060 (MQTopicString, MQSubUserData, MQIsRetained; PSPROP(MSGPROP)).
 """
 
@@ -20,7 +20,7 @@ from mqflow.mqi.properties.set import MessageProperty, PropertyType
 __all__ = ("MakeCopy", "copy_maker")
 
 MakeCopy = Callable[[str], tuple[MessageDescriptor, bytes]]
-"""A function that returns descriptor and data of a copy, for the user data of a subscription."""
+"""Returns descriptor and data of a copy, given the user data of a subscription."""
 
 _TOPIC: Final = "mqps.Top"
 _USER_DATA: Final = "mqps.Sud"
@@ -30,10 +30,10 @@ _RETAINED: Final = MessageProperty(name="mqps.Ret", type=PropertyType.BOOLEAN, v
 def copy_maker(
     topic: str, descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int, retained: bool = False
 ) -> MakeCopy:
-    """Return a function that makes the copies of a publication; subscriptions with equal user data share one copy.
+    """Return a function that makes the copies of a publication. Subscriptions with equal user data share a copy.
 
-    With `retained`, the copies are for a new subscription, and have the property MQIsRetained. If the format announces a header
-    but the data has no such header, properties cannot be added, and the copy gets none.
+    With `retained`, the copies are for a new subscription and have the property MQIsRetained. If the format names a header that
+    the data does not have, the copy gets no properties.
     """
 
     @cache

@@ -1,6 +1,6 @@
-"""The plan of an MQPUT, the checks of the descriptor, and the context that a message gets.
+"""The plan of an MQPUT, the checks of its descriptor, and the context of its message.
 
-The code is pure: it refuses options and descriptors like a queue manager, and knows no queue.
+The code is pure: it refuses options and descriptors as a queue manager does, and knows no queue.
 Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2014, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
 """
 
@@ -46,11 +46,11 @@ class Context(Enum):
 
 
 class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
-    """The meaning of a `PutOption`."""
+    """The meaning of the options of a put (`PutOption`)."""
 
     under_syncpoint: bool
     context: Context
-    #: The open option that the handle must have, and the reason code of the refusal without this option.
+    #: The open options of which the handle must have one, and the reason code if it has none.
     open_option: int
     refused_with: int
     #: Whether the context comes from an input handle.
@@ -60,12 +60,12 @@ class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
     fail_if_quiescing: bool
     suppress_reply_to: bool
     logical: bool
-    #: The options that are for topics only.
+    #: The options that only topics accept.
     for_topics: int = 0
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """The context that the queue manager knows: user and application of the put, date and time."""
+    """The context that the queue manager sets: user and application of the put, date and time."""
 
     user: str
     application_name: str
@@ -99,7 +99,7 @@ _FOR_TOPICS: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED | PutOption.RETAIN | 
 
 @lru_cache(maxsize=256)
 def plan_put(bits: int) -> PutPlan:
-    """Return the plan of a put with these options, given as a plain number.
+    """Return the plan of a put with these options (`bits` is a plain number).
 
     Refuses with 2046 unknown options, and options that exclude each other.
     """
@@ -140,7 +140,7 @@ _KNOWN_REPORTS: Final = int(
 _FLAGS: Final = sum(MessageFlag)
 _ACCEPTED_UNKNOWN: Final = int(Report.ACCEPT_UNSUP_MASK)
 _ID_BYTES: Final = 24
-# Members with which every put compares: the look-up of a member on its class takes longer than the comparison.
+# The members that every put compares: looking a member up on its class takes longer than the comparison.
 _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 _REQUEST: Final = int(MessageType.REQUEST)
 _NO_WARNING: Final = Reason.NONE
@@ -152,7 +152,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def check_descriptor(descriptor: MessageDescriptor) -> int:
-    """Return 0 or the reason of a warning (2104) about the descriptor of a message to put.
+    """Check the descriptor of a message to put. Return 0, or 2104 as the reason of a warning.
 
     Refuses a wrong field with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249.
     """
@@ -188,9 +188,9 @@ def _check_lengths(descriptor: MessageDescriptor) -> None:
 
 
 def _check_values(descriptor: MessageDescriptor) -> None:
-    """Refuse a number that is not an MQLONG, and text that cannot be encoded: the store or a header could not hold the value.
+    """Refuse a number that is not an MQLONG, and a text that cannot be encoded: a store or a header cannot contain them.
 
-    This function packs and encodes the fields, because that takes less time than a check of each field.
+    Packing and encoding all fields takes less time than checking each field.
     """
     try:
         _LONGS.pack(
@@ -214,7 +214,7 @@ def _check_report(report: int) -> int:
     unknown = report & ~_KNOWN_REPORTS
     if not unknown:
         return Reason.NONE
-    # Unknown bits of the transmission-queue mask are accepted on a transmission queue only; there is no such queue here.
+    # Only a transmission queue accepts unknown bits of the transmission-queue mask, and no transmission queue is checked here.
     if unknown & ~_ACCEPTED_UNKNOWN & 0xFFFFFFFF:
         raise Refusal(Reason.REPORT_OPTIONS_ERROR, f"Report bits 0x{unknown:x} are not known")
     return Reason.UNKNOWN_REPORT_OPTION
@@ -223,7 +223,7 @@ def _check_report(report: int) -> int:
 def with_context(
     descriptor: MessageDescriptor, context: Context, stamp: Stamp, saved: MessageDescriptor | None
 ) -> MessageDescriptor:
-    """Return the descriptor with its context filled in; `saved` is the message whose context PASS_* options pass on."""
+    """Return the descriptor with its context. `saved` is the message whose context the PASS_* options pass on."""
     if context is _DEFAULT:
         return replace(
             descriptor,

@@ -1,6 +1,6 @@
-"""The exception of a rule that refuses a call. It has the reason, but not yet the verb and the object.
+"""The exception for a refused call. It has the reason, but not yet the verb and the object.
 
-The rules and the steps in `calls` raise it; the connection turns it into the `MQIError` that names verb and object.
+The rules and the steps in `calls` raise it. The connection turns it into an `MQIError` that names verb and object.
 """
 
 from mqflow.mqi.errors import MQIError, error_for
@@ -10,7 +10,7 @@ __all__ = ("Refusal",)
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal never leaves the embedded queue manager
-    """Raised when a call is refused. `detail` is a sentence about the exact cause, without its full stop."""
+    """Raised to refuse a call. `detail` is a sentence about the exact cause, without its full stop."""
 
     def __init__(self, reason: int, detail: str = "", completion: CompletionCode = CompletionCode.FAILED) -> None:
         super().__init__(reason, detail)
@@ -19,7 +19,7 @@ class Refusal(Exception):  # noqa: N818 - a refusal never leaves the embedded qu
         self.completion = completion
 
     def on(self, verb: str, object_name: str, queue_manager: str) -> MQIError:
-        """Return the `MQIError` for the application, which names the verb, the object and the queue manager."""
+        """Return the `MQIError` for the application. It names the verb, the object and the queue manager."""
         error = error_for(self.reason, verb, object_name, queue_manager, self.detail)
         error.completion = self.completion
         return error

@@ -1,4 +1,4 @@
-"""Checks which MQSO options go together, and which changes a resume or an alteration may make.
+"""Checks which MQSO options can be used together, and what a resume or an alteration can change.
 
 The code is pure.
 Source: IBM, MQSD Options and "Rules for validating MQI options" (MQSUB); rc2434, rc2435, rc2509, rc2510, rc2512, rc2515,
@@ -44,7 +44,7 @@ _LONG_MAX: Final = 2**31 - 1
 
 
 def check_descriptor(descriptor: SubscriptionDescriptor) -> None:
-    """Refuse with 2046 options that exclude each other or ask for nothing, and each wrong field with its reason."""
+    """Refuse with 2046 an invalid combination of options, and each wrong field with its own reason."""
     options = int(descriptor.options)
     if options & ~_ALL:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{options & ~_ALL:x} is not an MQSO option")
@@ -61,19 +61,19 @@ def check_descriptor(descriptor: SubscriptionDescriptor) -> None:
 
 
 def kept_options(options: int) -> int:
-    """Return the options of the subscription, without the options of the call. WILDCARD_TOPIC is the default scheme."""
+    """Return the options that stay with the subscription, without those of the call. WILDCARD_TOPIC is the default."""
     kept = options & ~OF_THE_CALL
     return kept if kept & SubscribeOption.WILDCARD_CHAR else kept | SubscribeOption.WILDCARD_TOPIC
 
 
 def check_identity(found: SubscriptionAttributes, user: str) -> None:
-    """Refuse with 2434 a user other than the user of the subscription, unless the subscription was made with ANY_USERID."""
+    """Refuse with 2434 a user other than the subscription's user, unless the subscription was created with ANY_USERID."""
     if not found.options & SubscribeOption.ANY_USERID and found.user != user:
         raise Refusal(Reason.IDENTITY_MISMATCH, f"It belongs to user {found.user}, and was not made with ANY_USERID")
 
 
 def check_alteration(found: SubscriptionAttributes, wanted: SubscriptionDescriptor, topic_string: str) -> None:
-    """Refuse each change that ALTER cannot make, with the reason code of the attribute."""
+    """Refuse each change that ALTER cannot make, with the reason code for that attribute."""
     options = int(wanted.options)
     differs = found.options ^ kept_options(options)
     if found.kind != 1:

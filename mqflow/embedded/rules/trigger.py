@@ -1,4 +1,4 @@
-"""Decides whether a queue triggers: whether the queue manager puts a trigger message on the initiation queue.
+"""Decides whether a queue triggers, so that the queue manager puts a trigger message on the initiation queue.
 
 This module is pure. Source: IBM q026930 (conditions for a trigger event), q026940 (TRIGTYPE), TriggerInterval.
 """
@@ -24,9 +24,9 @@ def triggers(
 ) -> bool:
     """Return whether the queue triggers.
 
-    `qualifying` is the number of messages with priority TRIGMPRI or higher. `arrived` is whether such a message was just put.
-    Otherwise an attribute changed, or a handle was opened or closed. `since_last_ms` is the time since the queue's last trigger
-    message; None before the first.
+    `qualifying` is the number of messages with priority TRIGMPRI or higher. `arrived` is true if such a message was just put,
+    and false if an attribute changed or a handle was opened or closed. `since_last_ms` is the time since the queue's last
+    trigger message; None before the first.
     """
     if not queue.trigger or queue.get_inhibited or not queue.initiation_queue or not qualifying:
         return False

@@ -1,9 +1,9 @@
-"""The authority check of this queue manager: MQCONN, MQOPEN, MQPUT1 and MQCLOSE run this check before they do anything.
+"""The authority check of this queue manager. MQCONN, MQOPEN, MQPUT1 and MQCLOSE run it before any other step.
 
 The check is off until a first authority record exists, or until the queue manager is served over TCP. Administrators have every
-authority. Administrators are the user that runs the queue manager, and the members of the group mqm. A user with a password is
-an administrator if the owner made this user an administrator. Callers hold the lock. `mqflow.mqi` knows which authorities a
-call needs and which authorities the records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
+authority. Administrators are the user that runs the queue manager, and the members of the group mqm. The owner can also make a
+user with a password an administrator. Callers hold the lock. `mqflow.mqi` knows the authorities that a call needs, and the
+authorities that records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
 Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 
@@ -19,10 +19,10 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("ADMINISTRATORS", "Authorities", "whole")
 
 ADMINISTRATORS: Final = "mqm"
-"""The group whose members have every authority; a user with the same name has every authority too."""
+"""The group whose members have every authority. A user with this name has every authority too."""
 
 
-#: Names of dynamic queues are always new, so the number of remembered answers needs a bound.
+#: Dynamic queues always have new names, so the number of remembered answers needs a limit.
 _REMEMBERED_MAX: Final = 10_000
 
 
@@ -32,17 +32,17 @@ def whole(kind: AuthorityKind) -> frozenset[Authority]:
 
 
 class Authorities:
-    """Returns the authorities of users on one queue manager, and remembers the answers."""
+    """Returns the authorities of users on one queue manager, and remembers its answers."""
 
     def __init__(self, records: Mapping[str, AuthorityRecord], users: Users) -> None:
-        #: The stored records. The code that changes a record calls `forget`.
+        #: The stored records. After a change of a record, its writer must call `forget`.
         self._records = records
         self._users = users
-        #: Temporary dynamic queues and their creators: only the creator has authority, and no record outlives the queue.
+        #: The creators of temporary dynamic queues. Only the creator has authority on such a queue, and needs no record.
         self.creators: dict[str, str] = {}
         self._groups: dict[str, frozenset[str]] = {}
         self._held: dict[tuple[str, AuthorityKind, str], frozenset[Authority]] = {}
-        #: Whether the owner made a user an administrator; None while only this machine can connect.
+        #: Returns whether the owner made a user an administrator; None while only this machine can connect.
         self._made_administrator: Callable[[str], bool] | None = None
 
     @property
@@ -52,21 +52,21 @@ class Authorities:
 
     @property
     def checked(self) -> bool:
-        """Whether calls are checked: true if there is an authority record, or if other machines can connect."""
+        """Whether the authority checks are on: there is an authority record, or other machines can connect."""
         return self._made_administrator is not None or bool(self._records)
 
     def require(self, made_administrator: Callable[[str], bool]) -> None:
-        """Check every call from now on, also while there is no record.
+        """Turn the authority checks on, even while there is no record.
 
-        `made_administrator` returns whether the owner made this user an administrator.
+        `made_administrator` returns whether the owner made a user an administrator.
         """
         self._made_administrator = made_administrator
         self.forget()
 
     def check(self, user: str, needs: Iterable[Need], alternate_user: str | None = None) -> None:
-        """Refuse with 2035 if the user, or the alternate user that the call names, lacks an authority.
+        """Refuse with 2035 if a user lacks an authority: the user itself, or the alternate user if the call names one.
 
-        The refusal names the authority and the command that gives it.
+        The refusal names the authority, and the command that grants it.
         """
         if not self.checked:
             return
@@ -80,7 +80,7 @@ class Authorities:
             raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._sentence(*place, words) for place, words in lacking.items()))
 
     def held(self, user: str, kind: AuthorityKind, name: str) -> frozenset[Authority]:
-        """Return the user's authorities on the object. Administrators have all; without checks, every user has all."""
+        """Return the user's authorities on the object. Administrators have all authorities; without checks, every user has."""
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:
@@ -92,13 +92,13 @@ class Authorities:
         return found
 
     def administers(self, user: str) -> bool:
-        """Return whether the user has every authority; true for every user while authorities are not checked."""
+        """Return whether the user has every authority. Every user has, while the authority checks are off."""
         if not self.checked or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user):
             return True
         return self._made_administrator is not None and self._made_administrator(user)
 
     def groups_of(self, user: str) -> frozenset[str]:
-        """Return the user's groups; `refresh` makes the next call ask the system again."""
+        """Return the user's groups, which stay remembered until `refresh`."""
         found = self._groups.get(user)
         if found is None:
             if len(self._groups) >= _REMEMBERED_MAX:
@@ -111,7 +111,7 @@ class Authorities:
         self._held.clear()
 
     def refresh(self) -> None:
-        """Forget the answers and the groups of users: the next check asks the system again (REFRESH SECURITY)."""
+        """Forget the answers and the groups of all users: the next check asks the system again (REFRESH SECURITY)."""
         self._groups.clear()
         self._held.clear()
 
@@ -125,7 +125,7 @@ class Authorities:
         place = f"{kind.lower()} {name}" if kind is not AuthorityKind.QMGR else "the queue manager"
         if not user:
             return f"The call names no alternate user, and a call without a user has no {words} on {place}"
-        # If a generic record applies, the command names that record: a record of the exact name would hide it.
+        # If a generic record applies, the command must change this record: a new record for the exact name would hide it.
         best = best_record(self._records.values(), kind, name, user)
         profile = best.profile if best else name
         of = "OBJTYPE(QMGR)" if kind is AuthorityKind.QMGR else f"PROFILE('{profile}') OBJTYPE({kind})"

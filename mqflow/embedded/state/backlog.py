@@ -1,9 +1,9 @@
-"""The messages that are available on a local queue, in the order of delivery, with indexes by MsgId, CorrelId and GroupId.
+"""The available messages of a local queue, in the order of delivery, with indexes by MsgId, CorrelId and GroupId.
 
-The cost of a step is the same at depth 10 and at depth 1,000,000. The steps are: add a message, take the first message, put a
-message back at its place, find a message by identifier. A message that the store holds can be on disk only. Then the backlog
-has its key, and reads the message when a step needs it. This file knows no handle, no unit of work, no clock and no storage.
-The steps in `calls` change a backlog through its methods. Only `settle`, `get` and `open` add messages to it or remove them.
+Each step costs the same at depth 10 and at depth 1,000,000. The steps are: add a message, take the first message, put a message
+back at its place, find a message by identifier. A stored message can be on disk only. The backlog then has its key, and reads
+the message when a step needs it. This file knows no handle, no unit of work, no clock and no storage. The steps in `calls`
+change a backlog through its methods. Only `settle`, `get` and `open` add or remove messages.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 __all__ = ("BEFORE_FIRST", "Backlog", "Emptied", "Identified", "Pages", "QueuedMessage", "order_key", "serial_of")
 
 BEFORE_FIRST: Final = -1
-"""A place before every message: where a browse cursor starts."""
+"""The position before every message, at which a browse cursor starts."""
 
 _PRIORITY_MAX: Final = 9
 _SERIAL_BITS: Final = 56
@@ -32,7 +32,7 @@ _READ_AHEAD: Final = 256
 class QueuedMessage(Struct, eq=False, gc=False):
     """A message on a queue or in a unit of work. Only `descriptor`, `stored`, `recounted` and `counted_bytes` change."""
 
-    #: The place of the message in the order of delivery; smaller is earlier. Unique in the queue manager.
+    #: The position of the message in the order of delivery; a smaller key comes first. Unique in the queue manager.
     key: int
     serial: int
     descriptor: MessageDescriptor
@@ -40,31 +40,31 @@ class QueuedMessage(Struct, eq=False, gc=False):
     #: Wall clock, seconds since 1970.
     put_at: float
     expires_at: float | None
-    #: Whether the store holds the message.
+    #: Whether the message is in the store.
     stored: bool = False
-    #: Whether a backout changed the descriptor. The message then stays in memory: the store may not have its count yet.
+    #: Whether a backout changed the descriptor. The message must then stay in memory: the store may still have the old count.
     recounted: bool = False
-    #: The bytes that the message takes of the bound of `Pages`.
+    #: The bytes that the message uses of the limit of `Pages`.
     counted_bytes: int = 0
 
     @property
     def order_priority(self) -> int:
-        """The priority by which the message is ordered."""
+        """The priority that decides the position of the message."""
         return _PRIORITY_MAX - (self.key >> _SERIAL_BITS)
 
 
 def order_key(priority: int, serial: int) -> int:
-    """Return the place in the order of delivery: higher priority first, then earlier arrival."""
+    """Return the position in the order of delivery: higher priority first, then earlier arrival."""
     return (_PRIORITY_MAX - priority) << _SERIAL_BITS | serial
 
 
 def serial_of(key: int) -> int:
-    """Return the serial of the message at a place in the order of delivery."""
+    """Return the serial number of the message at a position in the order of delivery."""
     return key & _SERIALS
 
 
 class Identified(Struct, frozen=True, gc=False):
-    """The identifiers of a message that is on disk only."""
+    """The identifiers of a message that is only on disk."""
 
     key: int
     message_id: bytes
@@ -73,37 +73,37 @@ class Identified(Struct, frozen=True, gc=False):
 
 
 class Pages(Protocol):
-    """Decides which stored messages of a backlog stay in memory, and reads the other messages from the store."""
+    """Decides which stored messages of a backlog stay in memory, and reads other messages from the store."""
 
     def admits(self, backlog: "Backlog", message: QueuedMessage) -> bool:
-        """Return whether a stored message stays in memory, and count its bytes if it does."""
+        """Return whether a stored message stays in memory. If it does, count its bytes."""
         ...
 
     def read(self, backlog: "Backlog", keys: Sequence[int]) -> None:
-        """Add the first of these messages to `backlog.messages`, at least one. A damaged message leaves the queue instead."""
+        """Add at least the first of these messages to `backlog.messages`. Take a damaged message off the queue instead."""
         ...
 
     def read_identifiers(self, keys: Iterable[int]) -> Iterator[Identified]:
-        """Yield the identifiers of these messages; leave out damaged messages."""
+        """Yield the identifiers of these messages, without damaged messages."""
         ...
 
 
 class Emptied(Struct, frozen=True):
-    """The messages that a clear took off a queue."""
+    """The messages that `clear` took off a queue."""
 
     #: The messages that were in memory.
     messages: tuple[QueuedMessage, ...]
-    #: The keys of the messages that are on disk only.
+    #: The keys of the messages that were only on disk.
     keys: tuple[int, ...]
 
     @property
     def stored_serials(self) -> tuple[int, ...]:
-        """The serials of the messages that the store holds."""
+        """The serial numbers of the messages in the store."""
         return (*(message.serial for message in self.messages if message.stored), *map(serial_of, self.keys))
 
 
 class _IdentifierIndex:
-    """The keys of the messages by one kind of identifier. If only one message has an identifier, its key needs no list."""
+    """The keys of messages by one kind of identifier. An identifier with only one message needs no list."""
 
     __slots__ = ("_keys",)
 
@@ -131,16 +131,16 @@ class _IdentifierIndex:
 
 
 class Backlog:
-    """The committed messages of a queue that no unit of work holds. Callers of every method hold the queue manager's lock."""
+    """The committed messages of a queue that no open unit of work has got. Callers hold the queue manager's lock."""
 
     __slots__ = ("_by_correlation_id", "_by_group_id", "_by_message_id", "_is_indexed", "_order", "_pages", "messages")
 
     def __init__(self, pages: Pages | None = None) -> None:
-        #: The available messages that are in memory, by key. `available` counts the messages on disk too.
+        #: The available messages in memory, by key. `available` also counts the messages on disk.
         self.messages: dict[int, QueuedMessage] = {}
         self._order = SortedKeys()
         self._pages = pages
-        # An index is built when a get first matches by its identifier, because most queues are only read in order.
+        # The first get by an identifier builds its index. Most queues need no index, because gets read them in order.
         self._is_indexed = False
         self._by_message_id: _IdentifierIndex | None = None
         self._by_correlation_id: _IdentifierIndex | None = None
@@ -152,11 +152,11 @@ class Backlog:
         return len(self._order)
 
     def load(self, keys: Iterable[int]) -> None:
-        """Put the messages that a restart finds on disk on the queue, which has no messages yet."""
+        """Add the messages that a restart finds on disk. The queue must still be empty."""
         self._order = SortedKeys(keys)
 
     def add(self, message: QueuedMessage) -> None:
-        """Make the message available at its place; a message that a backout returns goes back to its old place."""
+        """Make the message available at its position. After a backout, this is its old position."""
         key = message.key
         self._order.add(key)
         if not message.stored or message.recounted or self._pages is None or self._pages.admits(self, message):
@@ -165,7 +165,7 @@ class Backlog:
             self._index(message)
 
     def put_back(self, emptied: Emptied) -> None:
-        """Make the messages that `clear` took available again; messages that arrived in the meantime stay."""
+        """Make the messages that `clear` took available again. Messages that arrived since then stay."""
         for message in emptied.messages:
             self.add(message)
         for key in emptied.keys:
@@ -173,7 +173,7 @@ class Backlog:
         self._drop_indexes()
 
     def take(self, message: QueuedMessage) -> None:
-        """Take the message off the queue: the message is not available any more."""
+        """Take the message off the queue, so that it is no longer available."""
         key = message.key
         self._order.remove(key)
         self.messages.pop(key, None)
@@ -181,17 +181,17 @@ class Backlog:
             self._forget(message)
 
     def lose(self, key: int) -> None:
-        """Take a damaged message off the queue. Its entry in an index stays, and finds nothing."""
+        """Take a damaged message off the queue. Its entries in the indexes stay, but find no message."""
         self._order.remove(key)
 
     def holds(self, key: int) -> bool:
-        """Whether the message at this place is available."""
+        """Whether the message at this position is available."""
         return key in self.messages or key in self._order
 
     def at(self, key: int, ahead: int = 1) -> QueuedMessage | None:
-        """Return the message at this place; None if the message is not available or is damaged.
+        """Return the message at this position; None if the message is not available or is damaged.
 
-        If the message is on disk only, read up to `ahead` messages from this place on into memory.
+        If the message is only on disk, read up to `ahead` messages from this position on into memory.
         """
         message = self.messages.get(key)
         if message is None and self._pages is not None and key in self._order:
@@ -209,7 +209,7 @@ class Backlog:
         return [message for message in found if message is not None]
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
-        """Take these messages off the queue; they must be its first messages, in order."""
+        """Take these messages off the queue. They must be its first messages, in order."""
         if len(messages) == 1 or self._is_indexed:
             for message in messages:
                 self.take(message)
@@ -219,7 +219,7 @@ class Backlog:
             self.messages.pop(message.key, None)
 
     def clear(self) -> Emptied:
-        """Take every available message off the queue and return the messages."""
+        """Take all available messages off the queue, and return them."""
         emptied = Emptied(tuple(self.messages.values()), tuple(key for key in self._order if key not in self.messages))
         self.messages = {}
         self._order = SortedKeys()
@@ -227,7 +227,7 @@ class Backlog:
         return emptied
 
     def next_match(self, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first available message behind the place `after` that matches. If `match` is None, any message matches."""
+        """Return the first available message after the position `after` that matches. A `match` of None matches any message."""
         if match is None:
             key = self._order.first() if after == BEFORE_FIRST else self._order.after(after)
             return None if key is None else self.messages.get(key) or self._next(after)
@@ -240,7 +240,7 @@ class Backlog:
         return None
 
     def oldest(self) -> QueuedMessage | None:
-        """Return the available message that arrived first, of all priorities; None if there is no message.
+        """Return the available message of any priority that arrived first; None if there is no message.
 
         The queue must be in the order of priority and arrival.
         """
@@ -248,7 +248,7 @@ class Backlog:
         return self._earliest(key for key in firsts if key is not None)
 
     def oldest_of_all(self) -> QueuedMessage | None:
-        """Return the available message that arrived first, in any order of the queue. The cost grows with the depth."""
+        """Return the available message that arrived first, for a queue in any order. The cost grows with the depth."""
         return self._earliest(self._order)
 
     def _earliest(self, keys: Iterable[int]) -> QueuedMessage | None:
@@ -261,11 +261,11 @@ class Backlog:
             if key is None:
                 return None
             message = self.at(key, _READ_AHEAD)
-            if message is not None:  # otherwise it was damaged, and is lost now
+            if message is not None:  # otherwise it was damaged, and `at` has taken it off the queue
                 return message
 
     def _places(self, match: Match, after: int) -> Iterable[int] | None:
-        """Return the keys behind `after` that can match, in order; None if every key can match."""
+        """Return the keys after `after` that can match, in order; None if any key can match."""
         if match.serial is not None:
             keys = (order_key(priority, match.serial) for priority in range(_PRIORITY_MAX, -1, -1))
             return (key for key in keys if key > after)
@@ -277,7 +277,7 @@ class Backlog:
         return candidates[bisect_right(candidates, after) :]
 
     def _all_after(self, after: int) -> Iterator[int]:
-        # A batch at a time, because the loss of a damaged message changes the order.
+        # In batches, because a damaged message leaves the queue and so changes the order.
         while keys := self._order.ones_from(after + 1, _READ_AHEAD):
             yield from keys
             after = keys[-1]
@@ -305,7 +305,7 @@ class Backlog:
         self._is_indexed = False
 
     def _candidates(self, match: Match) -> "Sequence[int] | SortedList[int] | None":
-        """Return the only keys that can match, in order; None if every key can match."""
+        """Return the keys that can match, in order; None if any key can match."""
         if match.message_id is not None:
             if self._by_message_id is None:
                 self._by_message_id = self._indexed(lambda each: each.message_id)

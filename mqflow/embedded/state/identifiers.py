@@ -1,6 +1,6 @@
-"""The names that the queue manager makes: message identifiers, names of dynamic queues, dates and times.
+"""The names that the queue manager creates: message identifiers, names of dynamic queues, dates and times.
 
-The code is pure except for a counter; the caller passes the time.
+The code is pure, except for a counter. The caller passes the time.
 """
 
 from datetime import UTC, datetime
@@ -17,10 +17,10 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class Identifiers:
-    """Makes growing identifiers: `AMQ `, 12 characters of the queue manager's name, 8 bytes that are never used twice.
+    """Makes increasing identifiers: `AMQ `, 12 characters of the queue manager's name, 8 bytes that are never used twice.
 
     The first identifier is the microsecond of the start plus the number of messages ever stored. So a restart continues above
-    the old identifiers even if the clock stands still. Growing identifiers keep the indexes on disk fast.
+    the old identifiers even if the clock stands still. Increasing identifiers keep the indexes on disk fast.
     """
 
     __slots__ = ("_next", "_next_name", "_prefix")
@@ -42,7 +42,7 @@ class Identifiers:
 
 
 class Timestamps:
-    """Returns PutDate and PutTime of a moment. It keeps the last texts: many messages share a hundredth of a second."""
+    """Returns PutDate and PutTime of a moment. It keeps the last texts, because many messages share a hundredth of a second."""
 
     __slots__ = ("_date", "_hundredth", "_second", "_time", "_time_of_day")
 
@@ -72,8 +72,8 @@ class Timestamps:
 def queue_manager_identifier(name: str, date: str, time: str, wall_s: float) -> str:
     """Return the QMID of a queue manager created at this moment: name, date and time, as in IBM MQ, then the microseconds.
 
-    The microseconds distinguish queue managers that a script creates under one name within a second. A QMID has 48 characters,
-    so the end of a long name is cut.
+    The microseconds distinguish queue managers that a script creates with the same name within a second. A QMID has 48
+    characters, so a long name is cut at its end.
     """
     microseconds = int(wall_s * _MICROSECONDS) % _MICROSECONDS
     moment = f"_{date}_{time}.{microseconds:06}"
@@ -81,13 +81,13 @@ def queue_manager_identifier(name: str, date: str, time: str, wall_s: float) -> 
 
 
 def dynamic_queue_name(wanted: str, number: int) -> str:
-    """Return the name of a new dynamic queue: `wanted`, or if `wanted` ends in `*`, the prefix and 16 hexadecimal digits.
+    """Return the name of a new dynamic queue: `wanted` itself, or its prefix before `*` and 16 hexadecimal digits.
 
     Refuses with 2011 an invalid name, or a prefix of more than 32 characters.
     Source: IBM q026100.
     """
     prefix, star, rest = wanted.partition("*")
     name = f"{prefix}{number:0{_DIGITS}X}" if star else wanted
-    if rest or not is_object_name(name):  # a prefix of more than 32 characters makes a name of more than 48
+    if rest or not is_object_name(name):  # a longer prefix makes a name of more than 48 characters
         raise Refusal(Reason.DYNAMIC_Q_NAME_ERROR, f"{wanted!r} is neither a name nor a prefix and '*'")
     return name

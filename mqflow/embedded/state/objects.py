@@ -1,9 +1,9 @@
 """The records of the queue manager that refer to each other: connections, handles, queues, subscriptions, units of work.
 
-They are in one file because each record names another record. This file holds state only. The steps in `calls` change the
+They are in one file because each record names another record. This file has only state. The steps in `calls` change the
 state, under the lock:
 - `LocalQueue`: `open` writes the handles, `selecting` and `deleted`. `browse` writes the locks and the marks; `wait` writes the
-  waiters. `enqueue` and `get` write the moments of the last put and get. `queue_attributes` writes the attributes;
+  waiters. `enqueue` and `get` write the times of the last put and get. `queue_attributes` writes the attributes;
   `administration` writes `changes`.
 - `ObjectHandle`: `open` writes the opened object. `get`, `get_many` and `browse` write the cursor, the lock, the marks and the
   saved context. `groups` writes the positions in `logical`; `wait` writes the waiter; the connection writes the last options
@@ -50,19 +50,19 @@ __all__ = (
 
 
 class Statistics:
-    """The counts of a queue since its last reset. A backout lowers no count (IBM q088310)."""
+    """The counts of a queue since its last reset. A backout lowers none of them (IBM q088310)."""
 
     __slots__ = ("dequeued", "enqueued", "high_depth", "reset_at", "served_since")
 
     def __init__(self, reset_at: float = 0.0, high_depth: int = 0) -> None:
-        #: Messages that were put; messages that were got.
+        #: The number of messages that were put (`enqueued`) and got (`dequeued`).
         self.enqueued: int = 0
         self.dequeued: int = 0
         #: The highest CURDEPTH.
         self.high_depth: int = high_depth
-        #: The monotonic moment of the reset.
+        #: The monotonic time of the reset.
         self.reset_at: float = reset_at
-        #: The service timer: the monotonic moment since which a get is due; None while the timer is off.
+        #: The monotonic time at which the service interval timer started; None while the timer is off.
         self.served_since: float | None = None
 
 
@@ -91,14 +91,15 @@ class LocalQueue(Backlog):
         self.uncommitted: int = 0
         self.handles: set[ObjectHandle] = set()
         self.waiters: list[Waiter] = []
-        #: Handles with a selection string: they must evaluate again a message that comes before their `passed_over`.
+        #: The handles with a selection string. They must check each message that comes before their `passed_over`.
         self.selecting: list[ObjectHandle] = []
-        #: Messages browsed with MQGMO_LOCK: from the key of a message to the handle that holds its lock.
+        #: The messages browsed with MQGMO_LOCK: maps the key of a message to the handle with its lock.
         self.locks: dict[int, ObjectHandle] = {}
-        #: Messages marked for cooperating browsers: from the key to the handle, and the monotonic moment when the mark lapses.
+        #: The messages marked for cooperating browsers: maps each key to the handle and the monotonic time at which the mark
+        #: ends.
         self.co_op_marks: dict[int, tuple[ObjectHandle, float | None]] = {}
         self.deleted: bool = False
-        #: How often ALTER with FORCE changed the queue while it was open: calls with earlier handles raise 2041.
+        #: How often ALTER with FORCE changed the open queue. Calls with handles from before the last change raise 2041.
         self.changes: int = 0
         self.last_put_at: float | None = None
         self.last_get_at: float | None = None
@@ -111,11 +112,11 @@ class LocalQueue(Backlog):
 
     @property
     def depth(self) -> int:
-        """CURDEPTH; it includes uncommitted puts and gets."""
+        """CURDEPTH, including uncommitted puts and gets."""
         return len(self._order) + self.uncommitted
 
     def take(self, message: QueuedMessage) -> None:
-        """Take the message off the queue, with its lock and its mark: the message is not available any more."""
+        """Take the message off the queue, with its lock and its mark, so that it is no longer available."""
         Backlog.take(self, message)
         if self.locks:
             self.locks.pop(message.key, None)
@@ -129,7 +130,7 @@ class LocalQueue(Backlog):
         self.co_op_marks.pop(key, None)
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
-        """Take these messages off the queue; they must be its first messages, in order."""
+        """Take these messages off the queue. They must be its first messages, in order."""
         if self.locks or self.co_op_marks:
             for message in messages:
                 self.take(message)
@@ -137,26 +138,26 @@ class LocalQueue(Backlog):
             Backlog.take_first(self, messages)
 
     def clear(self) -> Emptied:
-        """Take every available message off the queue and return the messages."""
+        """Take all available messages off the queue, and return them."""
         self.locks.clear()
         self.co_op_marks.clear()
         return Backlog.clear(self)
 
 
 class QueueDefinition:
-    """An alias or a model: a definition that holds no messages. ALTER replaces `attributes`."""
+    """An alias, a model or a remote queue: a definition without messages. ALTER replaces `attributes`."""
 
     __slots__ = ("attributes", "changes", "handles")
 
     def __init__(self, attributes: QueueAttributes) -> None:
         self.attributes: QueueAttributes = attributes
         self.handles: set[ObjectHandle] = set()
-        #: How often ALTER with FORCE changed the definition while it was open: calls with earlier handles raise 2041.
+        #: How often ALTER with FORCE changed the open definition. Calls with handles from before the last change raise 2041.
         self.changes: int = 0
 
 
 class ObjectHandle:
-    """The Hobj. `bits` holds the open options as a plain number, because flags are slow to test one by one."""
+    """The Hobj. `bits` has the open options as a plain number, because testing the bits of a flag is slow."""
 
     __slots__ = (
         "alias",
@@ -195,55 +196,55 @@ class ObjectHandle:
         self.bits: int = int(options)
         self.object_type: ObjectType = object_type
         self.open: bool = True
-        #: The local queue that the handle reaches; None for the queue manager itself and for a topic.
+        #: The local queue of the handle; None if the handle has no local queue, for example on a topic.
         self.queue: LocalQueue | None = None
-        #: The queue and the queue manager that messages are for, if `queue` is a transmission queue; None otherwise.
+        #: If `queue` is a transmission queue, the remote queue and the remote queue manager of the messages; otherwise None.
         self.remote: tuple[str, str] | None = None
-        #: The whole topic string; None for anything but a topic.
+        #: The full topic string; None if the handle is not for a topic.
         self.topic: str | None = None
-        #: The kind of a namelist or process ("NAMELIST"); empty for anything else.
+        #: "NAMELIST" or "PROCESS"; empty for any other object.
         self.noun: str = ""
-        #: The publications through this handle, and the moment of the last one.
+        #: The number of publications with this handle, and the time of the last publication.
         self.publication_count: int = 0
         self.published_at: float | None = None
         #: Whether the close of this handle deletes the managed queue, because its subscription has ended.
         self.takes_queue_along: bool = False
-        #: The alias through which the handle was opened; None without an alias.
+        #: The alias or remote queue definition that was opened; None otherwise.
         self.alias: QueueDefinition | None = None
-        #: The sum of `changes` of queue and alias when the handle was opened.
+        #: The sum of the `changes` of queue and alias at the time of the open.
         self.seen_changes: int = 0
         #: Whether this open created the dynamic queue.
         self.creator: bool = False
-        #: Key of the message that was browsed last.
+        #: The key of the last browsed message.
         self.cursor: int = BEFORE_FIRST
         #: The cursor before and after each message of the last call that browsed several messages.
         self.trail: Sequence[int] = ()
-        #: Key of the message browsed with MQGMO_LOCK.
+        #: The key of the message browsed with MQGMO_LOCK.
         self.locked: int | None = None
-        #: The last position of puts, gets and browses within groups and segments.
+        #: The positions of the last put, get and browse within groups and segments.
         self.logical: Final = Retained()
-        #: Keys of the messages marked for this handle.
+        #: The keys of the messages marked for this handle.
         self.marks: set[int] = set()
-        #: Descriptor of the last message taken, if the handle was opened with SAVE_ALL_CONTEXT.
+        #: The descriptor of the last message got, if the handle was opened with SAVE_ALL_CONTEXT.
         self.saved_context: MessageDescriptor | None = None
         self.waiter: Waiter | None = None
-        #: The selector of the selection string; None without a selection string.
+        #: The compiled selection string; None without a selection string.
         self.selector: Selector | None = None
-        #: The selector selects no available message up to this place, so these messages are not evaluated again.
+        #: No available message up to this position is selected, so a get does not check these messages again.
         self.passed_over: int = BEFORE_FIRST
-        # The last get options and their plan: an application uses one set of options again and again.
+        # The last get options and their plan, because an application repeats its options.
         self.get_options: GetOptions | None = None
         self.get_plan: GetPlan | None = None
 
     def go_back(self, count: int) -> None:
-        """Move the cursor back over `count` messages of the last call that browsed. Refuses with 2034 if there are fewer."""
+        """Move the cursor back over `count` messages of the last browse. Refuses with 2034 if the browse returned fewer."""
         if not 0 < count < len(self.trail) or self.trail[-1] != self.cursor:
             raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "There is no such place to go back to")
         self.cursor = self.trail[-1 - count]
 
     @property
     def resolved_queue(self) -> str:
-        """The name of the queue, also behind an alias; empty for the queue manager and for a topic."""
+        """The name of the queue, also of an opened alias; empty for the queue manager and for a topic."""
         if self.remote is not None:
             return self.remote[0]
         return "" if self.queue is None else self.queue.name
@@ -266,18 +267,18 @@ class Subscription:
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
         #: The handles of the applications that use the subscription: at most one, unless the subscription is shared.
         self.holders: list[SubscriptionHandle] = []
-        #: NUMMSGS, and the moments of the last message and of the last resume; None before the first since the start.
+        #: NUMMSGS, and the times of the last message and of the last resume; both are None before the first since the start.
         self.message_count: int = 0
         self.last_message_at: float | None = None
         self.resumed_at: float | None = None
 
     def matches(self, topic: str) -> bool:
-        """Return whether the subscription is to this topic."""
+        """Return whether the subscription receives publications on this topic."""
         return topic_matches(self.attributes.topic_string, self.scheme, topic)
 
 
 class SubscriptionHandle:
-    """The Hsub. `queue` is the handle that MQSUB opened on a managed queue."""
+    """The Hsub. `queue` is the handle of a managed queue that MQSUB opened."""
 
     __slots__ = ("connection", "open", "queue", "subscription")
 
@@ -289,15 +290,15 @@ class SubscriptionHandle:
 
     @property
     def name(self) -> str:
-        """SubName, or the identifier if the subscription has no name."""
+        """SubName, or the identifier if the application gave no SubName."""
         return self.subscription.attributes.name
 
 
 class UnitOfWork:
     """The uncommitted puts and gets of a connection, or of one call. The object is reused for the next unit of work.
 
-    An uncommitted put is on no queue, and only a get of the same unit of work finds it. A message of an uncommitted get keeps
-    its place in the order.
+    A message that is put is on no queue until the commit, and only a get of the same unit of work finds it. A message that is
+    got keeps its position for a backout.
     """
 
     __slots__ = ("_own_keys", "discarded", "gets", "has_persistent", "marks", "operations", "puts", "retained", "undo")
@@ -307,20 +308,20 @@ class UnitOfWork:
         self.gets: list[tuple[LocalQueue, QueuedMessage]] = []
         #: Publications to retain, in the order of publishing.
         self.retained: list[RetainedPublication] = []
-        #: In-flight marks of the store for messages in `gets`.
+        #: The in-flight marks in the store for the messages in `gets`.
         self.marks: list[int] = []
-        #: The number that MAXUMSGS limits: puts, gets and the reports that they caused.
+        #: The number that MAXUMSGS limits: puts, gets, and the reports that they caused.
         self.operations: int = 0
-        #: Whether the store may have to know of this unit of work.
+        #: Whether the commit may need the store.
         self.has_persistent: bool = False
-        #: Serials of stored messages that the commit removes. These messages do not come back if the commit is refused.
+        #: The serial numbers of expired messages that the commit removes from the store. No backout brings them back.
         self.discarded: list[int] = []
-        #: Functions that a backout calls, last entry first; they restore, for example, positions of handles within groups.
+        #: The functions that a backout calls, the last one first. For example, they restore positions within groups.
         self.undo: list[Callable[[], None]] = []
         self._own_keys: dict[LocalQueue, list[int]] = {}
 
     def check_room(self, operations: int, operations_max: int) -> None:
-        """Refuse with 2024 more operations than MAXUMSGS allows; the unit of work stays usable."""
+        """Refuse with 2024 more operations than MAXUMSGS allows. The unit of work stays usable."""
         if self.operations + operations > operations_max:
             raise Refusal(Reason.SYNCPOINT_LIMIT_REACHED, f"MAXUMSGS is {operations_max}")
 
@@ -338,7 +339,7 @@ class UnitOfWork:
             insort(keys, message.key)
 
     def add_get(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Add the get of a message that was taken off its queue."""
+        """Add the get of a message that is already off its queue."""
         queue.uncommitted += 1
         self.operations += 1
         if message.stored:
@@ -346,7 +347,7 @@ class UnitOfWork:
         self.gets.append((queue, message))
 
     def add_gets(self, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
-        """Add the gets of messages that were taken off their queue."""
+        """Add the gets of messages that are already off their queue."""
         queue.uncommitted += len(messages)
         self.operations += len(messages)
         for message in messages:
@@ -357,23 +358,23 @@ class UnitOfWork:
     def retain(self, publication: RetainedPublication) -> None:
         """Add a publication that becomes the retained publication of its topic."""
         self.operations += 1
-        # Also for a publication that is not persistent: it may replace a persistent publication.
+        # Needed also for a publication that is not persistent: it may replace a persistent publication in the store.
         self.has_persistent = True
         self.retained.append(publication)
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Remove a put of this unit of work if the unit got the message, or if it expired. The removal is an operation."""
+        """Remove a put of this unit of work, because the unit got the message or because it expired. This is an operation."""
         self.operations += 1
         queue.uncommitted -= 1
         del self.puts[message.key]
         self._own_keys[queue].remove(message.key)
 
     def holds_puts_to(self, queue: LocalQueue) -> bool:
-        """Whether a get from the queue can find a put of this unit of work."""
+        """Whether the unit of work has put messages on the queue."""
         return bool(self._own_keys.get(queue))
 
     def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first of this unit of work's own puts to the queue that matches and is behind `after`, or None."""
+        """Return the first put of this unit of work to the queue that matches and is after `after`, or None."""
         keys = self._own_keys.get(queue)
         if not keys:
             return None
@@ -399,16 +400,16 @@ class UnitOfWork:
 
 
 class UnitAhead(Struct, frozen=True, gc=False):
-    """A unit of work of gets that waits: it becomes the connection's unit of work after the units before it are settled."""
+    """A unit of work of gets that becomes the connection's unit of work after the units before it are settled."""
 
     unit: UnitOfWork
     handle: ObjectHandle
-    #: The context of the last message, for puts that pass it on. It is the saved context of the handle from that moment on.
+    #: The context of the unit's last message. It becomes the saved context of the handle together with the unit.
     saved_context: MessageDescriptor | None
 
 
 class Waiter:
-    """A get that found no message, or an observer of the queue. `wake` is called at most once, and only signals the waiter."""
+    """A get that waits for a message, or an observer of the queue. `wake` is called at most once, and only sends a signal."""
 
     __slots__ = ("handle", "plan", "promised", "queue", "wake")
 
@@ -417,7 +418,7 @@ class Waiter:
     ) -> None:
         self.queue: LocalQueue = queue
         self.wake: Callable[[], None] = wake
-        #: The handle of the get, and the plan of the get; both are None for an observer.
+        #: The handle and the plan of the get; both are None for an observer.
         self.handle: ObjectHandle | None = handle
         self.plan: GetPlan | None = plan
         #: The key of the message for which the waiter was woken.
@@ -425,7 +426,7 @@ class Waiter:
 
 
 class ConnectionState:
-    """The Hconn: the handles, subscriptions and unit of work of one connection, and whether a call may use the connection."""
+    """The Hconn: the handles, subscriptions and unit of work of a connection, and whether the connection can be used."""
 
     __slots__ = (
         "address",
@@ -459,16 +460,17 @@ class ConnectionState:
         self.handles: set[ObjectHandle] = set()
         self.subscriptions: set[SubscriptionHandle] = set()
         self.unit_of_work: UnitOfWork = UnitOfWork()
-        #: The units of work that follow, in order. Only gets have filled them, and each is committed or backed out by itself.
+        #: The next units of work, in order. They have only gets, and each is committed or backed out alone.
         self.ahead: deque[UnitAhead] = deque()
-        #: A function that ends the connection with a reason code.
+        #: Ends the connection with a reason code.
         self.end: Callable[[int], None] = partial(end, self)
-        #: 0 while the connection is open, later why it ended: 2018 disconnected, 2009 abandoned, 2162 queue manager stopped.
+        #: 0 while the connection is open, then the reason of its end: 2018 disconnected, 2009 broken, 2162 queue manager
+        #: stopped.
         self.ended: int = 0
         #: Whether a call waits without the lock.
         self.busy: bool = False
         self.committing: bool = False
-        #: Whether the end of the connection backed out a unit of work; the next commit then raises an error.
+        #: Whether the end of the connection backed out a unit of work. The next commit then raises an error.
         self.undone: bool = False
-        #: Why a `get_many` that returned messages stopped, if the next get would not meet this error by itself.
+        #: The refusal that ended a `get_many` after some messages, if the next get would not receive it otherwise.
         self.pending_refusal: Refusal | None = None

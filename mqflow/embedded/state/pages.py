@@ -1,8 +1,8 @@
 """Decides which stored messages stay in memory, within a limit of bytes.
 
-A message stays in memory if it fits when it arrives. A message that does not fit is on disk only. A get or a browse reads this
-message back, together with the messages behind it. This file writes `QueuedMessage.counted_bytes`, and adds messages to
-`Backlog.messages` and removes them, but changes no backlog's order.
+A message stays in memory if it fits when it arrives. Otherwise it is only on disk, and a get or a browse reads it back together
+with the messages after it. This file writes `QueuedMessage.counted_bytes`. It adds messages to `Backlog.messages` and removes
+them, but never changes the order of a backlog.
 """
 
 from collections import deque
@@ -16,10 +16,10 @@ from mqflow.embedded.storage.store import Store, StoredMessage
 __all__ = ("BYTES_MAX", "MESSAGE_BYTES", "StoredPages")
 
 BYTES_MAX: Final = 32 * 1024 * 1024
-"""The bound for committed durable messages in memory."""
+"""The limit for committed durable messages in memory."""
 MESSAGE_BYTES: Final = 700
-"""The memory that a message takes beside its body."""
-# Messages that were read back may exceed the bound by a quarter of it, plus one batch.
+"""The memory for one message in addition to its body."""
+# Messages that were read back can exceed the limit by a quarter of it, plus one batch.
 _READ_BACK_PART: Final = 4
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _IDENTIFIERS_AT_ONCE: Final = 1024
@@ -27,23 +27,23 @@ _FEW: Final = 256
 
 
 class StoredPages:
-    """Counts the bytes of stored messages in memory, and limits these bytes. It implements `backlog.Pages`."""
+    """Counts and limits the bytes of stored messages in memory. It implements `backlog.Pages`."""
 
     __slots__ = ("_bytes_max", "_lost", "_read_back", "_read_back_bytes", "_store", "bytes")
 
     def __init__(self, store: Store, lost: Callable[[Backlog, int], None], bytes_max: int = BYTES_MAX) -> None:
         self._store = store
-        #: Called with the key of a damaged message: takes it off its queue, and reports it.
+        #: Takes a damaged message, given by its key, off its queue, and reports it.
         self._lost = lost
         self._bytes_max = bytes_max
         self.bytes: int = 0
-        #: The keys and sizes of the messages that were read back, in order of reading, with their queues. Messages that left
-        #: their queues meanwhile are included, also in the bytes of all of them together.
+        #: The messages that were read back, in the order of reading: queue, key and size. Messages that have left their queues
+        #: since then are included, here and in `_read_back_bytes`.
         self._read_back: deque[tuple[Backlog, int, int]] = deque()
         self._read_back_bytes = 0
 
     def admits(self, backlog: Backlog, message: QueuedMessage) -> bool:
-        """Return whether a stored message stays in memory, and count its bytes if it does.
+        """Return whether a stored message stays in memory. If it does, count its bytes.
 
         If the limit is reached and the queue has few messages in memory, drop messages that were read back, to make room.
         """
@@ -59,12 +59,12 @@ class StoredPages:
         return bool(message.counted_bytes)
 
     def forget(self, message: QueuedMessage) -> None:
-        """Give up the bytes of a message that left its queue, or that stays in memory in any case."""
+        """Stop counting the bytes of a message that has left its queue, or that must stay in memory."""
         self.bytes -= message.counted_bytes
         message.counted_bytes = 0
 
     def read(self, backlog: Backlog, keys: Sequence[int]) -> None:
-        """Read the first of these messages from disk, at least one. Drop the messages that were read back longest ago."""
+        """Read at least the first of these messages from disk. Drop the messages that were read back longest ago."""
         by_serial = {serial_of(key): key for key in keys}
         found: list[QueuedMessage] = []
         for serial, stored in self._store.read_messages(tuple(by_serial), _BATCH_BYTES).items():
@@ -79,7 +79,7 @@ class StoredPages:
             backlog.messages[message.key] = message
 
     def read_identifiers(self, keys: Iterable[int]) -> Iterator[Identified]:
-        """Yield the identifiers of these messages; leave out damaged messages."""
+        """Yield the identifiers of these messages, without damaged messages."""
         remaining = iter(keys)
         while batch := {serial_of(key): key for key in islice(remaining, _IDENTIFIERS_AT_ONCE)}:
             for each in self._store.read_identifiers(tuple(batch)):
@@ -94,7 +94,7 @@ class StoredPages:
     def _make_room(self, wanted_bytes: int) -> None:
         """Drop the messages that were read back longest ago: a browse of a deep queue must not fill the memory.
 
-        A part of the bound is reserved for messages that were read back, even if other messages fill the whole bound. Otherwise
+        A part of the limit is reserved for messages that were read back, even if other messages fill the whole limit. Otherwise
         two applications that read two queues in turn would read the same messages again and again.
         """
         read_back = self._read_back
@@ -117,7 +117,7 @@ def _size(message: QueuedMessage) -> int:
 
 
 def queued(stored: StoredMessage) -> QueuedMessage:
-    """Return a message that was read from the store."""
+    """Return the message that was read from the store."""
     return QueuedMessage(
         key=order_key(stored.order_priority, stored.serial),
         serial=stored.serial,

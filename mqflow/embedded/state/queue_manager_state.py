@@ -1,4 +1,4 @@
-"""The state of the embedded queue manager, and the tools with which steps change it: clock, serials, names, the lock.
+"""The state of the embedded queue manager, with the tools for steps: clock, serial numbers, names, the lock.
 
 Callers of a function that takes a `QueueManagerState` hold its lock, unless the docstring of the function says otherwise. This
 file knows no verb. `open` and `administration` write `queues`; `object_records`, `authority_records` and `retained` write
@@ -50,7 +50,7 @@ class Watcher(Protocol):
         ...
 
     def fell(self, queue: LocalQueue) -> None:
-        """Process a lower depth, after a get outside a unit of work or after the commit of a get."""
+        """Process a decrease of the depth: a get outside a unit of work, or the commit of a get."""
         ...
 
     def full(self, queue: LocalQueue) -> None:
@@ -58,16 +58,16 @@ class Watcher(Protocol):
         ...
 
     def may_trigger(self, queue: LocalQueue) -> None:
-        """Process a change of a queue with TRIGGER, or the close of its last input handle."""
+        """Process a change of the queue's attributes, or of its open handles, that can cause a trigger message."""
         ...
 
     def opened(self, queue: LocalQueue) -> None:
-        """Process an open for input of an initiation queue."""
+        """Process an open of an initiation queue for input."""
         ...
 
 
 class QueueManagerState:
-    """Everything that the queue manager knows. One lock guards all fields."""
+    """The whole state of a queue manager in memory. One lock guards all fields."""
 
     def __init__(
         self,
@@ -79,53 +79,53 @@ class QueueManagerState:
         users: Users = THIS_USER_ONLY,
         runner: Runner = THREADS,
     ) -> None:
-        #: Makes the locks and events with which threads wait.
+        #: Makes the locks and events that threads wait for.
         self.runner = runner
-        # Reentrant because a store may call back before its `write` returns.
+        # Reentrant, because a store can call back before its `write` returns.
         self.lock: Final = threading.RLock()
         self.attributes = attributes
         self.store = store
         self.clock = clock
         self.durable: bool = store.durable
         self.queues: dict[str, LocalQueue | QueueDefinition] = {}
-        #: Objects that are not queues: kind, name, record; see `stored_objects`.
+        #: Objects other than queues, by kind and name; see `stored_objects`.
         self.objects: Final = load_objects(snapshot.objects)
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
         self.steady_clock: Final = SteadyClock(anchor)
-        # The dictionary of a kind holds records of this kind only; the common type says `Struct`.
+        # The dictionary of a kind has only records of this kind, but its declared type is the general `Struct`.
         records = cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)])
         subscribed = cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values())  # as above
         self.authorities: Final = Authorities(records, users)
         self.topics: Final = TopicTree(self.objects["topic"])
         self.subscriptions: Final = Subscriptions(subscribed)
         self.next_serial: int = snapshot.next_serial
-        # Start at the later of two clocks: if the wall clock was set back, its numbers have been used before.
+        # Start at the later of two clocks: a wall clock that was set back would repeat earlier identifiers.
         self.identifiers: Final = Identifiers(
             attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial
         )
         self.timestamps: Final = Timestamps()
         self.pages: Final = StoredPages(store, self._lose)
         self.connections: set[ConnectionState] = set()
-        #: Connections of the queue manager itself: a quiesce does not wait for them.
+        #: The connections of the queue manager itself. A quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
-        #: Whether to stop when the last connection ends.
+        #: Whether to stop after the last connection ends.
         self.stops_when_empty = False
-        #: The wall clock's time of the start.
+        #: The time of the start, by the wall clock.
         self.started_at: float = clock.wall()
-        #: Sees the puts and gets of queues with TRIGGER, and of all queues with PERFMEV(ENABLED).
+        #: Processes the puts and gets of queues with TRIGGER, and of all queues while PERFMEV is ENABLED.
         self.watcher: Watcher | None = None
         self._initiation_queues: dict[str, list[LocalQueue]] | None = None
         #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []
-        #: The reason code with which the queue manager stopped; 0 while it runs.
+        #: The reason code of the stop; 0 while the queue manager runs.
         self.stopped = 0
         #: Functions to call when the queue manager stops.
         self.when_stopped: list[Callable[[], None]] = []
-        #: The failure of the store that stopped the queue manager; empty otherwise.
+        #: The failure of the store that stopped the queue manager, or an empty text.
         self.failure = ""
-        #: Damaged messages that were set aside: serial and cause.
+        #: The damaged messages in quarantine, each with its serial number and the cause.
         self.quarantined: list[tuple[int, str]] = list(snapshot.quarantined)
         for queue in snapshot.queues:
             self.define(queue)
@@ -148,7 +148,7 @@ class QueueManagerState:
         return made
 
     def triggered_to(self, initiation_queue: str) -> Sequence[LocalQueue]:
-        """Return the queues with TRIGGER and this INITQ."""
+        """Return the queues with TRIGGER whose INITQ is this queue."""
         if self._initiation_queues is None:
             self._initiation_queues = {}
             for queue in self.queues.values():
@@ -157,13 +157,13 @@ class QueueManagerState:
         return self._initiation_queues.get(initiation_queue, ())
 
     def triggers_changed(self) -> None:
-        """Forget the queues of each initiation queue, because a queue with TRIGGER was defined, altered or deleted."""
+        """Forget which queues trigger, because a queue with TRIGGER was defined, altered or deleted."""
         self._initiation_queues = None
 
     def local_queue(self, name: str) -> LocalQueue:
-        """Return the local queue with this name, or the target of the alias with this name.
+        """Return the local queue of this name, or the target of the alias of this name.
 
-        Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: a model is not a destination).
+        Refuses with 2085, 2082 or 2001, and with 2057 a model or a remote queue (rc2057: a model is not a destination).
         """
         found = self.queues.get(name)
         if found is None:
@@ -175,7 +175,7 @@ class QueueManagerState:
         return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
 
     def target_of(self, alias: QueueAttributes) -> LocalQueue:
-        """Return the local queue that an alias names. Refuses with 2082 or 2001."""
+        """Return the local queue that is the target of an alias. Refuses with 2082 or 2001."""
         base = self.queues.get(alias.target)
         if base is None:
             raise Refusal(Reason.UNKNOWN_ALIAS_BASE_Q, f"It is an alias of {alias.target!r}, which does not exist")
@@ -184,7 +184,7 @@ class QueueManagerState:
         return base
 
     def transmission_queue(self, wanted: str, queue_manager: str) -> LocalQueue:
-        """Return the transmission queue to another queue manager: XMITQ, the queue with its name, or DEFXMITQ.
+        """Return the transmission queue to another queue manager: XMITQ, the queue with that name, or DEFXMITQ.
 
         Refuses with 2087, 2196, 2091 and 2092; for DEFXMITQ with 2197, 2198 and 2199 (name resolution, MQOPEN).
         """
@@ -206,21 +206,21 @@ class QueueManagerState:
         return found
 
     def monitors(self, queue: QueueAttributes) -> bool:
-        """Whether the queue collects monitoring data: MONQ of the queue, or of the queue manager with MONQ(QMGR).
+        """Whether the queue collects monitoring data: MONQ of the queue or, if that is QMGR, MONQ of the queue manager.
 
-        MONQ(NONE) of the queue manager switches it off for every queue (ALTER QMGR, MONQ).
+        If MONQ of the queue manager is NONE, no queue collects monitoring data (ALTER QMGR, MONQ).
         """
         of_all = self.attributes.queue_monitoring
         return of_all >= 0 and (of_all if queue.monitoring == _AS_QMGR else queue.monitoring) > 0
 
     def serial(self) -> int:
-        """Return the next serial number. Serials give the order of arrival in the whole queue manager."""
+        """Return the next serial number. Serial numbers give the order of arrival in the whole queue manager."""
         serial = self.next_serial
         self.next_serial = serial + 1
         return serial
 
     def dated(self, attributes: QueueAttributes) -> QueueAttributes:
-        """Return the definition with the present time as alteration time, and as creation time if it has no creation date."""
+        """Return the definition with the present time as alteration time and, if it has no creation date, as creation time."""
         date, time = self.now_as_text()
         created = attributes.creation_date
         return replace(
@@ -232,11 +232,11 @@ class QueueManagerState:
         )
 
     def now_as_text(self) -> tuple[str, str]:
-        """Return date and time as MQSC shows them: ``2026-11-21`` and ``12.34.56``, GMT."""
+        """Return the present date and time in the form of MQSC: ``2026-11-21`` and ``12.34.56``, GMT."""
         return self.as_text(self.clock.wall())
 
     def as_text(self, wall_s: float | None) -> tuple[str, str]:
-        """Return date and time of a moment as MQSC shows them; two empty texts for None."""
+        """Return the date and time of a moment in the form of MQSC; two empty texts for None."""
         if wall_s is None:
             return "", ""
         date, time = self.timestamps.of(wall_s)
@@ -255,7 +255,7 @@ class QueueManagerState:
                 queue.statistics.served_since = self.clock.monotonic()  # the service timer starts with the queue manager
 
     def _lose(self, queue: Backlog, key: int) -> None:
-        """Take a damaged message off its queue. The store has quarantined the message."""
+        """Take a damaged message off its queue. The store has already put the message in quarantine."""
         queue.lose(key)
         name = queue.name if isinstance(queue, LocalQueue) else ""
         self.quarantined.append((serial_of(key), f"A message on {name} is damaged"))

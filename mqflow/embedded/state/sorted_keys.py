@@ -1,7 +1,7 @@
 """The keys of a queue's messages in ascending order. Most keys are added at the end and removed from the front.
 
-The first keys and the last keys are in plain lists, and all others in blocks of 8 bytes a key. A step moves the keys of one
-list or block, so it costs the same at depth 10 and at depth 1,000,000. This file knows numbers, but no messages.
+The first keys and the last keys are in plain lists, all others in blocks with 8 bytes for each key. A step moves only the keys
+of one list or block, so it costs the same at depth 10 and at depth 1,000,000. This file knows numbers, but no messages.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from typing import Final
 __all__ = ("SortedKeys",)
 
 _BLOCK: Final = 1024
-"""The number of keys in a new block. A block or list with twice as many is cut."""
+"""The number of keys in a new block. A block or list is cut when it has twice as many keys."""
 
 _last = itemgetter(-1)
 
@@ -27,14 +27,14 @@ class SortedKeys:
 
     def __init__(self, places: Iterable[int] = ()) -> None:
         ascending = sorted(places)
-        #: The first numbers in descending order. Empty only if the set is empty.
+        #: The first numbers, in descending order. The list is empty only if the set is empty.
         self._front = ascending[:_BLOCK][::-1]
-        #: Blocks of the next numbers; no block is empty.
+        #: The next numbers, in blocks. No block is empty.
         self._middle: deque[array[int] | list[int]] = deque(
             _block(ascending[start : start + _BLOCK]) for start in range(_BLOCK, len(ascending), _BLOCK)
         )
         self._middle_length = len(ascending) - len(self._front)
-        #: The last numbers in ascending order.
+        #: The last numbers, in ascending order.
         self._back: list[int] = []
 
     def __len__(self) -> int:
@@ -83,12 +83,12 @@ class SortedKeys:
         return self._front[-1] if self._front else None
 
     def first_ones(self, count: int) -> list[int]:
-        """Return the first `count` numbers, or all if there are fewer."""
+        """Return the first `count` numbers, or all numbers if the set has fewer."""
         found = self._front[-1 : -count - 1 : -1]
         return found if len(found) == count else list(islice(self, count))
 
     def remove_first(self, count: int) -> None:
-        """Remove the first `count` numbers; the set must hold at least `count` numbers."""
+        """Remove the first `count` numbers. The set must have at least so many."""
         while count:
             front = self._front
             removed = min(count, len(front))
@@ -98,11 +98,11 @@ class SortedKeys:
                 self._refill()
 
     def after(self, place: int) -> int | None:
-        """Return the first number greater than `place`, or None if there is no such number. `place` need not be in the set."""
+        """Return the first number greater than `place`, or None. The set need not contain `place`."""
         return next(self._from(place + 1), None)
 
     def ones_from(self, place: int, count: int) -> list[int]:
-        """Return up to `count` numbers from this place on."""
+        """Return up to `count` numbers, starting at `place`."""
         return list(islice(self._from(place), count))
 
     def _from(self, place: int) -> Iterator[int]:
@@ -154,7 +154,7 @@ class SortedKeys:
             del middle[index]
 
     def _refill(self) -> None:
-        """Make the next block the front list, or the back list if there is no block."""
+        """Make the next block the front list. If there is no block, make the back list the front list."""
         if self._middle:
             self._front = [*self._middle.popleft()]
             self._middle_length -= len(self._front)

@@ -1,7 +1,7 @@
-"""The order of the staging queue: messages by the moment when they are due, then messages without a delay header.
+"""The order of the staging queue: messages by their due time, then messages without a delay header.
 
-With this order the delay processor finds the next due message without a search, at any depth.
-IBM says only that messages wait on one queue; the order is mqflow's own choice.
+In this order, the delay processor finds the next due message without a search, at any depth. IBM's pages say only that the
+messages wait on one queue; the order is mqflow's own choice.
 """
 
 from typing import Final
@@ -20,9 +20,9 @@ _LAST: Final = -(2**62)
 
 
 def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, steady: SteadyClock) -> int:
-    """Return the number by which the staging queue orders the message, like a priority.
+    """Return the number that gives the message its position on the staging queue, like a priority.
 
-    A message that is due sooner has a higher number. Messages that are due at one moment have the same number, and so keep the
+    A message that is due sooner has a higher number. Messages with the same due time have the same number, and so keep their
     order of arrival.
     """
     if descriptor.format != delay_header.FORMAT:
@@ -34,5 +34,5 @@ def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, ste
     now = ClockReading(
         wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch()
     )
-    # One reading of the clock: between two readings a millisecond may end, and reorder messages that are due together.
+    # Only one reading of the clock. A millisecond could end between two readings, and reorder messages with the same due time.
     return max(_LAST, _PRIORITY_MAX - max(0, steady.at_ms(now.monotonic_ms) + due_in_ms(header, now)))

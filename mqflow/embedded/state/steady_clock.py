@@ -1,7 +1,7 @@
-"""A clock that orders moments across jumps of the wall clock and across restarts. It orders the staging queue.
+"""A clock that never goes back, even if the wall clock jumps or the process restarts. It orders the staging queue.
 
-The clock starts at the wall clock's time and then counts monotonic time. A restart of the process continues the clock. After a
-restart of the machine it takes the wall clock's time, but never goes back. This file does not use queues.
+The clock starts at the wall clock's time, and then counts monotonic time. A restart of the process continues the clock. After a
+restart of the machine, the clock takes the wall clock's time, but never goes back. This file knows no queue.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class ClockAnchor(Struct, frozen=True, kw_only=True):
 
     steady_ms: int
     monotonic_ms: int
-    #: Identifies the moment from which the monotonic milliseconds count.
+    #: Identifies the origin of the monotonic time.
     epoch: bytes
 
 
@@ -38,7 +38,7 @@ class SteadyClock:
 
 
 def anchored(clock: Clock, before: Sequence[ClockAnchor]) -> ClockAnchor:
-    """Return the anchor of this start; `before` is the anchor of the last start, if any."""
+    """Return the anchor of this start. `before` has the anchor of the last start, if any."""
     monotonic_ms, wall_ms, epoch = int(clock.monotonic() * 1_000), int(clock.wall() * 1_000), clock.monotonic_epoch()
     steady_ms = wall_ms
     for anchor in before:

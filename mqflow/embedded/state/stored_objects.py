@@ -1,7 +1,7 @@
-"""The kinds of object that are not queues, and how the store keeps the records of each kind.
+"""The kinds of object other than queues, and how the store keeps the records of each kind.
 
-A new kind needs a record and a line in `KINDS`. This file knows no rule of any kind; `calls/object_records.py` and the other
-steps change the records.
+A new kind needs a record type and a line in `KINDS`. This file has no rules for a particular kind; `calls/object_records.py`
+and the other steps change the records.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ KINDS: Final[Mapping[str, type[Struct]]] = {
     "channel_rule": ChannelRule,
     **{noun.lower(): DefinedObject for noun in DEFINED_KINDS},
 }
-"""The record of each kind, by the word under which it is stored. A word never changes, because stores of users hold it."""
+"""The record type of each kind, by the word for the kind in the store. A word never changes: existing stores contain it."""
 
 _KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items() if record is not DefinedObject}
 _encode = msgspec.msgpack.Encoder().encode
@@ -41,11 +41,12 @@ Objects = dict[str, dict[str, Struct]]
 
 
 def load_objects(stored: Iterable[StoredObject]) -> Objects:
-    """Return the objects that a store held. Raises `MQIError` 2043 for a kind that this version of mqflow does not know."""
+    """Return the objects that a store has kept. Raises `MQIError` 2043 for a kind that this version of mqflow does not know."""
     objects: Objects = {kind: {} for kind in KINDS}
     for found in stored:
         if found.kind not in KINDS:
-            # Without the object the queue manager would break a promise: to deliver to a subscriber, or to keep a user out.
+            # Without this object, the queue manager might not deliver to a subscriber, or might admit a user that it must
+            # refuse.
             detail = (
                 f"The store holds a {found.kind}, which this mqflow does not know. Open it with the newer one that wrote it"
             )
@@ -55,22 +56,22 @@ def load_objects(stored: Iterable[StoredObject]) -> Objects:
 
 
 def defined(name: str, record: Struct) -> ObjectDefined:
-    """Return the change that makes the record durable."""
+    """Return the change that stores the record."""
     return ObjectDefined(word_of(record), name, _encode(record.fields if isinstance(record, DefinedObject) else record))
 
 
 def deleted(name: str, kind: type[Struct] | Noun) -> ObjectDeleted:
-    """Return the change that makes the deletion of a record durable."""
+    """Return the change that deletes a record from the store."""
     return ObjectDeleted(kind_of(kind), name)
 
 
 def kind_of(record: type[Struct] | Noun) -> str:
-    """Return the word under which records of this kind are stored."""
+    """Return the word for this kind of record in the store."""
     return record.lower() if isinstance(record, str) else _KIND_OF[record]
 
 
 def word_of(record: Struct) -> str:
-    """Return the word under which this record is stored."""
+    """Return the word for the kind of this record in the store."""
     return kind_of(record.noun if isinstance(record, DefinedObject) else type(record))
 
 

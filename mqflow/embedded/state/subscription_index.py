@@ -1,6 +1,6 @@
-"""The subscriptions of a queue manager, by name, by identifier and by the topics that they match.
+"""The subscriptions of a queue manager, by name, by identifier, and by the topics that they match.
 
-This file offers look-ups; the steps in `calls/subscribe.py` and `administration/topics.py` add and remove subscriptions.
+This file finds subscriptions; the steps in `calls/subscribe.py` and `administration/topics.py` add and remove them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,20 +36,20 @@ class Subscriptions:
         return self._by_identifier.get(identifier)
 
     def add(self, subscription: Subscription) -> None:
-        """Add the subscription: it gets publications from now on."""
+        """Add the subscription, which then gets publications."""
         self._by_name[subscription.attributes.name] = subscription
         self._by_identifier[subscription.attributes.identifier] = subscription
         self._of_topic.clear()
 
     def discard(self, subscription: Subscription) -> None:
-        """Remove the subscription, if it is present."""
+        """Remove the subscription if it is present."""
         if self._by_name.get(subscription.attributes.name) is subscription:
             del self._by_name[subscription.attributes.name]
             self._by_identifier.pop(subscription.attributes.identifier, None)
             self._of_topic.clear()
 
     def of_topic(self, topic: str) -> tuple[Subscription, ...]:
-        """Return the subscriptions that match this topic, in the order in which they were made."""
+        """Return the subscriptions that match this topic, in the order of their creation."""
         found = self._of_topic.get(topic)
         if found is None:
             if len(self._of_topic) >= _REMEMBERED_MAX:

@@ -9,22 +9,22 @@ from msgspec import Struct
 __all__ = ("THIS_USER_ONLY", "USER_CHARS", "Groups", "Users", "login", "system_groups")
 
 USER_CHARS: Final = 12
-"""The length of MQ's user identifiers; a longer name is cut."""
+"""The length of MQ's user identifiers. A longer name is cut."""
 
 Groups = Callable[[str], frozenset[str]]
-"""A function that returns the groups of a user."""
+"""Returns the groups of a user."""
 
 
 def login() -> str:
     """Return the user of this process."""
     try:
         return getpass.getuser()[:USER_CHARS]
-    except (KeyError, OSError):  # a container may run under a number that has no name
+    except (KeyError, OSError):  # a container can run under a user number without a name
         return "unknown"
 
 
 def system_groups(user: str) -> frozenset[str]:
-    """Return the groups of the user on this system; an unknown user has no group."""
+    """Return the groups of the user on this system. An unknown user has no groups."""
     try:
         import grp  # noqa: PLC0415 - not on Windows
         import pwd  # noqa: PLC0415 - as above
@@ -35,7 +35,7 @@ def system_groups(user: str) -> frozenset[str]:
     try:
         entry = pwd.getpwnam(user)
         numbers = getgrouplist(user, entry.pw_gid)
-    except (KeyError, OSError, ValueError):  # unknown, or not a possible name of a user
+    except (KeyError, OSError, ValueError):  # an unknown user, or a text that cannot be a user name
         return frozenset()
     for number in numbers:
         try:
@@ -46,12 +46,12 @@ def system_groups(user: str) -> frozenset[str]:
 
 
 class Users(Struct, frozen=True):
-    """The owner of the queue manager, and the function that finds the groups of a user."""
+    """The owner of the queue manager, and a function that finds the groups of a user."""
 
-    #: The user that runs the queue manager: its administrator.
+    #: The user that runs the queue manager, and so its administrator.
     owner: str
     groups: Groups = system_groups
 
 
 THIS_USER_ONLY: Final = Users(owner="")
-"""No owner: only members of the group mqm administer the queue manager."""
+"""Users without an owner: only members of the group mqm administer the queue manager."""
