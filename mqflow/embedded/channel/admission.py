@@ -1,7 +1,7 @@
-"""The definitions and rules of channels for one socket: they decide the channel and the user of a client program.
+"""Decides the channel and the user of a client program, from the definitions and rules of channels.
 
-The rules themselves are pure functions in `embedded.rules`. This module asks the queue manager for the present definitions and
-records each time, because an administrator can change them while programs are connected. This module knows no flow.
+The rules are pure functions in `embedded.rules`. This module reads the present definitions and records for each decision,
+because an administrator can change them while programs are connected. This module knows no flow.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ __all__ = ("ChannelRules", "ServableToClients", "offer_of")
 
 
 class ServableToClients(Servable, Protocol):
-    """A queue manager in this process that knows the channels of its client programs."""
+    """A queue manager in this process, with the running channels of its client programs."""
 
     def connect(
         self, *, application_name: str = "", user: str = "", channel: str = "", address: str = ""
     ) -> ServableConnection:
-        """Return a new connection. DISPLAY CONN shows the channel and the address of a client program."""
+        """Return a new connection. DISPLAY CONN shows its channel and address if it belongs to a client program."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class ChannelRules:
         self._complain: Final = complain
 
     def channel_of(self, name: str) -> ChannelSettings | NoChannel:
-        """Return the channel that a program asks for. MAXMSGL(0) of the channel becomes the MAXMSGL of the queue manager."""
+        """Return the channel that a program asks for. A channel with MAXMSGL(0) gets the MAXMSGL of the queue manager."""
         administration = self._administration
         attributes = administration.queue_manager
         values = (channel.values for channel in administration.objects.all("CHANNEL"))
@@ -56,7 +56,7 @@ class ChannelRules:
         return found
 
     def lets_in(self, address: str) -> bool:
-        """Return whether a program at this address may send its first byte. The log says which record blocks it."""
+        """Return whether a program at this address may begin. If a record blocks the address, log the record."""
         administration = self._administration
         if not administration.queue_manager.channel_authentication:
             return True
@@ -68,9 +68,9 @@ class ChannelRules:
         return blocking is None or blocking.warn
 
     def user_on(self, channel: ChannelSettings, address: str, user: str) -> str:
-        """Return the user of a connection: the user of the log-in, or another user that a record or the channel names.
+        """Return the user of a connection: the logged-in user, or another user that a record or the channel sets.
 
-        Raises `MQIError` 2035 for a connection that a record blocks; the log says which record.
+        Raises `MQIError` 2035 if a record blocks the connection, and logs that record.
         """
         administration, asking = self._administration, Connecting(
             channel=channel.name, address=address, user=user, mca_user=channel.mca_user
@@ -93,7 +93,7 @@ class ChannelRules:
 
 
 def offer_of(channel: ChannelSettings, offer: Offer) -> Offer:
-    """Return the listener's offer for the negotiation, with the lower limits and the heartbeat interval of this channel."""
+    """Return the listener's offer for the negotiation, with this channel's lower limits and its heartbeat interval."""
 
     def lower(own: int, defined: int | None) -> int:
         return own if defined is None else min(own, defined)

@@ -1,6 +1,6 @@
-"""Stages messages of IBM's JMS classes that ask for a delivery delay, by the property Dly in the folder mqext.
+"""Stages the messages of IBM's JMS classes that request a delivery delay, with the property Dly in the folder mqext.
 
-This module knows the MQRFH2 in front of a message. The rules of delays are in `policy.delivery_delay`. Source: the flows of
+This module reads the MQRFH2 at the start of a message. The rules of delays are in `policy.delivery_delay`. Source: the flows of
 IBM's JMS classes (decision 90).
 """
 
@@ -20,11 +20,10 @@ _DELAY: Final = "Dly"
 
 
 def delayed(descriptor: MessageDescriptor, body: bytes, now: ClockReading) -> tuple[MessageDescriptor, bytes]:
-    """Return the message to put: the staged message if the message asks for a delay, otherwise the same message.
+    """Return the message to put: a staged message if the message requests a delay, otherwise the same message.
 
-    The delay begins at the moment `now`.
-
-    Raises `MQIError` like `asked_delay`, and 2013 or 2046 for a message that cannot be delayed.
+    The delay begins at the moment `now`. Raises `MQIError` like `asked_delay`, and 2013 or 2046 for a message that cannot be
+    delayed.
     """
     delay_ms = asked_delay(descriptor, body)
     if not delay_ms:
@@ -34,7 +33,7 @@ def delayed(descriptor: MessageDescriptor, body: bytes, now: ClockReading) -> tu
 
 
 def asked_delay(descriptor: MessageDescriptor, body: bytes) -> int:
-    """Return the delay in milliseconds; 0 if the message asks for none.
+    """Return the requested delay in milliseconds; 0 if the message requests none.
 
     Raises `MQIError` 2046 for a delay that is not a number from 0 to a century, and 2334 or 2335 for a broken MQRFH2.
     """

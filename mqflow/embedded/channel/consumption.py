@@ -1,7 +1,7 @@
-"""The waits of one conversation: gets that wait, and handles for which the client has asked for messages.
+"""The waits of one conversation: gets with a wait, and handles whose messages the client has requested.
 
-A wait belongs to a handle. This module calls the get of the seam without a wait, and again when a message arrives. It knows no
-socket and no flow.
+Each wait belongs to a handle. This module calls the get of the queue manager without a wait, and calls it again when a message
+arrives. It knows no socket and no flow.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ __all__ = ("Outcome", "Waits", "ends_at")
 
 
 class Outcome(Struct, frozen=True):
-    """The end of a wait: a message, an error, or neither if the time ran out."""
+    """The end of a wait: a message, an error, or neither if the time is over."""
 
     got: Got | None = None
     error: MQIError | None = None
@@ -37,12 +37,12 @@ class _Wait:
 
 
 def ends_at(wait_ms: int, now: float) -> float | None:
-    """Return the time at which a wait ends; None for never."""
+    """Return the time at which a wait of `wait_ms` ends; None for never."""
     return None if wait_ms == WAIT_UNLIMITED else now + max(0, wait_ms) / 1000
 
 
 class Waits:
-    """The waits of one connection, by a number that the caller chooses: a handle has one wait at a time."""
+    """The waits of one connection. The caller chooses a number for each handle; a handle has at most one wait."""
 
     def __init__(self, connection: ServableConnection, wake: Callable[[], None]) -> None:
         self._connection = connection
@@ -56,15 +56,16 @@ class Waits:
     def begin(
         self, number: int, handle: ObjectHandle, options: GetOptions, ends_at: float | None, done: Callable[[Outcome], None]
     ) -> None:
-        """Begin a wait for a message. `progress` gets with these options, which must not wait, and calls `done` at the end.
+        """Begin a wait for a message. `progress` repeats a get with these options, and calls `done` with the outcome.
 
-        An earlier wait with this number ends without an outcome. `done` can begin the next wait.
+        The options must not contain a wait. An earlier wait with this number ends without an outcome. `done` can begin the next
+        wait.
         """
         self.cancel(number)
         self._waits[number] = _Wait(handle, options, ends_at, done)
 
     def cancel(self, number: int) -> bool:
-        """End the wait without an outcome; return whether there was one."""
+        """End the wait without an outcome. Return whether there was a wait with this number."""
         wait = self._waits.pop(number, None)
         if wait is not None and wait.withdraw is not None:
             wait.withdraw()
@@ -76,11 +77,11 @@ class Waits:
             self.cancel(number)
 
     def next_end(self) -> float | None:
-        """Return the earliest time at which a wait ends; None if no wait has such a time."""
+        """Return the earliest end of a wait; None if no wait has an end."""
         return min((wait.ends_at for wait in self._waits.values() if wait.ends_at is not None), default=None)
 
     def progress(self, now: float) -> None:
-        """Get for every wait. If a get returns a message or an error, or the time is over, end the wait and call `done`."""
+        """Try a get for every wait. After a message, an error or the end of its time, end the wait and call `done`."""
         for number in tuple(self._waits):
             while (wait := self._waits.get(number)) is not None and (outcome := self._outcome(wait, now)) is not None:
                 del self._waits[number]
@@ -93,7 +94,7 @@ class Waits:
             except MQIError as error:
                 self._withdraw(wait)
                 return Outcome(error=error)
-            self._withdraw(wait)  # after the get: a waiter that has not got its message wakes another waiter
+            self._withdraw(wait)  # after the get: a waiter without its message wakes another waiter
             if got is not None:
                 return Outcome(got)
             if wait.ends_at is not None and now >= wait.ends_at:

@@ -1,7 +1,7 @@
-"""One conversation of a client program: its log-in, its connection, and the answers to its flows.
+"""One conversation of a client program: its log-in, its connection, and the replies to its flows.
 
-A conversation calls the same verbs as every other client of a served queue manager (`verb_calls`). A verb that the listener
-does not serve gets an error with the verb's name. This module knows flows and requests, but no socket and no rule of MQ.
+A conversation calls the same verbs as all other clients of a served queue manager (`verb_calls`). If the listener does not
+serve a verb, the client gets an error with the verb's name. This module knows flows and requests, but no socket and no MQ rule.
 """
 
 from collections.abc import Callable
@@ -46,23 +46,23 @@ _TEXT_LENGTHS: Final = {spec.selector: spec.chars for spec in QUEUE_ATTRIBUTES i
 _NO_SELECTION: Final = Selection()
 _CLOSED: Final = -1
 _QUIESCE: Final = int(CloseOption.QUIESCE)
-# The byte of a reserved identifier that the client counts up, and the number of identifiers that it has so. With the byte
-# before not 0, it refuses many large reservations (2195).
+# The client makes identifiers from a reserved one by counting up this byte; _RESERVED is their number. If the byte before
+# were not 0, the client would refuse many large reservations (2195).
 _COUNTED_BYTE: Final = 20
 _RESERVED: Final = 250
 # MQIA_DEF_PERSISTENCE, MQIA_DEF_PUT_RESPONSE_TYPE.
 _DEFAULT_PERSISTENCE, _DEFAULT_PUT_RESPONSE = 5, 184
 _NO_DEFAULTS: Final = calls.OpenDefaults(Persistence.AS_Q_DEF)
-# The return value of an XA call that is not served: it stands where other verbs have the completion code.
+# The return value for an XA call, which is not served. Its place in the reply is that of the completion code of other verbs.
 _XAER_RMERR: Final = -3
-# The request number of messages and notices that answer no question.
+# The request number of messages and notices that the listener sends without a request.
 _PUSHED: Final = 1
 _CONNECTION_ID_BYTES: Final = 24
 _TOO_LONG: Final = frozenset({Reason.TRUNCATED_MSG_FAILED})
 
 
 class Line(Protocol):
-    """The operations of a socket that its conversations need."""
+    """The operations of a socket that its conversations use."""
 
     def send(self, flow: Flow) -> None:
         """Send a flow."""
@@ -74,20 +74,20 @@ class Line(Protocol):
 
     @property
     def segment_bytes_max(self) -> int:
-        """The longest segment that both ends agreed on."""
+        """The longest segment that both ends have agreed on."""
         ...
 
     @property
     def message_bytes_max(self) -> int:
-        """The longest message that the channel takes."""
+        """The longest message that the channel accepts."""
         ...
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
-        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager is refused."""
+        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager name is refused."""
         ...
 
     def disconnected(self) -> None:
-        """Release the place of a connection that `connect` returned and that has ended."""
+        """Release the place of an ended connection that `connect` has returned."""
         ...
 
     def now(self) -> float:
@@ -95,7 +95,7 @@ class Line(Protocol):
         ...
 
     def moment(self) -> ClockReading:
-        """Return the present moment by the wall clock and by the monotonic clock: a delivery delay begins now."""
+        """Return the present time of the wall clock and the monotonic clock, as the start of a delivery delay."""
         ...
 
     def reserved_identifier(self) -> bytes:
@@ -107,25 +107,25 @@ class Line(Protocol):
         ...
 
     def complain(self, sentence: str) -> None:
-        """Log the sentence, unless the listener has logged it before."""
+        """Log the sentence, unless the listener has already logged it."""
         ...
 
 
 class _Consumer:
-    """The state of a handle whose messages the queue manager sends."""
+    """A handle whose messages the queue manager sends without a get, as far as the client has requested them."""
 
     def __init__(self, header: Header) -> None:
-        #: The header of each flow that goes to the handle without a request of the client.
+        #: The header of the flows that the listener sends to this handle without a request.
         self.header: Final = replace(header, request=_PUSHED)
         self.selection = _NO_SELECTION
         self.sent = 0
         self.request: MessageRequest | None = None
-        #: The bytes that the client still wants.
+        #: The number of bytes that the client has requested and not received yet.
         self.credit = 0
 
 
 class Conversation:
-    """One conversation. The thread of its socket calls all methods. Other threads only wake that thread, by `Line.wake`."""
+    """One conversation. Only the thread of its socket calls the methods; other threads wake that thread with `Line.wake`."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -140,11 +140,11 @@ class Conversation:
 
     @property
     def connected(self) -> bool:
-        """Whether MQCONN has succeeded, and the connection has not ended since."""
+        """Whether MQCONN has succeeded and the connection has not ended."""
         return self._verbs is not None
 
     def abandon(self) -> None:
-        """End the connection as if the program had died: its unit of work is backed out."""
+        """End the connection as after the death of the program: back out its unit of work."""
         verbs, waits = self._forget()
         if waits is not None:
             waits.clear()
@@ -154,11 +154,11 @@ class Conversation:
 
     @property
     def waiting(self) -> bool:
-        """Whether a get waits, or messages of a handle are wanted."""
+        """Whether a get waits, or a handle waits for messages to send."""
         return self._waits is not None and bool(self._waits)
 
     def next_end(self) -> float | None:
-        """Return the latest time at which `progress` must run; None if no wait has an end."""
+        """Return the time by which `progress` must run; None if no wait has an end."""
         return None if self._waits is None else self._waits.next_end()
 
     def progress(self) -> None:
@@ -178,7 +178,7 @@ class Conversation:
         try:
             answered = self._perform(call)
         except MQIError as error:
-            # A client reads the structures of a refused call too: they come back as they were.
+            # A client also reads the structures in the reply to a refused call, so they go back unchanged.
             answered = calls.reply(
                 call, call.body, completion=int(error.completion), reason=int(error.reason), handle=call.handle
             )
@@ -190,7 +190,7 @@ class Conversation:
             raise error_for(Reason.HCONN_ERROR, kind_name(call.header.kind))
         return self._verbs
 
-    def _perform(self, call: calls.VerbRequest) -> Flow | None:  # noqa: C901, PLR0911, PLR0912 - one a verb
+    def _perform(self, call: calls.VerbRequest) -> Flow | None:  # noqa: C901, PLR0911, PLR0912 - one case for each verb
         match call.header.kind:
             case SegmentType.MQCONN:
                 return self._connect(call)
@@ -266,7 +266,7 @@ class Conversation:
     def _opened(
         self, verbs: VerbCalls, fields: ObjectFields, options: int
     ) -> tuple[requests.Opened, ObjectFields, calls.OpenDefaults]:
-        """Open the object; return the answer, the MQOD to send back, and the defaults of the queue."""
+        """Open the object. Return the result, the MQOD for the reply, and the defaults of the queue."""
         target = fields.descriptor
         opened = verbs.perform(
             requests.Open(
@@ -301,7 +301,7 @@ class Conversation:
     def _defaults(self, verbs: VerbCalls, queue: str, object_type: int) -> calls.OpenDefaults:
         """Return DEFPSIST and DEFPRESP of a queue.
 
-        For other objects, and if the inquiry is refused, return MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
+        For other objects, or if the inquiry is refused, return MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
         """
         if object_type != ObjectType.Q:
             return _NO_DEFAULTS
@@ -324,7 +324,7 @@ class Conversation:
 
     def _close(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
-        # Nothing is read ahead of the client, so QUIESCE has nothing to wait for.
+        # The client has no messages read ahead, so QUIESCE has nothing to wait for.
         options = call.reader().number() & ~_QUIESCE
         if self._waits is not None:
             self._waits.cancel(call.handle)
@@ -389,7 +389,7 @@ class Conversation:
         if front.verb == SpiVerb.SUBSCRIBE:
             return self._subscribe_by_spi(call, SpiSubscribe.read(front, reader))
         known = front.verb in set(SpiVerb)
-        # Without the number, which the client chooses: the listener keeps each sentence.
+        # The client chooses this number. The sentence leaves it out, because the listener keeps each different sentence.
         raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name}" if known else "an unknown SPI verb")
 
     def _put_by_spi(self, call: calls.VerbRequest, asked: SpiPut) -> Flow:
@@ -452,7 +452,7 @@ class Conversation:
             body, got, error = asked.answer(call.writer(), outcome.got), outcome.got, outcome.error
             if error is not None:
                 reason, completion = int(error.reason), int(error.completion)
-            elif got is None and asked.get.options & GetOption.UNLOCK:  # the lock is given up; there is no message
+            elif got is None and asked.get.options & GetOption.UNLOCK:  # the browse lock is released; the reply has no message
                 reason, completion = int(Reason.NONE), int(CompletionCode.OK)
             elif got is None:
                 reason, completion = int(Reason.NO_MSG_AVAILABLE), int(CompletionCode.FAILED)
@@ -469,7 +469,7 @@ class Conversation:
             self._waits.begin(handle, self._verbs.handle(handle), options, ends_at(wait_ms, self._line.now()), done)
 
     def _request(self, flow: Flow) -> None:
-        """Send messages of a handle, as many bytes as the client asks for. Confirm the request if its flag asks for that."""
+        """Send messages of a handle, up to the requested number of bytes. Confirm the request if its flag asks for this."""
         request = MessageRequest.read(Reader(flow.body, flow.header.order, "a request for messages"))
         if self._verbs is None:
             raise FlowError("a request for messages came without a connection")
@@ -521,13 +521,13 @@ class Conversation:
             segment_bytes_max=self._line.segment_bytes_max,
         ):
             self._line.send_segment(segment)
-        # The client counts the descriptor too (its `received_bytes`), so an empty message uses bytes as well.
+        # The client's `received_bytes` include the descriptor, so an empty message uses credit too.
         consumer.credit -= (MQMD1_BYTES if consumer.selection.descriptor_version == 1 else MQMD2_BYTES) + len(got.body)
         if consumer.credit > 0:
             self._next(consumer, request)
 
     def _notified(self, flow: Flow) -> None:
-        """Process a notification of the client, which can start or stop the messages for its callbacks."""
+        """Process a notification of the client. It can start or stop the messages for the client's callbacks."""
         given = Notification.read(Reader(flow.body, flow.header.order, "a notification"))
         replied = _REPLIES.get(given.notice)
         if given.notice == Notice.CONNECTION_STATE:
@@ -545,7 +545,7 @@ class Conversation:
             self._line.send(notification(flow.header, given.handle, replied, given.value))
 
 
-# The values of CONNECTION_STATE that a client sends when it starts and stops its callbacks.
+# The value of CONNECTION_STATE that a client sends when it stops its callbacks.
 _CONNECTION_STOPPED: Final = 3
 _NOTICES: Final = {
     int(Reason.GET_INHIBITED): Notice.GET_INHIBITED,
@@ -566,8 +566,8 @@ def _completion(got: Got) -> CompletionCode:
 
 @lru_cache(maxsize=256)
 def _get_options(options: int, selection: Selection, bytes_max: int | None) -> GetOptions:
-    """Return the options of a get that does not wait. Equal arguments give the same record, so the get is planned once."""
-    # The queue manager refuses UNLOCK with WAIT, so that WAIT goes on to it.
+    """Return the options of a get without a wait. Equal arguments give the same record, so the get is planned only once."""
+    # WAIT stays with UNLOCK, because the queue manager must see and refuse this combination.
     left_out = GetOption.NONE if options & GetOption.UNLOCK else GetOption.WAIT
     return GetOptions(
         options=GetOption(options & ~left_out),

@@ -1,6 +1,6 @@
-"""Serves a queue manager to MQ's own client programs, over TCP, to users with a password.
+"""Serves a queue manager over TCP to MQ's own client programs. Their users log in with a password.
 
-The class `Server` accepts, bounds and ends the sockets, as for mqflow's own protocol.
+The class `Server` accepts, limits and ends the sockets, as it does for mqflow's own protocol.
 """
 
 import os
@@ -26,7 +26,7 @@ _TCP: Final = 2
 
 
 class _Listener:
-    """A running server, as START LISTENER, STOP LISTENER and DISPLAY LSSTATUS use it."""
+    """A running server in the form that START LISTENER, STOP LISTENER and DISPLAY LSSTATUS use."""
 
     def __init__(self, name: str, server: Server, address: TcpAddress) -> None:
         self._name = name
@@ -40,7 +40,7 @@ class _Listener:
         )
 
     def stop_listening(self) -> None:
-        """Refuse new connections. Channels that run continue."""
+        """Refuse new connections. Running channels continue."""
         self._server.stop_listening()
 
     def start_listening(self) -> None:
@@ -65,7 +65,7 @@ def serve_channel(
 ) -> Server:
     """Return a running listener for MQ's client programs. Port 0 means any free port.
 
-    `tap` receives every flow. Raises `ServingError` for an address beyond this machine without TLS, and if the port is in use.
+    `tap` receives every flow. Raises `ServingError` if the port is in use, or for an address beyond this machine without TLS.
     """
     offered = offer or Offer(queue_manager=queue_manager.name, queue_manager_identifier=queue_manager.name)
 

@@ -1,7 +1,7 @@
-"""The listener's end of one socket of a client program: its negotiation, and its conversations, on one thread.
+"""The listener's end of one client program's socket: the negotiation and the conversations, on one thread.
 
-A program counts as dead if it ends, closes the socket, or sends nothing for too long: its units of work are backed out. Bytes
-that are no flow end the socket. This module knows flows, but no verb.
+If the program ends, closes the socket or stays silent for too long, its units of work are backed out. Bytes that are no flow
+end the socket. This module knows flows, but no verb.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ from mqflow.world import Clock, Random
 __all__ = ("ChannelPeer", "Tap", "send_whole")
 
 Tap = Callable[[bool, Flow], None]
-"""Receives every flow of a client (True) and every flow to it (False)."""
+"""Receives every flow: True with a flow from the client, False with a flow to the client."""
 
 _RECEIVE_BYTES: Final = 256 * 1024
 _STRANGER_BYTES_MAX: Final = 64 * 1024
@@ -55,7 +55,7 @@ _OF_CONVERSATIONS: Final = frozenset(
 _RUNNING, _STOPPING = 3, 4
 _HEARTBEAT_S_MAX: Final = 999_999
 _ALONE: Final = 0
-"""The number of the conversation on a socket that is not shared."""
+"""The number of the only conversation on a socket that is not shared."""
 
 
 class ChannelPeer:
@@ -89,9 +89,9 @@ class ChannelPeer:
         self._channel: ChannelSettings | None = None
         self._user = self._application = ""
         self._call_count = 0
-        #: The time until which the program must have logged in; None after that.
+        #: The time by which the program must log in; None after its log-in.
         self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
-        #: The places that this socket holds: one from its log-in to its end, and one for each further connection.
+        #: The places that this socket uses: one from its log-in to its end, and one for each further connection.
         self._places = 0
         self._connected = 0
         self._ending = False
@@ -109,7 +109,7 @@ class ChannelPeer:
         """Answer flows until the program ends the channel, dies, or sends bytes that are no flow."""
         try:
             self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(_SEND_S))
-            # The system notices a machine that is gone, also while its program waits in MQGET and sends no heartbeats.
+            # The system notices a machine that has failed, even while its program waits in MQGET and sends no heartbeats.
             self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if not self._rules.lets_in(self._address):
                 return
@@ -121,7 +121,7 @@ class ChannelPeer:
                 f"A peer at {self._address} sent bytes that MQ's clients do not send, and is disconnected: {error}."
             )
         except OSError:
-            pass  # the program is gone, whatever the reason, and cannot receive an error
+            pass  # the program is gone and cannot receive an error
         finally:
             for conversation in self._conversations.values():
                 conversation.abandon()
@@ -130,9 +130,9 @@ class ChannelPeer:
             self._arrival.over(self)
 
     def end(self) -> None:
-        """Make `run` return. The listener still answers a call under way.
+        """Make `run` return. The listener still replies to the present call.
 
-        A program that has not logged in gets no further answer.
+        A program that has not logged in gets no reply.
         """
         self._ending = True
         with contextlib.suppress(OSError):  # the stream has ended already
@@ -164,12 +164,12 @@ class ChannelPeer:
 
     @property
     def message_bytes_max(self) -> int:
-        """The longest message that the channel takes."""
+        """The longest message that the channel accepts."""
         return self._offer.message_bytes_max if self._agreed is None else self._agreed.message_bytes_max
 
     @property
     def segment_bytes_max(self) -> int:
-        """The longest segment that both ends agreed on."""
+        """The longest segment that both ends have agreed on."""
         return self._offer.transmission_bytes_max if self._agreed is None else self._agreed.transmission_bytes_max
 
     def send(self, flow: Flow) -> None:
@@ -187,7 +187,7 @@ class ChannelPeer:
         self._send(segment)
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
-        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager is refused."""
+        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager name is refused."""
         if self._arrival.full is not None:
             raise self._arrival.full
         name = self._queue_manager.name
@@ -223,7 +223,7 @@ class ChannelPeer:
         return connection
 
     def disconnected(self) -> None:
-        """Release the place of a connection that `connect` returned and that has ended."""
+        """Release the place of an ended connection that `connect` has returned."""
         self._connected -= 1
         self._give_places_back()
 
@@ -237,7 +237,7 @@ class ChannelPeer:
         return self._arrival.clock.monotonic()
 
     def moment(self) -> ClockReading:
-        """Return the present moment by the wall clock and by the monotonic clock: a delivery delay begins now."""
+        """Return the present time of the wall clock and the monotonic clock, as the start of a delivery delay."""
         clock = self._arrival.clock
         wall_ms, monotonic_ms = int(clock.wall() * 1_000), int(clock.monotonic() * 1_000)
         return ClockReading(wall_ms=wall_ms, monotonic_ms=monotonic_ms, epoch=clock.monotonic_epoch())
@@ -248,17 +248,17 @@ class ChannelPeer:
         return b"AMQR" + drawn + bytes(5)
 
     def wake(self) -> None:
-        """Make the thread of the socket call `progress` of its conversations. Any thread can call this."""
+        """Make the socket's thread call `progress` of its conversations. Any thread can call this."""
         self._arrival.arrived.set()
 
     def complain(self, sentence: str) -> None:
-        """Log the sentence, unless the listener has logged it before."""
+        """Log the sentence, unless the listener has already logged it."""
         self._once(sentence)
 
     # -- the loop
 
     def _heard(self) -> bool:
-        """Wait for bytes or for a wait to end, and answer; return False at the end of the stream."""
+        """Wait for bytes or for the end of a wait, then reply. Return False at the end of the stream."""
         now = self.now()
         ends = [end for each in self._conversations.values() if (end := each.next_end()) is not None]
         silence_s = self._silence_s()
@@ -277,17 +277,17 @@ class ChannelPeer:
         return True
 
     def _waits_in_mqget(self) -> bool:
-        """Return whether a program waits in MQGET on a socket that is not shared. The program is then silent."""
+        """Return whether a program waits in MQGET on a socket that is not shared. Such a program sends no heartbeats."""
         shared = self._agreed is not None and self._agreed.conversations_max > 0
         return not shared and any(conversation.waiting for conversation in self._conversations.values())
 
     def _silence_s(self) -> float:
-        """Return the seconds of silence after which a program counts as dead. A living program sends regular heartbeats."""
+        """Return the seconds of silence after which the program counts as dead. A living program sends regular heartbeats."""
         interval_s = self._offer.heartbeat_s if self._agreed is None else self._agreed.heartbeat_s
-        return 2.0 * (interval_s or _HEARTBEAT_S_MAX) + 60.0  # with 0 there are no heartbeats
+        return 2.0 * (interval_s or _HEARTBEAT_S_MAX) + 60.0  # an interval of 0 means no heartbeats
 
     def _take_bytes(self) -> bool:
-        """Take all bytes that are there now, and answer their flows; return False at the end of the stream."""
+        """Read all bytes that have arrived, and reply to their flows. Return False at the end of the stream."""
         while not self._ending:
             try:
                 data = self._stream.recv(_RECEIVE_BYTES, socket.MSG_DONTWAIT)
@@ -359,7 +359,7 @@ class ChannelPeer:
             self._flows.conversations_max = max(1, answered.conversations_max)
 
     def _conversation(self, header: Header) -> Conversation:
-        """Return the conversation that the header names. The first flow with a new number begins a conversation."""
+        """Return the conversation with the header's number. The first flow with a new number begins a conversation."""
         number = _ALONE if header.conversation is None else header.conversation
         known = self._conversations.get(number)
         if known is None:
@@ -371,9 +371,9 @@ class ChannelPeer:
         return known
 
     def _authenticate(self, header: Header, given: Credentials) -> None:
-        """Keep user and password for MQCONN, and send the status that the client waits for.
+        """Keep user and password for MQCONN, and send the status for which the client waits.
 
-        MQCONN checks the password, because only its reply can carry the reason of a refusal.
+        MQCONN checks the password, because only its reply can contain the reason of a refusal.
         """
         self._conversation(header).credentials = given
         self.send(Status(StatusCode.NONE).flow(header, ONLY))
@@ -398,11 +398,11 @@ class ChannelPeer:
                 ended.abandon()
             self._closed_by_client = bool(header.flags & Flag.CLOSE)
         else:
-            # Without the number, which the peer chooses: the listener keeps each sentence.
+            # The client chooses this number. The sentence leaves it out, because the listener keeps each different sentence.
             self._once("A client program sent a socket action that the listener does not serve.")
 
     def _refuse(self, header: Header, code: StatusCode) -> None:
-        """Send the status code with the reason to the client, and end the channel."""
+        """Send the client a status code as the reason, and end the channel."""
         self.send(Status(code).flow(header, ONLY | Flag.ERROR | Flag.CLOSE))
         self._closed_by_client = True
 
@@ -413,7 +413,7 @@ class ChannelPeer:
 def _address_of(raw: socket.socket) -> str:
     try:
         address = raw.getpeername()
-    except OSError:  # the peer has gone already
+    except OSError:  # the peer has already gone
         return "an unknown address"
     return str(address[0]) if isinstance(address, tuple) else "an unknown address"
 
@@ -421,7 +421,7 @@ def _address_of(raw: socket.socket) -> str:
 def send_whole(send: Callable[[memoryview], int], data: bytes, within_s: float, clock: Clock) -> None:
     """Send all the bytes. Raises `OSError` if the send takes longer than `within_s` seconds.
 
-    The time limit of the socket alone is not enough: it begins again with each part.
+    The time limit of the socket does not bound the whole send, because it begins again with each part.
     """
     view, until = memoryview(data), clock.monotonic() + within_s
     while view:

@@ -1,6 +1,6 @@
-"""The puts of a client program, also puts for whose answer the program does not wait.
+"""The puts of a client program, with and without a reply to the program (MQPMO_ASYNC_RESPONSE).
 
-A put without an answer is counted, and MQSTAT returns the counts. This module knows the requests of the seam, and no flow.
+A put without a reply is counted, and MQSTAT returns the counts. This module knows the requests of the wire, and no flow.
 Source: IBM, MQSTAT and MQPMO (MQPMO_ASYNC_RESPONSE); decision 90.
 """
 
@@ -19,7 +19,7 @@ from mqflow.verbs import ObjectDescriptor, Put
 
 __all__ = ("UnansweredPuts", "put_message")
 
-# The listener decides whether to answer, so the queue manager need not know that the client does not wait.
+# The listener decides whether to reply, so the queue manager does not need these options.
 _NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
 _PASSES_CONTEXT: Final = int(PutOption.PASS_IDENTITY_CONTEXT | PutOption.PASS_ALL_CONTEXT)
 # MQSTAT_TYPE_ASYNC_ERROR; MQSTAT_TYPE_RECONNECTION and _RECONNECTION_ERROR.
@@ -28,15 +28,15 @@ _RECONNECTIONS: Final = frozenset({1, 2})
 
 
 class UnansweredPuts:
-    """The counts of the puts of one connection for whose answer the client does not wait."""
+    """Counts the puts of one connection that the client does not wait for."""
 
     def __init__(self) -> None:
         self._status = calls.PutStatus()
-        #: Whether a put without an answer has failed in the unit of work.
+        #: Whether a put without a reply has failed in the open unit of work.
         self.failed_in_unit: bool = False
 
     def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall, bytes_max: int) -> None:
-        """Put the message, and count the outcome."""
+        """Put the message, and count its result."""
         try:
             done = put_message(verbs, handle, asked.fields, asked.put, asked.descriptor, asked.body, bytes_max)
         except MQIError as error:
@@ -48,9 +48,9 @@ class UnansweredPuts:
         self._status = self._status.after(completion, reason, target.object_type, target.name)
 
     def check(self, verbs: VerbCalls) -> None:
-        """Back out and refuse the commit with 2003 if an unanswered put of the unit of work has failed.
+        """If a put without a reply has failed in the unit of work, back out and refuse the commit with 2003.
 
-        Without this check the commit would succeed: the client asks for the failure, by MQSTAT, only after MQCMIT.
+        Without this check the commit would succeed, because the client learns of the failure (MQSTAT) only after MQCMIT.
         """
         if not self.failed_in_unit:
             return
@@ -60,13 +60,13 @@ class UnansweredPuts:
         raise error_for(Reason.BACKED_OUT, "MQCMIT", detail=detail)
 
     def forget_unit(self) -> None:
-        """Forget that a put has failed, because the unit of work of this put has ended."""
+        """Forget a failed put, because its unit of work has ended."""
         self.failed_in_unit = False
 
     def taken(self, kind: int) -> calls.PutStatus:
-        """Return the counts of puts since the last call. For the types about reconnections, return zeros.
+        """Return the counts of puts since the last call, or zeros for a type that asks about reconnections.
 
-        The client library reconnects by itself, so the queue manager has no reconnections to count. Raises `MQIError` 2430 for
+        The client library reconnects without the queue manager, which has no reconnections to count. Raises `MQIError` 2430 for
         an unknown type of MQSTAT.
         """
         if kind in _RECONNECTIONS:
@@ -87,9 +87,9 @@ def put_message(
     body: bytes,
     bytes_max: int,
 ) -> Put:
-    """Put the message to the handle (MQPUT), or with `fields` to the object that the fields name (MQPUT1).
+    """Put the message with the handle (MQPUT) or, if `fields` is given, to the object that it names (MQPUT1).
 
-    Raises 2010 for more than `bytes_max`, the MAXMSGL of the channel (rc2010).
+    Raises 2010 for a message longer than `bytes_max`, the MAXMSGL of the channel (rc2010).
     """
     if len(body) > bytes_max:
         detail = f"The message has {len(body):,} bytes, and the channel takes {bytes_max:,} (MAXMSGL)"

@@ -1,4 +1,4 @@
-"""The subscriptions of a client program: MQSUB and MQSUBRQ as requests of the seam.
+"""The subscriptions of a client program: MQSUB and MQSUBRQ as requests of the wire.
 
 This module knows no flow.
 """
@@ -21,7 +21,7 @@ _PUBLICATION: Final = 1
 
 
 def subscribe(verbs: VerbCalls, wanted: SubscriptionDescriptor, queue: int) -> requests.Subscribed:
-    """Make, resume or alter a subscription (MQSUB). `queue` is a handle; a managed subscription does not use it."""
+    """Create, resume or alter a subscription (MQSUB). `queue` is a handle, which a managed subscription ignores."""
     given = None if wanted.options & SubscribeOption.MANAGED else queue
     made = verbs.perform(requests.Subscribe(wanted, given))
     if not isinstance(made, requests.Subscribed):
@@ -30,7 +30,7 @@ def subscribe(verbs: VerbCalls, wanted: SubscriptionDescriptor, queue: int) -> r
 
 
 def request_publications(verbs: VerbCalls, subscription: int, asked: calls.SubscriptionRequestCall) -> int:
-    """Request the retained publications; return their number. Raises `MQIError` 2535 for another action."""
+    """Request the retained publications, and return their number. Raises `MQIError` 2535 for any other action."""
     if asked.action != _PUBLICATION:
         detail = f"Action {asked.action}; 1 (MQSR_ACTION_PUBLICATION) is known"
         raise error_for(Reason.ACTION_ERROR, "MQSUBRQ", detail=detail)
