@@ -1,8 +1,8 @@
-"""MQSC for the embedded queue manager: the script that defines a team's queues on IBM MQ defines the same queues here.
+"""MQSC for the embedded queue manager: a script that defines queues on IBM MQ defines the same queues here.
 
 `parse` reads a script and changes nothing. `run` carries a script out on an `Administration`. `to_mqsc` writes a queue as the
-command that defines it. If a script uses a part of MQSC that the embedded queue manager does not have, the response names that
-part. An unsupported part is no error.
+command that defines it. If a script uses a part of MQSC that the embedded queue manager lacks, the response names that part,
+but the script does not fail.
 
 No module here imports `mqflow.embedded.state`, `mqflow.embedded.connection`, `mqflow.embedded.wire` or `mqflow.verbs`.
 """

@@ -67,7 +67,7 @@ def build_delete(_noun: str, subject: Clause, parameters: Parameters) -> DeleteA
 
 
 def build_display(_noun: str, subject: Clause, parameters: Parameters) -> DisplayAuthorities:
-    """Return the action of a DISPLAY AUTHREC command. The answer has every attribute, even if the command names some."""
+    """Return the action of a DISPLAY AUTHREC command. The response has all attributes, even if the command names only some."""
     bare(subject)
     options = parameters.options
     kind = _kind(subject, parameters) if "OBJTYPE" in options else None
@@ -87,7 +87,7 @@ def build_display_entity(_noun: str, subject: Clause, parameters: Parameters) ->
 
 
 def change_authorities(action: AuthorityAct, authorities: AuthorityAdministration) -> str:
-    """Carry the action out, and return the sentence that confirms it."""
+    """Carry the action out, and return a confirmation."""
     match action:
         case SetAuthorityCommand(profile, kind, whose, add, remove):
             authorities.set(kind, profile, whose.entity, group=whose.group, add=add, remove=remove)
@@ -105,7 +105,7 @@ def change_authorities(action: AuthorityAct, authorities: AuthorityAdministratio
 
 
 def show_authorities(records: Iterable[AuthorityRecord], command: DisplayAuthorities) -> tuple[Record, ...]:
-    """Return the records that the command asks for. MATCH(PROFILE) adds the generic profiles that apply to the name."""
+    """Return the records that the command selects. MATCH(PROFILE) adds the generic profiles that apply to the name."""
     shown: list[Record] = []
     for record in records:
         if command.whose not in {None, Whose(record.entity, record.group)} or command.kind not in {None, record.kind}:
@@ -166,7 +166,7 @@ def _profile(subject: Clause, parameters: Parameters, kind: AuthorityKind) -> st
 
 
 def _whose(parameters: Parameters) -> Whose | None:
-    # The command has at most one of PRINCIPAL and GROUP: `clauses.sort` refuses a second clause of one choice.
+    # The command has PRINCIPAL or GROUP, or neither: `clauses.sort` refuses both together.
     for word in _WHOSE:
         clause = parameters.options.get(word)
         if clause is not None:
@@ -182,7 +182,7 @@ def _entity(subject: Clause, parameters: Parameters) -> Whose:
 
 
 def _authorities(clause: Clause | None, kind: AuthorityKind) -> tuple[Authority, ...] | None:
-    """Return the authorities that the words mean, sorted and without duplicates; None if the command has no such clause."""
+    """Return the authorities of the clause, sorted and without duplicates; None if the command has no such clause."""
     if clause is None:
         return None
     meant: set[Authority] = set()

@@ -1,6 +1,6 @@
-"""The clauses of a command: keywords with their brackets, checked against the attributes that the command takes.
+"""The clauses of a command: keywords with their brackets, checked against the attributes that the command accepts.
 
-This file knows the form of a clause, but no command. An error names the place of the wrong token and the accepted words.
+This file knows the form of clauses, but no command. An error names the position of the wrong token and the accepted words.
 Source: IBM q085100 "Rules for using MQSC commands".
 """
 
@@ -34,19 +34,19 @@ class Clause(Struct, frozen=True):
 
 
 class Parameters(Struct):
-    """The clauses of a command: values to set, attributes to show, and options that change how the command works."""
+    """The clauses of a command, by use: values to set, attributes to show, and options."""
 
-    #: The values to set, by field of the record.
+    #: The values to set, by field name of the record.
     values: dict[str, Value] = field(default_factory=dict[str, Value])
-    #: Keywords of the attributes a DISPLAY asks for.
+    #: The keywords of the attributes that a DISPLAY shows.
     keywords: set[str] = field(default_factory=set[str])
     options: dict[str, Clause] = field(default_factory=dict[str, Clause])
-    #: Attributes of MQSC that the embedded queue manager does not have.
+    #: MQSC attributes that the embedded queue manager does not support.
     ignored: list[str] = field(default_factory=list[str])
 
 
 def clauses_of(tokens: Sequence[Token]) -> list[Clause]:
-    """Return the keywords in order, each with its brackets."""
+    """Return the clauses in order: each keyword with its brackets."""
     clauses: list[Clause] = []
     position = 0
     while position < len(tokens):
@@ -66,10 +66,10 @@ def clauses_of(tokens: Sequence[Token]) -> list[Clause]:
 def sort(
     clauses: Sequence[Clause], attributes: Attributes, options: Mapping[str, str], unsupported: frozenset[str], *, asking: bool
 ) -> Parameters:
-    """Return the clauses, sorted by their use. `options` maps each option word to its choice (NOREPLACE: REPLACE).
+    """Return the clauses, sorted by use. `options` maps each option word to the choice that it makes (NOREPLACE: REPLACE).
 
-    Refuses a clause that the command does not take, and a second clause for one attribute or choice. With `asking`, keywords
-    name the attributes to show. Otherwise they set attributes.
+    Refuses a clause that the command does not accept, and a second clause for one attribute or choice. With `asking`,
+    attribute keywords select the attributes to show; otherwise they set values.
     """
     found = Parameters()
     said: set[str] = set()
@@ -94,7 +94,7 @@ def sort(
 
 
 def single(clause: Clause) -> Token:
-    """Return the one word or string in the brackets."""
+    """Return the only word or string in the brackets."""
     match clause.arguments:
         case (token,):
             return token
@@ -111,7 +111,7 @@ def bare(clause: Clause) -> None:
 
 
 def choice(options: Mapping[str, Clause], keyword: str, words: Sequence[str]) -> str:
-    """Return the word in an option such as TYPE(HANDLE). Without such an option, return the first of `words`."""
+    """Return the word in the brackets of an option such as TYPE(HANDLE), or the first of `words` if the option is missing."""
     if keyword not in options:
         return words[0]
     token = single(options[keyword])
@@ -121,7 +121,7 @@ def choice(options: Mapping[str, Clause], keyword: str, words: Sequence[str]) ->
 
 
 def name_of(clause: Clause) -> str:
-    """Return the name of an object in the brackets."""
+    """Return the object name in the brackets."""
     token = single(clause)
     if not is_object_name(token.folded):
         raise RefusedError(token, f"'{token.folded}' is not a name: a name is 1 to 48 of A-Z a-z 0-9 . _ / %.")

@@ -1,4 +1,4 @@
-"""The commands of a script as records: one record for each command of the embedded queue manager. This file knows no syntax."""
+"""The commands of a script as records, one record type for each command. This file knows no syntax."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -85,7 +85,7 @@ StatusNoun = Literal[
     "COMMINFO",
     "POLICY",
 ]
-"""The statuses that a command shows, with the TYPE if it is not the first. The last five nouns find nothing."""
+"""The nouns of DISPLAY and RESET that show a status, some with a TYPE. The last five never find an object."""
 
 
 class Operator(StrEnum):
@@ -102,7 +102,7 @@ class Operator(StrEnum):
 
 
 class Where(Struct, frozen=True):
-    """A condition. DISPLAY shows only objects that have the attribute and meet the condition."""
+    """The condition of WHERE. DISPLAY shows only objects that have the attribute and meet the condition."""
 
     keyword: str
     operator: Operator
@@ -110,7 +110,7 @@ class Where(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """The attributes that a DISPLAY shows of each object: all attributes, or only the name, the type and `keywords`."""
+    """The attributes that a DISPLAY shows for each object: all attributes, or only name, type and `keywords`."""
 
     everything: bool
     keywords: frozenset[str] = frozenset()
@@ -118,7 +118,7 @@ class Selection(Struct, frozen=True):
 
 
 class DefineCommand(Struct, frozen=True):
-    """DEFINE QLOCAL, TOPIC, SUB, CHANNEL ... Attributes that are not in `values` come from `like` or the default object."""
+    """DEFINE QLOCAL, TOPIC, SUB, CHANNEL ... Attributes missing in `values` come from `like` or from the default object."""
 
     noun: ObjectNoun
     name: str
@@ -130,7 +130,7 @@ class DefineCommand(Struct, frozen=True):
 
 
 class AlterCommand(Struct, frozen=True):
-    """ALTER QLOCAL, TOPIC, SUB, CHANNEL ... Attributes that are not in `values` stay as they are."""
+    """ALTER QLOCAL, TOPIC, SUB, CHANNEL ... Attributes missing in `values` do not change."""
 
     noun: ObjectNoun
     name: str
@@ -152,11 +152,11 @@ class DeleteCommand(Struct, frozen=True):
     noun: ObjectNoun
     name: str
     purge: bool = False
-    #: IGNSTATE(YES): the command also succeeds if there is no object of that name.
+    #: IGNSTATE(YES): the command succeeds even if no object has this name.
     ignore_state: bool = False
-    #: AUTHREC(NO): the queue manager keeps the authority records of this name.
+    #: AUTHREC(NO): keep the authority records of this name.
     keep_authorities: bool = False
-    #: True for CHLTABLE(CLNTTAB), a client-connection channel; None for a channel of either table.
+    #: True for a client-connection channel (CHLTABLE(CLNTTAB)), False for other channels, None if CHLTABLE is not given.
     client: bool | None = None
 
 
@@ -181,7 +181,7 @@ class DisplayStatus(Struct, frozen=True):
     """DISPLAY QSTATUS."""
 
     pattern: str
-    #: TYPE(HANDLE) rather than TYPE(QUEUE).
+    #: True for TYPE(HANDLE), False for TYPE(QUEUE).
     handles: bool
     selection: Selection
 
@@ -193,15 +193,15 @@ class DisplayQueueManager(Struct, frozen=True):
 
 
 class Ping(Struct, frozen=True):
-    """PING QMGR: asks whether the queue manager answers."""
+    """PING QMGR: checks that the queue manager responds."""
 
 
 class EndCommand(Struct, frozen=True):
-    """END, QUIT or EXIT: the script ends here, and later lines do not run."""
+    """END, QUIT or EXIT: ends the script. Later lines do not run."""
 
 
 class Unsupported(Struct, frozen=True):
-    """A command of MQSC that the embedded queue manager does not have."""
+    """An MQSC command that the embedded queue manager does not support."""
 
     #: Verb and noun: "DEFINE CHANNEL".
     what: str
@@ -215,7 +215,7 @@ class Whose(Struct, frozen=True):
 
 
 class SetAuthorityCommand(Struct, frozen=True):
-    """SET AUTHREC, with words such as ALLMQI expanded."""
+    """SET AUTHREC. Words such as ALLMQI are already expanded."""
 
     profile: str
     kind: AuthorityKind
@@ -240,7 +240,7 @@ class DisplayAuthorities(Struct, frozen=True):
     #: None for every type of object.
     kind: AuthorityKind | None
     whose: Whose | None
-    #: MATCH(EXACT): without the generic profiles that apply to `profile`.
+    #: MATCH(EXACT): leave out the generic profiles that apply to `profile`.
     exact: bool
 
 
@@ -255,7 +255,7 @@ class DisplayEntity(Struct, frozen=True):
 class RefreshSecurity(Struct, frozen=True):
     """REFRESH SECURITY."""
 
-    #: AUTHSERV: forget the groups of each user. This queue manager keeps nothing for the other types.
+    #: AUTHSERV forgets the groups of all users. For the other types, this queue manager has nothing to forget.
     what: str
 
 
@@ -278,7 +278,7 @@ class DisplayStatusOf(Struct, frozen=True):
     """DISPLAY QMSTATUS, PUBSUB, TPSTATUS ..., and RESET QSTATS."""
 
     noun: StatusNoun
-    #: Empty for a status without a name.
+    #: Empty if the command has no name.
     pattern: str
     selection: Selection
 
@@ -295,7 +295,7 @@ class DisplayConnections(Struct, frozen=True):
 
     #: A connection identifier, or its first characters and an asterisk.
     pattern: str
-    #: TYPE(HANDLE) rather than TYPE(CONN); None for TYPE(ALL), both.
+    #: True for TYPE(HANDLE), False for TYPE(CONN), None for TYPE(ALL), which shows both.
     handles: bool | None
     selection: Selection
 
@@ -327,7 +327,7 @@ class StopChannel(Struct, frozen=True):
     name: str
     #: CONNAME: only the instances of this client.
     address: str = ""
-    #: STATUS(STOPPED) rather than STATUS(INACTIVE).
+    #: True for STATUS(STOPPED), False for STATUS(INACTIVE).
     stays_stopped: bool = True
 
 
@@ -353,14 +353,14 @@ Display = (
     | DisplayDecidingRule
     | DisplayStatusOf
 )
-"""The commands that only show something."""
+"""The commands that only show objects or a status."""
 
 AuthorityAct = SetAuthorityCommand | DeleteAuthorityCommand | RefreshSecurity
 ChannelAct = SetChannelRule | RemoveChannelRules | StartChannel | StopChannel | StartListener | StopListener
 ObjectCommand = DefineCommand | AlterCommand | DeleteCommand
 OwnAct = AlterQueueManagerCommand | ClearCommand | ClearTopic | Ping | EndCommand | StopConnection
 Act = ObjectCommand | OwnAct | AuthorityAct | ChannelAct | Asked
-"""The commands that change something and show nothing."""
+"""The commands that show nothing."""
 
 Action = Act | Display | Unsupported
 
@@ -369,21 +369,21 @@ class Command(Struct, frozen=True):
     """A valid command."""
 
     action: Action
-    #: The command as the script has it, in one line.
+    #: The text of the command in the script, joined to one line.
     text: str
-    #: The line that the command starts on, from 1.
+    #: The first line of the command, counted from 1.
     line: int
-    #: Attributes of MQSC that the embedded queue manager does not have. The queue manager carries out the rest.
+    #: MQSC attributes that the embedded queue manager does not support. It carries out the rest of the command.
     ignored: tuple[str, ...] = ()
 
 
 class SyntaxProblem(Struct, frozen=True):
-    """An invalid command, and the place of the error."""
+    """An invalid command, and the position of the error."""
 
     message: str
-    #: The command as the script has it, in one line; only the last line if the command has no end.
+    #: The text of the command in the script, joined to one line; only its last line if the command has no end.
     text: str
     line: int
     column: int
-    #: The line of the script that `line` and `column` point into.
+    #: The line of the script with the position `line` and `column`.
     source: str

@@ -1,7 +1,6 @@
-"""Connections and their handles, and the commands about the channels through which client programs connect.
+"""The commands about connections and their handles, and about channels, listeners, services and clusters.
 
-This file knows the words of DISPLAY CONN, SET CHLAUTH, START and STOP CHANNEL, START and STOP LISTENER. It also knows the words
-of the commands about message channels, services and clusters. The queue manager knows the rules.
+This file knows the words of these commands. The queue manager knows the rules.
 Source: IBM, DISPLAY CONN; MQCACF_*, MQIACF_* numbers; SET CHLAUTH; START, STOP CHANNEL and LISTENER; PING, PURGE, RESET and
 RESOLVE CHANNEL; REFRESH and RESET CLUSTER; REFRESH, RESUME and SUSPEND QMGR.
 """
@@ -75,7 +74,7 @@ STOPPING: Final = {word: word for word in ("CONNAME", "MODE", "STATUS")}
 RESETTING: Final = keyword_table((AttributeSpec("sequence_number", "SEQNUM", 1514, low=1, high=999_999_999),))
 
 _USER: Final = 25
-"""MQAT_USER. MQAT_QMGR has the word SYSTEM here."""
+"""MQAT_USER. The word of MQAT_QMGR is SYSTEM."""
 _SYSTEM: Final = int(ApplicationType.QMGR)
 _WHOSE: Final = (
     AttributeSpec("identifier", "CONN", 0, chars=16, read_only=True),
@@ -106,7 +105,7 @@ CONNECTION_HANDLE: Final = keyword_table(
 def build_channel_rule(
     _noun: str, subject: Clause, parameters: Parameters
 ) -> SetChannelRule | RemoveChannelRules | Unsupported:
-    """Return the action of a SET CHLAUTH command; `Unsupported` for a type of record that mqflow does not enforce."""
+    """Return the action of a SET CHLAUTH command, or `Unsupported` for a type of record that mqflow does not enforce."""
     options = parameters.options
     if "TYPE" not in options:
         raise RefusedError(subject.keyword, f"SET CHLAUTH needs TYPE: {', '.join(RuleType)}.")
@@ -143,7 +142,7 @@ def build_channel_rule(
 
 
 def asked(options: Mapping[str, Clause], word: str, subject: Clause) -> str:
-    """Return the address or the user that MATCH(RUNCHECK) asks about."""
+    """Return the address or the user in the brackets, for MATCH(RUNCHECK)."""
     if word not in options or options[word].arguments is None:
         raise RefusedError(subject.keyword, "MATCH(RUNCHECK) needs ADDRESS('10.0.0.1') and CLNTUSER('user').")
     return single(options[word]).folded
@@ -155,7 +154,7 @@ def build_start_channel(_noun: str, subject: Clause, _parameters: Parameters) ->
 
 
 def build_stop_channel(_noun: str, subject: Clause, parameters: Parameters) -> StopChannel:
-    """Return the action of a STOP CHANNEL command. Each MODE lets the call under way end, and backs out units of work."""
+    """Return the action of a STOP CHANNEL command. Every MODE lets the present call end, and backs out units of work."""
     options = parameters.options
     choice(options, "MODE", ("QUIESCE", "FORCE", "TERMINATE"))
     address = single(options["CONNAME"]).folded if "CONNAME" in options else ""
@@ -181,7 +180,7 @@ def about_channel(verb: ChannelVerb) -> Callable[[str, Clause, Parameters], Abou
     def build(_noun: str, subject: Clause, parameters: Parameters) -> AboutChannel:
         if verb == "RESOLVE CHANNEL":
             _needed(subject, parameters, "ACTION", ("COMMIT", "BACKOUT"))
-        return AboutChannel(verb, name_of(subject), **parameters.values)  # type: ignore[arg-type]  # RESETTING has numbers only
+        return AboutChannel(verb, name_of(subject), **parameters.values)  # type: ignore[arg-type]  # RESETTING has only numbers
 
     return build
 
@@ -228,8 +227,8 @@ def _needed(subject: Clause, parameters: Parameters, keyword: str, words: tuple[
     return choice(parameters.options, keyword, words)
 
 
-def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:  # noqa: PLR0911 - one a command
-    """Carry the action out, and return the sentence that confirms it."""
+def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:  # noqa: PLR0911 - one return for each command
+    """Carry the action out, and return a confirmation."""
     match action:
         case SetChannelRule(rule, removes=True):
             channels.remove_rule(rule)
@@ -259,7 +258,7 @@ def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:
 def show_connections(
     connections: Iterable[ConnectionStatus], queue_manager: str, command: DisplayConnections
 ) -> tuple[Record, ...]:
-    """Return the connections that the command asks for, or the open handles of these connections."""
+    """Return the connections that the command selects, or their open handles."""
     shown: list[Record] = []
     for status in connections:
         if not matches(command.pattern, status.identifier):
@@ -272,13 +271,13 @@ def show_connections(
 
 
 def external_name(queue_manager: str) -> bytes:
-    """Return EXTCONN: it is the same for all connections, and begins with AMQC and the queue manager's name (DISPLAY CONN)."""
+    """Return EXTCONN: AMQC and the queue manager's name, the same for all connections (DISPLAY CONN)."""
     return f"AMQC{queue_manager:<12.12}".encode("ascii", "replace")
 
 
 def connection_rows(
     connections: Iterable[ConnectionStatus], queue_manager: str, *, handles: bool
-) -> Iterator[Mapping[str, Any]]:  # Any: the table of attributes gives each field's type
+) -> Iterator[Mapping[str, Any]]:  # Any: the table of attributes gives each value its type
     """Yield a row for each connection. With `handles`, yield a row for each open handle instead."""
     external = external_name(queue_manager).hex().upper()
     for status in connections:

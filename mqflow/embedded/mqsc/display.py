@@ -1,7 +1,7 @@
-"""Builds the answers of DISPLAY: selects objects and attributes, and formats them for people, for programs or as a script.
+"""Builds the answers of DISPLAY: selects objects and attributes, and formats them as text, as JSON or as a script.
 
 This module is pure. A row maps the fields of a queue, a status or the queue manager to their values. The table of attributes
-says how to show a field.
+says how each value is shown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,27 +41,27 @@ class Cell(Struct, frozen=True):
     """One attribute of one object."""
 
     keyword: str
-    #: The value as MQSC writes it, unquoted. For a pair like SHARE, NOSHARE, the word that applies.
+    #: The value as in MQSC, without quotes. For an attribute such as SHARE or NOSHARE, the word that applies.
     word: str
-    #: The value for a program: a number or a word; for a pair, whether the first word applies.
+    #: The value for a program: a number or a word. For an attribute such as SHARE or NOSHARE, whether the first word applies.
     value: Value
-    #: The word stands alone, without brackets.
+    #: Whether the word is shown without keyword and brackets.
     alone: bool = False
 
 
 class Record(Struct, frozen=True):
-    """One object shown."""
+    """One object in the answer of a DISPLAY."""
 
-    #: One line that names the kind of the object.
+    #: The first line, which names the kind of the object.
     heading: str
     cells: tuple[Cell, ...]
 
 
-_Row = Mapping[str, Any]  # Any: the table of attributes gives each field's type
+_Row = Mapping[str, Any]  # Any: the table of attributes gives each value its type
 
 
 def show_queues(queues: Iterable[QueueAttributes], command: DisplayCommand) -> tuple[Record, ...]:
-    """Return a record for each queue with the name and kind that the command asks for, and with the attributes to show."""
+    """Return a record with the attributes to show, for each queue with the requested name and kind."""
     records: list[Record] = []
     for queue in queues:
         if not matches(command.pattern, queue.name) or command.kind not in {0, queue.kind}:
@@ -73,7 +73,7 @@ def show_queues(queues: Iterable[QueueAttributes], command: DisplayCommand) -> t
 
 
 def show_status(statuses: Iterable[QueueStatus], command: DisplayStatus) -> tuple[Record, ...]:
-    """Return the status of each queue, or a record for each open handle of these queues."""
+    """Return the status of each queue, or a record for each of its open handles."""
     attributes = HANDLE_STATUS if command.handles else QUEUE_STATUS
     rows = _handle_rows(statuses) if command.handles else (_status_row(status) for status in statuses)
     return tuple(laid_out("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
@@ -86,12 +86,12 @@ def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQu
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether the text equals the pattern. A pattern that ends in an asterisk matches every text with that beginning."""
+    """Return whether the pattern matches the text. A pattern that ends in an asterisk matches all texts with its beginning."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
 def as_text(record: Record) -> str:
-    """Return the record as lines: the heading, then two attributes on each line. A wide first attribute has a line alone."""
+    """Return the record as text: the heading, then two attributes on each line, or one attribute if the first is wide."""
     lines = [record.heading]
     waiting = ""
     for cell in record.cells:
@@ -109,15 +109,15 @@ def as_text(record: Record) -> str:
 
 
 def as_json(record: Record) -> dict[str, Value]:
-    """Return the values by keyword. A pair like SHARE, NOSHARE gives True or False; all other values are numbers or words."""
+    """Return the values by keyword: True or False for an attribute such as SHARE or NOSHARE, otherwise a number or a word."""
     return {cell.keyword: cell.value for cell in record.cells}
 
 
 def to_mqsc(attributes: QueueAttributes) -> str:
-    """Return the DEFINE command that makes this queue, with every attribute and REPLACE.
+    """Return the DEFINE command of this queue, with every attribute and REPLACE.
 
-    The command makes the same queue on any queue manager, whatever the default attributes are. A line end in a description
-    becomes a blank, because no MQSC string can hold a line end. `parse` can read the command.
+    The command defines the same queue on any queue manager, whatever its default attributes are. A line end in a description
+    becomes a blank, because an MQSC string cannot contain line ends. `parse` can read the command.
     """
     noun = next(noun for noun, kind in KINDS.items() if kind == attributes.kind)
     settings = [
@@ -131,7 +131,7 @@ def to_mqsc(attributes: QueueAttributes) -> str:
 def laid_out(
     heading: str, rows: Iterable[_Row], attributes: Attributes, always: tuple[str, ...], selection: Selection
 ) -> Iterator[Record]:
-    """Yield a record for each selected row. The keywords of `always` come first, then the other keywords in order."""
+    """Yield a record for each selected row. The keywords of `always` come first, then the other keywords, sorted."""
     wanted = set(selection.keywords)
     if selection.where is not None:
         wanted.add(selection.where.keyword)
@@ -162,7 +162,7 @@ def _cell(keyword: str, row: _Row, attributes: Attributes) -> Cell:
 def _holds(where: Where, row: _Row, attributes: Attributes) -> bool:
     spec = attributes.get(where.keyword)
     value = row[spec.field] if spec else None
-    if value is None:  # the object does not have the attribute, or the attribute has no value yet
+    if value is None:  # the object lacks the attribute, or the attribute has no value yet
         return False
     match where.operator:
         case Operator.LK:

@@ -1,6 +1,6 @@
 """Carries commands out on a queue manager's `Administration`, and returns a response to each command.
 
-A command that fails does not stop the script: the next command runs, as in runmqsc. This module knows no file and no terminal.
+After a failed command the next command runs, as in runmqsc. This module knows no file and no terminal.
 Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER only the given attributes), q085100.
 """
 
@@ -65,13 +65,13 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "carry_out", "execute", "run")
 
 EXIT_FAILED: Final = 10
-"""The exit code of runmqsc for a script with a failed command."""
+"""The exit code of runmqsc for a script in which a command failed."""
 
 _NOUNS: Final = {kind: noun for noun, kind in KINDS.items()}
 _DEFAULTS: Final = {
     kind: queue for kind in QueueType for queue in SYSTEM_QUEUES if queue.name == f"SYSTEM.DEFAULT.{kind.name}.QUEUE"
 }
-"""The default queues as they were created, for a DEFINE on a queue manager whose administrator deleted them."""
+"""The original default queues. DEFINE uses them if the administrator has deleted the defaults of the queue manager."""
 
 _NUMBERS: Final[dict[int, str]] = {
     Reason.OBJECT_IN_USE: "AMQ8148",
@@ -83,7 +83,7 @@ _NUMBERS: Final[dict[int, str]] = {
     PCFReason.CHLAUTH_NOT_FOUND: "AMQ8884",
     PCFReason.CONNECTION_ID_ERROR: "AMQ8456",
 }
-"""The numbers of runmqsc messages that scripts search for."""
+"""The numbers of runmqsc messages that scripts look for."""
 
 
 class Verdict(Enum):
@@ -96,11 +96,11 @@ class Verdict(Enum):
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """The answer to one command."""
+    """The response to one command."""
 
     verdict: Verdict
     command: Command | SyntaxProblem
-    #: A sentence. It starts with the number of runmqsc's message if scripts search for that number.
+    #: A sentence. It begins with the number of runmqsc's message if scripts look for that number.
     text: str = ""
     records: tuple[Record, ...] = ()
     #: The reason code of a failure; 0 for a success.
@@ -118,18 +118,18 @@ class Results(Struct, frozen=True):
 
     @property
     def ignored(self) -> int:
-        """The number of attributes that were left out of commands that ran."""
+        """The number of unsupported attributes in commands that ran without them."""
         return sum(len(response.command.ignored) for response in self.responses if isinstance(response.command, Command))
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return 0 if every command succeeded, otherwise 10. If `strict`, an unsupported command or attribute is a failure."""
+        """Return 0 if every command succeeded, otherwise 10. With `strict`, unsupported commands or attributes are failures."""
         failed = self.count(Verdict.FAILED) + self.count(Verdict.SYNTAX_ERROR)
         unsupported = self.count(Verdict.UNSUPPORTED) + self.ignored
         return EXIT_FAILED if failed or (strict and unsupported) else 0
 
 
 def run(text: str, administration: Administration) -> Results:
-    """Carry out the commands of a script up to its END. After a command that fails, the next command runs."""
+    """Carry out the commands of a script up to its END. After a failed command the next command runs."""
     responses: list[Response] = []
     for command in parse(text):
         response = execute(command, administration)
@@ -140,7 +140,7 @@ def run(text: str, administration: Administration) -> Results:
 
 
 def execute(command: Command | SyntaxProblem, administration: Administration) -> Response:
-    """Carry out one command. If the queue manager refuses the command, return a response with the refusal; raise no error."""
+    """Carry out one command, and return the response. A refused command raises no error: the response has the refusal."""
     if isinstance(command, SyntaxProblem):
         text = f"AMQ8405: Syntax error in line {command.line}, column {command.column}: {command.message}"
         return Response(verdict=Verdict.SYNTAX_ERROR, command=command, text=text)
@@ -163,7 +163,7 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
 
 
 def carry_out(action: Act, administration: Administration) -> str:
-    """Carry the action out, and return the sentence that confirms it."""
+    """Carry the action out, and return a confirmation."""
     if isinstance(action, ChannelAct):
         return change_channels(action, administration.channels)
     if isinstance(action, Asked):
@@ -226,7 +226,7 @@ def _define_queue(action: DefineCommand, administration: Administration) -> None
         base = _require(administration, kind, action.like, "DEFINE LIKE")
     else:
         base = administration.queue(base.name) or base
-    # Read-only attributes (creation date, depth) belong to the other queue only. getattr: the table names the fields.
+    # The new queue does not inherit read-only attributes (creation date, depth). getattr: the table names the fields.
     settings = {spec.field: getattr(base, spec.field) for spec in QUEUE_ATTRIBUTES if kind in spec.kinds and not spec.read_only}
     attributes = QueueAttributes(name=action.name, kind=kind, **{**settings, **action.values})
     administration.define(attributes, replace=action.replace)
@@ -288,7 +288,7 @@ def _display_status_of(
 
 
 def _require(administration: Administration, kind: QueueType, name: str, verb: str) -> QueueAttributes:
-    """Return the queue. Refuses an unknown name, and the name of a queue of another kind."""
+    """Return the queue. Refuses an unknown name, and a queue of another kind."""
     queue = administration.queue(name)
     if queue is None:
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, verb, name, administration.queue_manager.name)
@@ -299,17 +299,17 @@ def _require(administration: Administration, kind: QueueType, name: str, verb: s
 
 
 class _Family(Struct, frozen=True):
-    """The functions that carry out the commands about one family of objects, and the words for these objects."""
+    """The functions for the commands about one family of objects, and the words for these objects."""
 
     define: Callable[[DefineCommand, Administration], None]
     alter: Callable[[AlterCommand, Administration], None]
     delete: Callable[[DeleteCommand, Administration], None]
     show: Callable[[DisplayCommand, Administration], tuple[Record, ...]]
-    #: Returns the names of all objects of the noun.
+    #: Returns the names of all objects of the command's noun.
     names: Callable[[DeleteCommand, Administration], Collection[str]]
-    #: The numbers of runmqsc: defined, changed, deleted. Empty if scripts search for no number.
+    #: The numbers of the runmqsc messages (defined, changed, deleted). Empty if scripts look for no number.
     numbers: tuple[str, str, str] = ("", "", "")
-    #: The word for the object in a sentence; empty for the noun with the name in brackets.
+    #: The word for the object in a sentence. If it is empty, the sentence has the noun with the name in brackets.
     shown: str = ""
 
 
@@ -345,4 +345,4 @@ _FAMILIES: Final[Mapping[str, _Family]] = {
     **dict.fromkeys(OBJECT_KINDS, _OBJECTS),
     "CHANNEL": replace(_OBJECTS, numbers=("AMQ8014", "AMQ8016", "AMQ8015")),
 }
-"""The family of each noun."""
+"""The family of objects of each noun."""

@@ -1,4 +1,4 @@
-"""Cuts a script into commands, and each command into tokens with their places.
+"""Splits a script into commands, and each command into tokens with their positions.
 
 `mqi.lexer` reads continuation lines, quotes and the semicolon. This file knows no keyword.
 Source: IBM q085110 "Building command scripts", q085100 "Rules for using MQSC commands".
@@ -14,7 +14,7 @@ from mqflow.mqi.lexer import BRACKETS, Continued, Scanner, Token, TokenKind, con
 __all__ = ("LINE_CHARS_MAX", "RefusedError", "Sentence", "is_unfinished", "sentences")
 
 LINE_CHARS_MAX: Final = 2048
-"""The longest line that a script can have on Multiplatforms."""
+"""The longest line of a script on Multiplatforms."""
 
 _SCANNER: Final = Scanner({**BRACKETS, TokenKind.SEMICOLON: ";", TokenKind.WORD: r"[^\s,();']+"})
 
@@ -23,12 +23,12 @@ class Sentence(Struct, frozen=True):
     """The tokens of one command. Never empty."""
 
     tokens: tuple[Token, ...]
-    #: The command in one line: its continuation lines are joined.
+    #: The text of the command, with its continuation lines joined.
     text: str
 
 
 class RefusedError(Exception):
-    """This token makes its command invalid. `parse` turns the error into a `SyntaxProblem`."""
+    """The error of an invalid command: `token` is the place of the error. `parse` turns it into a `SyntaxProblem`."""
 
     def __init__(self, token: Token, message: str) -> None:
         self.token = token
@@ -37,7 +37,7 @@ class RefusedError(Exception):
 
 
 def sentences(lines: Sequence[str]) -> Iterator[Sentence | RefusedError]:
-    """Yield the commands of a script in order. A command without an end, or with too long a line, yields a `RefusedError`."""
+    """Yield the commands of a script in order; a `RefusedError` for a command without an end, or with too long a line."""
     for source in continued(lines, indented_comments=True):
         trouble = _trouble(source, lines)
         if trouble is None:
@@ -47,7 +47,7 @@ def sentences(lines: Sequence[str]) -> Iterator[Sentence | RefusedError]:
 
 
 def is_unfinished(text: str) -> bool:
-    """Return whether the last command continues on a line that is still missing. A prompt must then ask for that line."""
+    """Return whether the last command continues on a line that is not in the text. A prompt must then ask for this line."""
     return any(source.mark for source in continued(source_lines(text), indented_comments=True))
 
 

@@ -1,6 +1,6 @@
 """DEFINE, ALTER, DELETE and DISPLAY of channels, namelists, processes, AUTHINFO, listeners and services.
 
-One code path serves all kinds of object in `catalogue.kinds`. This module knows the words of the commands. The queue manager
+One code path serves all kinds of object in `catalogue.kinds`. This module knows the words of the commands; the queue manager
 knows the rules.
 Source: IBM, DEFINE, ALTER, DELETE, DISPLAY CHANNEL, NAMELIST, PROCESS, AUTHINFO, LISTENER, SERVICE.
 """
@@ -57,12 +57,12 @@ def delete_object(action: DeleteCommand, administration: Administration) -> None
 
 
 def find_objects(objects: ObjectAdministration, noun: Noun, pattern: str, kind: int = 0) -> list[DefinedObject]:
-    """Return the objects whose name matches `pattern` and whose type is `kind`. If `kind` is 0, every type matches."""
+    """Return the objects whose name matches `pattern` and whose type is `kind`; 0 matches every type."""
     return [found for found in objects.all(noun) if matches(pattern, found.name) and kind in {0, found.kind}]
 
 
 def show_objects(command: DisplayCommand, administration: Administration) -> tuple[Record, ...]:
-    """Return a record for each object with the name and type that the command asks for, and with the attributes to show."""
+    """Return a record with the attributes to show, for each object with the requested name and type."""
     kind = OBJECT_KINDS[command.noun]
     always = (kind.name_spec.keyword, *((kind.type_spec.keyword,) if kind.type_spec else ()))
     shown: list[Record] = []
@@ -72,7 +72,7 @@ def show_objects(command: DisplayCommand, administration: Administration) -> tup
 
 
 def _base(kind: DefinedKind, action: DefineCommand, objects: ObjectAdministration) -> DefinedObject:
-    """Return the object from which a new object takes the values that the DEFINE command does not name."""
+    """Return the object that provides the values missing in a DEFINE command."""
     wanted = action.like or kind.defaults[action.kind]
     for found in find_objects(objects, kind.noun, wanted, action.kind):
         return found
@@ -82,6 +82,6 @@ def _base(kind: DefinedKind, action: DefineCommand, objects: ObjectAdministratio
 
 
 def _only_client(objects: ObjectAdministration, noun: Noun, name: str) -> bool:
-    """Return whether the only channel of that name is a client-connection channel."""
+    """Return whether all channels of that name are client-connection channels; False if no channel has the name."""
     found = [each.is_client for each in objects.all(noun) if each.name == name]
     return bool(found) and all(found)

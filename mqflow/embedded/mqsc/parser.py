@@ -1,8 +1,7 @@
 """Turns a script into commands, and checks each command against the table of attributes before any command runs.
 
-This module is pure. Any text gives commands and problems in order; no text raises an exception. The parser knows verbs and
-nouns. Only the queue manager knows whether a queue exists. Source: IBM q085100, q085110, and the reference page of each
-command.
+This module is pure. Any text gives commands and problems in order, and never an exception. The parser knows verbs and nouns,
+but only the queue manager knows whether a queue exists. Source: IBM q085100, q085110, and the reference page of each command.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -82,20 +81,20 @@ _Noun = TypeVar("_Noun")
 
 
 class _Form(Struct, frozen=True):
-    """The form of a command: its words, and the function that builds its action."""
+    """The form of a command: the clauses that it accepts, and the function that builds its action."""
 
     build: Callable[[str, Clause, Parameters], Action]
     attributes: Attributes
-    #: Maps each option word to its choice (NOREPLACE: REPLACE).
+    #: Maps each option word to the choice that it makes (NOREPLACE: REPLACE).
     options: Mapping[str, str]
     unsupported: frozenset[str]
     asking: bool = False
 
 
 def parse(text: str) -> tuple[Command | SyntaxProblem, ...]:
-    """Return the commands of a script in order. A `SyntaxProblem` stands for an invalid command.
+    """Return the commands of a script in order, with a `SyntaxProblem` in the place of each invalid command.
 
-    This function also reads the commands after END; `interpreter.run` stops at END.
+    The result includes commands after END; `interpreter.run` stops at END.
     """
     lines = source_lines(text)
     return tuple(_read(found, lines) for found in sentences(lines))
@@ -136,7 +135,7 @@ def _command(sentence: Sentence) -> Command:
 
 
 def _word(token: Token) -> str:
-    """Return the word in capitals, with a synonym replaced by its full word; an empty text for a string or a bracket."""
+    """Return the word in capitals, and the full word for a synonym. Return an empty text for a string or a bracket."""
     if token.kind is not TokenKind.WORD:
         return ""
     return SYNONYMS.get(token.text.upper(), token.text.upper())
@@ -164,7 +163,7 @@ def _define(noun: ObjectNoun, subject: Clause, parameters: Parameters) -> Define
 
 
 def _type_to_define(kind: DefinedKind, subject: Clause, values: dict[str, Value]) -> int:
-    """Take the type of a new object out of `values`, and return it. Refuses an attribute that this type does not have."""
+    """Remove the type of a new object from `values`, and return it. Refuses an attribute that this type does not have."""
     if kind.type_spec is not None and "kind" not in values:
         words = ", ".join(kind.type_spec.words or ())
         raise RefusedError(subject.keyword, f"DEFINE {kind.noun} needs {kind.type_spec.keyword}: one of {words}.")
@@ -310,7 +309,7 @@ def _stop_connection(_noun: str, subject: Clause, _parameters: Parameters) -> St
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
-    """Return the attributes to show. If the command names none, `everything` decides whether to show all."""
+    """Return the attributes to show. If the command names no attributes, `everything` decides whether to show all of them."""
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
@@ -340,7 +339,7 @@ def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attr
 
 
 def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
-    """Return the operator. An attribute with words as values takes EQ and NE only. Only a text attribute takes LK and NL."""
+    """Return the operator. Attributes with words as values accept only EQ and NE. Only text attributes accept LK and NL."""
     taken = [Operator.EQ, Operator.NE]
     if ordered:
         taken += [Operator.LT, Operator.GT, Operator.LE, Operator.GE]
@@ -361,7 +360,7 @@ _SHOWN: Final[Mapping[ObjectNoun | Literal["QUEUE"], Attributes]] = {
     "SUB": SUBSCRIPTIONS,
     **{kind.noun: keyword_table(kind.specs) for kind in DEFINED_KINDS.values()},
 }
-"""The attributes that DISPLAY shows, by noun."""
+"""The attributes that a DISPLAY of each noun can show."""
 _SERVICE: Final = frozenset({"SERVCOMP"})
 _SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
 
@@ -371,13 +370,13 @@ _IGNORING: Final = {"IGNSTATE": "IGNSTATE"}
 
 
 class _Options(NamedTuple):
-    """The option words of the commands about a family of objects, as `_Form.options`."""
+    """The option words of the commands about one family of objects. Each mapping is an `_Form.options`."""
 
     defining: Mapping[str, str] = _DEFINING
     altering: Mapping[str, str] = MappingProxyType({})
     deleting: Mapping[str, str] = _IGNORING
     showing: Mapping[str, str] = _SHOWING
-    #: Words of DELETE that have no effect here.
+    #: Words of DELETE that are accepted without an effect.
     kept: frozenset[str] = frozenset()
 
 
@@ -510,7 +509,7 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
 
 
 def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
-    """Return a function that calls `build` with this noun, whatever noun the command has."""
+    """Return a function that always calls `build` with this noun."""
     return lambda _, subject, parameters: build(noun, subject, parameters)
 
 

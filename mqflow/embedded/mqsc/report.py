@@ -1,6 +1,6 @@
-"""The report on a script for a person: the response to each command, and a summary. Text only; the caller adds colour.
+"""The report about a script: the response to each command, and a summary. The result is text; the caller adds colour.
 
-The report contains no control character from a script or from an object.
+The report has no control character, even if a script or an object contains one.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _CONTEXT_CHARS: Final = 60
 
 
 def lines_of(response: Response) -> Iterator[str]:
-    """Yield the parts of the report on one command: sentences and records."""
+    """Yield the parts of the report about one command: sentences and records."""
     command = response.command
     match command:
         case SyntaxProblem():
@@ -33,14 +33,14 @@ def lines_of(response: Response) -> Iterator[str]:
 
 
 def caret(problem: SyntaxProblem) -> tuple[str, str]:
-    """Return the invalid line of the script, and a line with a caret under the place of the error."""
+    """Return the invalid line of the script, and a line with a caret under the error."""
     before = max(0, problem.column - 1 - _CONTEXT_CHARS)
     shown = printable(problem.source)[before : problem.column + _CONTEXT_CHARS]
     return f"   {shown}", f"   {' ' * (problem.column - 1 - before)}^"
 
 
 def summary(results: Results) -> str:
-    """Return the summary of the script: sentences with the counts."""
+    """Return the summary of the script: sentences with counts."""
     read = len(results.responses)
     failed, syntax = results.count(Verdict.FAILED), results.count(Verdict.SYNTAX_ERROR)
     sentences = [

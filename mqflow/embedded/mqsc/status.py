@@ -1,8 +1,8 @@
-"""The statuses of the queue manager, publish/subscribe, listeners, services, topics and subscriptions, and RESET QSTATS.
+"""The status commands: DISPLAY of queue manager, publish/subscribe, channel and other statuses, and RESET QSTATS.
 
 Each status is a row of one table, which MQSC and PCF both read. This module knows the fields of each status, but no queue.
 Source: IBM, DISPLAY QMSTATUS, PUBSUB, LSSTATUS, SVSTATUS and TPSTATUS, RESET QSTATS; MQIACF_*, MQCACF_* numbers.
-UNCERTAIN: TPCOUNT counts here the topics that DISPLAY TPSTATUS('#') shows; IBM counts the nodes of its topic tree.
+UNCERTAIN: TPCOUNT is the number of topics that DISPLAY TPSTATUS('#') shows; IBM counts the nodes of its topic tree.
 """
 
 from collections import Counter
@@ -28,29 +28,29 @@ from mqflow.mqi.topic_strings import matches as topic_matches
 
 __all__ = ("STATUSES", "StatusKind", "rows_of", "show_deciding_rule", "show_status_of")
 
-# Any: the table of attributes gives each field's type.
+# Any: the table of attributes gives each value its type.
 _Row = Mapping[str, Any]
 _STATES: Final = {"STOPPED": 0, "STARTING": 1, "RUNNING": 2}
 _YES_NO: Final = {"NO": 0, "YES": 1}
 
 
 class StatusKind(Struct, frozen=True):
-    """One kind of status."""
+    """One kind of status: its attributes, and the function that finds them."""
 
     heading: str
     specs: tuple[AttributeSpec, ...]
     #: The keywords that come first.
     always: tuple[str, ...]
-    #: Returns a row for each object that the name or generic name selects.
+    #: Returns a row for each object that the name or the generic name matches.
     rows: Callable[[Administration, str], Iterable[_Row]]
-    #: The reason if no object is found.
+    #: The reason code if no object matches.
     nothing: int = Reason.UNKNOWN_OBJECT_NAME
-    #: Whether the command has a name in brackets.
+    #: Whether the command takes a name in brackets.
     named: bool = True
 
 
 def rows_of(noun: StatusNoun, name: str, administration: Administration) -> tuple[_Row, ...]:
-    """Return the rows of a status. If there is no object with this name, raises `MQIError` with the reason of this status."""
+    """Return the rows of a status. If no object matches the name, raises `MQIError` with the reason of this kind of status."""
     kind = STATUSES[noun]
     rows = tuple(kind.rows(administration, name))
     if not rows:
@@ -67,7 +67,7 @@ def show_status_of(action: DisplayStatusOf, administration: Administration) -> t
 
 
 def show_deciding_rule(action: DisplayDecidingRule, administration: Administration) -> tuple[Record, ...]:
-    """Return the record that decides about a client program. Raises 3338 if no record matches."""
+    """Return the record that accepts or refuses a client program. Raises 3338 if no record matches."""
     kind = STATUSES["CHLAUTH"]
     rule = administration.channels.deciding_rule(action.pattern, action.address, action.user)
     if rule is None:
@@ -76,7 +76,7 @@ def show_deciding_rule(action: DisplayDecidingRule, administration: Administrati
 
 
 def _queue_manager(administration: Administration, _name: str) -> Iterator[_Row]:
-    # The command server runs while the queue manager does; there is no channel initiator and no second instance.
+    # The command server runs as long as the queue manager. There is no channel initiator and no standby instance.
     yield asdict(administration.status) | {"command_server": 2, "channel_initiator": 0, "standby": 0}
 
 
@@ -116,7 +116,7 @@ def _channel_rules(administration: Administration, name: str) -> Iterator[_Row]:
 
 
 def _rule_row(rule: ChannelRule) -> _Row:
-    # A record that blocks has no source of a user.
+    # A record that blocks has no USERSRC.
     source = None if rule.is_block else _USER_SOURCES[rule.source]
     blocked = {"BLOCKUSER": "users", "BLOCKADDR": "addresses"}
     lists = {name: rule.blocked if blocked.get(rule.type) == name else () for name in blocked.values()}
@@ -127,7 +127,7 @@ def _applications(administration: Administration, name: str) -> Iterator[_Row]:
     counts = Counter(each.application for each in administration.objects.connections() if not each.system)
     for application, count in sorted(counts.items()):
         if matches(name, application):
-            # No cluster balances connections here, so none of them can be moved.
+            # No cluster balances the connections, so no connection is movable.
             yield {
                 "name": application,
                 "type": "APPL",
@@ -175,7 +175,7 @@ def _number(field: str, keyword: str, selector: int) -> AttributeSpec:
     return AttributeSpec(field, keyword, selector, high=COUNT_MAX)
 
 
-# MQPSST_LOCAL; MQPS_STATUS_COMPAT: the engine runs, and no queued publish/subscribe interface.
+# MQPSST_LOCAL; MQPS_STATUS_COMPAT: the engine runs, but not the queued publish/subscribe interface.
 _LOCAL, _ENGINE_ONLY = 1, 4
 # MQSVC_STATUS_RUNNING; MQXPT_TCP; the defaults of a listener without a definition.
 _RUNNING, _TCP = 2, 2
@@ -289,7 +289,7 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
         PCFReason.APPL_STATUS_NOT_FOUND,
     ),
     "SVSTATUS": StatusKind("AMQ8632: Display service status details.", (), (), _none, PCFReason.SERV_STATUS_NOT_FOUND),
-    # This queue manager is in no cluster, and has no such objects: each of these commands finds nothing (2085).
+    # This queue manager is in no cluster and has no objects of these kinds, so these commands find nothing (2085).
     **{noun: StatusKind("", (), (), _none) for noun in _NOTHING},
     "CHLAUTH": StatusKind(
         "AMQ8878: Display channel authentication record details.",

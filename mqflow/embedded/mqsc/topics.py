@@ -1,4 +1,4 @@
-"""DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, CLEAR TOPICSTR.
+"""DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, and CLEAR TOPICSTR.
 
 This file knows the words of these commands. The queue manager decides about publications.
 Source: IBM, DEFINE TOPIC, DEFINE SUB, DISPLAY TOPIC and SUB, CLEAR TOPICSTR (Multiplatforms).
@@ -23,7 +23,7 @@ from mqflow.mqi.subscription import PRIORITY_AS_PUBLISHED, SubscriptionAttribute
 
 __all__ = ("build_clear", "define_subscription", "define_topic", "show_subscriptions", "show_topics")
 
-# DEFINE SUB REPLACE resets these attributes if it does not name them. It must name all other attributes, or cannot alter them.
+# DEFINE SUB REPLACE resets these attributes if the command leaves them out. It does not reset any other attribute.
 _REPLACED: Final = {
     "user_data": "",
     "priority": PRIORITY_AS_PUBLISHED,
@@ -60,7 +60,7 @@ def define_topic(action: DefineCommand, administration: Administration) -> None:
 
 
 def show_topics(command: DisplayCommand, administration: Administration) -> tuple[Record, ...]:
-    """Return the topic objects that the command asks for."""
+    """Return the topic objects that the command selects."""
     topics = administration.publishing.topics()
     rows = [asdict(found) | {"type": "LOCAL"} for found in topics if matches(command.pattern, found.name)]
     return tuple(laid_out("AMQ8633: Topic details.", rows, TOPICS, ("TOPIC", "TYPE"), command.selection))
@@ -78,7 +78,7 @@ def define_subscription(action: DefineCommand, administration: Administration) -
 
 
 def show_subscriptions(command: DisplayCommand, administration: Administration) -> tuple[Record, ...]:
-    """Return the subscriptions that the command asks for."""
+    """Return the subscriptions that the command selects."""
     found = (status.attributes for status in administration.publishing.subscriptions())
     rows = [row_of(attributes) for attributes in found if matches(command.pattern, attributes.name)]
     return tuple(laid_out("AMQ8096: Subscription details.", rows, SUBSCRIPTIONS, ("SUB", "SUBID"), command.selection))
@@ -87,8 +87,8 @@ def show_subscriptions(command: DisplayCommand, administration: Administration) 
 def _like(like: SubscriptionAttributes, given: Mapping[str, Value]) -> dict[str, Value]:
     """Return the values of a new subscription: the `given` values, and the values of `like` for all other fields.
 
-    The new subscription has the topic of `like`. It copies the whole topic string, and therefore no topic object.
-    If `given` has a topic object, the new subscription copies no topic string either.
+    The new subscription copies the full topic string of `like`, and therefore no topic object. If `given` has a topic object,
+    the new subscription does not copy the topic string either.
     """
     row = row_of(like)
     copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}

@@ -1,4 +1,4 @@
-"""Converts the value of an attribute from words of MQSC and back to words, by the attribute's row of the table."""
+"""Converts attribute values between MQSC words and Python values, according to the table of attributes."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _BOOLEANS: Final = frozenset(
 
 
 def read_value(spec: AttributeSpec, token: Token) -> Value:
-    """Return the value that this word means, in the type of the record's field. Blanks at the end of a text are removed."""
+    """Return the value of this word, in the type of the record's field. Blanks at the end of a text are removed."""
     text = token.folded.rstrip()
     if spec.chars:
         return _text(spec, text, token)
@@ -37,19 +37,19 @@ def read_value(spec: AttributeSpec, token: Token) -> Value:
 
 
 def read_list(spec: AttributeSpec, tokens: Sequence[Token]) -> Value:
-    """Return the texts of a list; a single blank is an empty list."""
+    """Return the texts of a list. A single blank gives an empty list."""
     if len(tokens) > spec.items_max:
         raise RefusedError(tokens[spec.items_max], f"{spec.keyword} takes up to {spec.items_max} names.")
     return tuple(text for token in tokens if (text := str(_text(spec, token.folded.rstrip(), token))))
 
 
 def read_flag(spec: AttributeSpec, word: str) -> Value:
-    """Return the value that one word of a pair means, for example SHARE of SHARE, NOSHARE."""
+    """Return the value of a word that stands without brackets, for example SHARE or NOSHARE."""
     return typed(spec, (spec.words or {})[word])
 
 
 def accepted(spec: AttributeSpec) -> str:
-    """Return the values that the attribute takes, as a phrase."""
+    """Return a phrase with the values that the attribute accepts."""
     if spec.object_name:
         return f"a name of up to {spec.chars} of A-Z a-z 0-9 . _ / %, or ' ' for none"
     if spec.chars:
@@ -61,7 +61,7 @@ def accepted(spec: AttributeSpec) -> str:
 
 
 def word_of(spec: AttributeSpec, value: Value | None) -> str:
-    """Return the value as MQSC writes it, without quotes; an empty text for None."""
+    """Return the value in the form of MQSC, without quotes; an empty text for None."""
     if value is None:
         return ""
     if spec.words is not None:
@@ -74,19 +74,19 @@ def word_of(spec: AttributeSpec, value: Value | None) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the text as an MQSC string. A character that no string can hold, such as a line end, becomes a blank."""
+    """Return the text as an MQSC string. A character that a string cannot contain, such as a line end, becomes a blank."""
     return "'" + (printable(text).replace("'", "''") or " ") + "'"
 
 
 def printable(text: str) -> str:
-    """Return the text with a blank for each control or formatting character, because these can change what a terminal shows."""
+    """Return the text with a blank for each control or formatting character: these can change what a terminal shows."""
     if text.isprintable():
         return text
     return "".join(" " if unicodedata.category(character)[0] in "CZ" else character for character in text)
 
 
 def typed(spec: AttributeSpec, number: int) -> Value:
-    """Return the number. If the field that `spec` names is a Boolean, return True or False instead."""
+    """Return the number, or True or False if the field of `spec` is a Boolean."""
     return bool(number) if spec.field in _BOOLEANS else number
 
 

@@ -1,7 +1,7 @@
-"""The words of MQSC: verbs, nouns, their synonyms, the attributes of each kind of queue, and the unsupported words.
+"""The words of MQSC: verbs, nouns, synonyms, the attributes of each kind of queue, and the unsupported words.
 
-Data only. The attributes of queues come from the table in `mqflow.mqi.attributes.queue`. This file has a table of
-the same form for DISPLAY QSTATUS. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
+This file has data only. The attributes of queues come from the table in `mqflow.mqi.attributes.queue`. DISPLAY QSTATUS has a
+table of the same form here. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ __all__ = (
 _COUNT_MAX: Final = 999_999_999
 
 Attributes = Mapping[str, AttributeSpec]
-"""Attributes by every word that names them: keyword, other spellings, and both words of a pair like SHARE, NOSHARE."""
+"""Attributes by every word for them: the keyword, other spellings, and for example both SHARE and NOSHARE."""
 
 KINDS: Final[Mapping[QueueNoun, QueueType]] = {
     "QLOCAL": QueueType.LOCAL,
@@ -43,10 +43,10 @@ KINDS: Final[Mapping[QueueNoun, QueueType]] = {
     "QMODEL": QueueType.MODEL,
     "QREMOTE": QueueType.REMOTE,
 }
-"""The queues that can be defined."""
+"""The kinds of queue that DEFINE can create, by noun."""
 
 QUEUE_TYPES: Final[Mapping[str, QueueType]] = dict(KINDS.items())
-"""The same table, for a look-up by any noun."""
+"""`KINDS` with a key type that allows a look-up by any noun."""
 
 OBJECT_KINDS: Final[Mapping[str, DefinedKind]] = {kind.noun: kind for kind in DEFINED_KINDS.values()}
 """The kinds of object in the catalogue, by noun."""
@@ -75,7 +75,7 @@ SYNONYMS: Final = {
     "TPS": "TPSTATUS",
     "LSS": "LSSTATUS",
 }
-"""MQSC takes no other short forms: DEFI is no command. MQSC deliberately has no short form of CLEAR and DELETE."""
+"""MQSC has no other short forms: DEFI is not a command. CLEAR and DELETE deliberately have no short form."""
 
 _OBJECTS: Final = ("COMMINFO",)
 
@@ -97,7 +97,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "STOP": (),
     "SUSPEND": (),
 }
-"""Every verb, with the nouns of MQSC that the embedded queue manager does not take."""
+"""Every verb, with the MQSC nouns for which the embedded queue manager does not support it."""
 
 UNSUPPORTED_ATTRIBUTES: Final = {
     noun: frozenset(words.split())
@@ -141,11 +141,11 @@ UNSUPPORTED_ATTRIBUTES: Final = {
             QMURID QSGDISP QTIME TID URID""",
     }.items()
 }
-"""Attributes that the embedded queue manager does not have. A command works without them, and its response names them."""
+"""Attributes that the embedded queue manager does not support. A command runs without them, and its response names them."""
 
 
 def keyword_table(specs: Iterable[AttributeSpec]) -> Attributes:
-    """Return the attributes by every word that names them."""
+    """Return the attributes by every word for them."""
     table: dict[str, AttributeSpec] = {}
     for spec in specs:
         for word in (spec.keyword, *spec.aliases, *(spec.words or () if spec.flag else ())):
@@ -163,7 +163,7 @@ TOPICS: Final = keyword_table((*TOPIC_ATTRIBUTES, AttributeSpec("type", "TYPE", 
 SUBSCRIPTIONS: Final = keyword_table(SUBSCRIPTION_ATTRIBUTES)
 QUEUES: Final = {kind: keyword_table(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds) for kind in KINDS.values()}
 QUEUE_MANAGER: Final = keyword_table(QUEUE_MANAGER_ATTRIBUTES)
-# MQINQ returns no status. The numbers are PCF's (MQIACF_*, MQCACF_*); 0 if a PCF response has the value in another form.
+# MQINQ returns no status, so the numbers are PCF's (MQIACF_*, MQCACF_*). A number is 0 if PCF has the value in another form.
 QUEUE_STATUS: Final = keyword_table(
     (
         *_WHOSE,

@@ -46,7 +46,7 @@ _PRINCIPAL, _GROUP = 1, 2
 
 
 def set_record(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_SET_AUTH_REC: sets the record of each user and each group that the command names."""
+    """MQCMD_SET_AUTH_REC: changes the record of each named user and group."""
     own = {_P.AUTH_ADD_AUTHS, _P.AUTH_REMOVE_AUTHS, *_WHO, _P.SERVICE_COMPONENT}
     request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), own, filters=False)
     kind, profile = _kind(request), _profile(request)
@@ -65,7 +65,7 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_AUTH_RECS: returns a response for each record, including the profiles that apply to the name."""
+    """MQCMD_INQUIRE_AUTH_RECS: returns a response for each record, also of generic profiles that apply to the name."""
     optional = {
         _P.AUTH_PROFILE_NAME,
         _P.OBJECT_TYPE,
@@ -120,7 +120,7 @@ def inquire_entity(request: Request, administration: Administration) -> Iterable
 
 
 def refresh(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_REFRESH_SECURITY: the queue manager forgets the groups of each user, and asks the system again."""
+    """MQCMD_REFRESH_SECURITY: forgets the groups of all users. The queue manager then asks the operating system again."""
     request.check((), None, filters=False)
     administration.authorities.refresh()
     return ()

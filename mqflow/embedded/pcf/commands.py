@@ -1,8 +1,8 @@
 """The function of each PCF command, and the form of its responses.
 
 This file knows commands, reasons and the order of responses, but no queue and no thread.
-Source: IBM, "Standard responses" (an OK response; a data response for each object; an error response for each error, and a last
-error response with MQRCCF_COMMAND_FAILED), "MQCFH - PCF header".
+Source: IBM, "Standard responses" (an OK response; a data response for each object; an error response for each error, then a
+last error response with MQRCCF_COMMAND_FAILED), "MQCFH - PCF header".
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -76,7 +76,7 @@ _NUMBERS: Final = frozenset(
     )
     for number in range(first, last + 1)
 )
-"""The commands that IBM MQ has on any platform (MQCMD_*), without the numbers of events, statistics and reports."""
+"""The numbers of all IBM MQ commands on any platform (MQCMD_*), without those of events, statistics and reports."""
 
 _REASONS: Final[Mapping[int, int]] = {
     Reason.OBJECT_ALREADY_EXISTS: PCFReason.OBJECT_ALREADY_EXISTS,
@@ -85,7 +85,7 @@ _REASONS: Final[Mapping[int, int]] = {
     Reason.ITEM_VALUE_ERROR: PCFReason.ATTR_VALUE_ERROR,
     Reason.OBJECT_NAME_ERROR: PCFReason.OBJECT_NAME_ERROR,
 }
-"""The reasons that have one number for a verb and another for a command."""
+"""The reason codes of verbs that have another number in responses to commands."""
 
 
 class _Failure(Struct, frozen=True):
@@ -100,11 +100,10 @@ def answer(
     administration_of: Callable[[str], Administration],
     report: Callable[[PCFMessage], None],
 ) -> tuple[PCFMessage, ...]:
-    """Carry the command out and return its responses, in order. An error is a response too.
+    """Carry the command out, and return its responses in order. An error is also a response.
 
-    `report` gets a command that succeeded.
-
-    `administration_of` refuses the message's user with 2035 if that user may not administer the queue manager.
+    `report` receives a successful command. `administration_of` refuses with 2035 a user who may not administer the queue
+    manager.
     """
     header = CFH(type=StructureType.RESPONSE)
     try:
@@ -117,7 +116,7 @@ def answer(
         return _failed(header, _Failure(int(error.reason), error.parameter))
     except MQIError as error:
         return _failed(header, _Failure(_REASONS.get(error.reason, int(error.reason))))
-    if header.command != CommandCode.ESCAPE:  # each command of MQSC in it has an event of its own
+    if header.command != CommandCode.ESCAPE:  # each MQSC command in the ESCAPE has an event of its own
         report(message)
     if not rows:
         return (PCFMessage(_response(header)),)
@@ -126,7 +125,7 @@ def answer(
 
 
 def failed(reason: int) -> tuple[PCFMessage, ...]:
-    """Return the responses to a command that failed because of a defect in the command server."""
+    """Return the responses to a command after an unexpected error in the command server."""
     error = PCFMessage(_response(CFH(), last=False, reason=Reason.UNEXPECTED_ERROR), (CFIN(ParameterId.ERROR_ID, int(reason)),))
     return (error, PCFMessage(_response(CFH(), 2, reason=PCFReason.COMMAND_FAILED)))
 
@@ -157,7 +156,7 @@ def _carried_out(message: PCFMessage, user: str, administration_of: Callable[[st
 
 
 def _failed(header: CFH, failure: _Failure) -> tuple[PCFMessage, ...]:
-    """Return the error responses, and the last response, which says that the command failed."""
+    """Return the error responses, then the last response with MQRCCF_COMMAND_FAILED."""
     rows = failure.rows or ((CFIN(ParameterId.PARAMETER_ID, failure.parameter),) if failure.parameter else (),)
     errors = [
         PCFMessage(_response(header, number, last=False, reason=failure.reason), row)

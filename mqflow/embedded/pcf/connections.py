@@ -62,7 +62,7 @@ _INACTIVE, _STOPPED = 0, 6
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_CONNECTION: returns a response for each connection, for each handle of a connection, or both."""
+    """MQCMD_INQUIRE_CONNECTION: returns a response for each connection, for each of its handles, or both."""
     by_id = request.has(ParameterId.CONNECTION_ID)
     identifier = ParameterId.CONNECTION_ID if by_id else ParameterId.GENERIC_CONNECTION_ID
     request.check((identifier,), {ParameterId.CONN_INFO_TYPE, ParameterId.CONNECTION_ATTRS}, filters=True)
@@ -213,7 +213,7 @@ WITHOUT_EFFECT: Final[Mapping[CommandCode, Callable[[Request, Administration], I
     CommandCode.SUSPEND_Q_MGR_CLUSTER: _answered(_asked_of_cluster("SUSPEND QMGR"), (), _CLUSTERS | {_MODE}),
     CommandCode.REFRESH_Q_MGR: _answered(_refresh, (_REFRESH_TYPE,), None),
 }
-"""The commands about message channels, services and clusters: they change nothing."""
+"""The commands about message channels, services and clusters. They change nothing."""
 
 
 def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: int) -> Iterator[Row]:
@@ -226,14 +226,14 @@ def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: 
 
 
 def _identifier(status: ConnectionStatus, queue_manager: str) -> bytes:
-    """Return the connection identifier of MQ: 24 bytes, EXTCONN and then CONN."""
+    """Return the 24 bytes of MQ's connection identifier: first EXTCONN, then CONN."""
     return external_name(queue_manager) + bytes.fromhex(status.identifier)
 
 
 def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:
-    """Return whether the identifier begins with `asked`, without the NULs at the end of `asked`.
+    """Return whether the identifier begins with `asked`. The NULs at the end of `asked` do not count.
 
-    If `whole` is true, `asked` must be a complete identifier.
+    With `whole`, `asked` must be a complete identifier.
     """
     stem = asked.rstrip(b"\0")
     return identifier.startswith(stem) and (not whole or len(stem) == _ID_BYTES)

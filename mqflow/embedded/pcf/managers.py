@@ -1,4 +1,4 @@
-"""The PCF commands about the queue manager, and MQSC carried in PCF.
+"""The PCF commands about the queue manager, and MQSC commands inside PCF (ESCAPE).
 
 Source: IBM, "Change Queue Manager", "Inquire Queue Manager", "Ping Queue Manager", "Escape" and their responses.
 """
@@ -28,7 +28,7 @@ _SETTABLE: Final = {spec.selector: spec for spec in QUEUE_MANAGER_ATTRIBUTES if 
 
 
 class EscapeFailedError(PCFError):
-    """A command of MQSC failed. The error carries the texts of the command's response in `rows`."""
+    """An MQSC command inside PCF has failed. `rows` contains the texts of its response."""
 
     def __init__(self, reason: int, rows: tuple[Row, ...]) -> None:
         super().__init__(reason, "MQSC command")
@@ -36,7 +36,7 @@ class EscapeFailedError(PCFError):
 
 
 def ping(request: Request, _administration: Administration) -> Iterable[Row]:
-    """MQCMD_PING_Q_MGR: returns no rows; the OK response shows that the queue manager runs."""
+    """MQCMD_PING_Q_MGR: returns no rows. The OK response shows that the queue manager runs."""
     request.check((), (), filters=False)
     return ()
 
@@ -57,7 +57,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def escape(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_ESCAPE: carries out a command of MQSC. Each text of the answer becomes a response."""
+    """MQCMD_ESCAPE: carries out an MQSC command. Each text of its response becomes a PCF response."""
     request.check((ParameterId.ESCAPE_TYPE, ParameterId.ESCAPE_TEXT), (), filters=False)
     request.choice(ParameterId.ESCAPE_TYPE, (_MQSC,), 0, PCFReason.ESCAPE_TYPE_ERROR)
     results = run(request.text(ParameterId.ESCAPE_TEXT), administration)

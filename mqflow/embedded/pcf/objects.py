@@ -1,8 +1,8 @@
 """The PCF commands about channels, namelists, processes, authentication information, listeners and services.
 
 All kinds of object in `catalogue.kinds` have the same commands. A command becomes an action of MQSC, or rows of attributes.
-Source: IBM, "Change, Copy, and Create Channel", "Delete Channel", "Inquire Channel", "Inquire Channel Names", and the same for
-the other kinds.
+Source: IBM, "Change, Copy, and Create Channel", "Delete Channel", "Inquire Channel", "Inquire Channel Names", and the same
+pages about the other kinds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,15 +35,15 @@ _CHANNEL_NAMES, _CHANNEL_TYPES = 3512, 1582
 
 
 class _Codes(Struct, frozen=True):
-    """The parameters of the commands about one kind of object."""
+    """The parameter numbers in the commands about one kind of object."""
 
     noun: Noun
     from_name: int
     to_name: int
-    #: The parameter that lists the attributes to answer.
+    #: The parameter that lists the attributes to return.
     attributes: int
     name: int
-    #: 0 for a kind of object that has one type only.
+    #: The parameter of the type; 0 if the kind of object has no types.
     type: int
 
     @property
@@ -131,7 +131,7 @@ _RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[R
     "CREATE_{}": _define,
     "DELETE_{}": _delete,
     "INQUIRE_{}": _inquire,
-    # MQ has no such command for listeners and services.
+    # MQ has no command of this form for listeners and services.
     "INQUIRE_{}_NAMES": _inquire_names,
 }
 
@@ -157,7 +157,7 @@ def _kind(codes: _Codes, request: Request) -> int:
 
 
 def _any_kind(codes: _Codes, request: Request) -> int:
-    """Return the type of object that the inquiry asks for, or 0 if it asks for every type."""
+    """Return the type of object that the inquiry selects, or 0 for every type."""
     any_type = codes.kind.any_type
     if not codes.type or request.number(codes.type, any_type) == any_type:
         return 0
@@ -178,7 +178,7 @@ def _name_error(codes: _Codes) -> PCFReason:
 
 
 def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[str, Value]:
-    """Return the values that the command sets. Each parameter outside `own` must be an attribute of an object of this type."""
+    """Return the values that the command sets. Each parameter that is not in `own` must be an attribute of this type."""
     settable: dict[int, AttributeSpec] = {
         spec.selector: spec for spec in codes.kind.applicable(kind) if not spec.read_only and spec.field != "kind"
     }
@@ -190,7 +190,7 @@ _OF_CHANNELS: Final[Mapping[int, PCFReason]] = {
     Reason.OBJECT_ALREADY_EXISTS: PCFReason.CHANNEL_ALREADY_EXISTS,
     Reason.OBJECT_TYPE_ERROR: PCFReason.WRONG_CHANNEL_TYPE,
 }
-"""The reasons that PCF has for channels only."""
+"""The reasons that have a number of their own for channels."""
 
 
 def _carry_out(action: ObjectCommand, administration: Administration) -> None:

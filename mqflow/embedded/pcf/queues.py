@@ -56,7 +56,7 @@ def copy(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def _define(request: Request, administration: Administration, *names: int) -> Iterable[Row]:
-    """Define a queue. `names` are the parameters of the names: of the queue to copy, if any, and of the new queue."""
+    """Define a queue. `names` has the parameters with the names: first the queue to copy, if any, then the new queue."""
     request.check((*names, Q_TYPE), None, filters=False)
     kind = _kind(request)
     replacing = request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
@@ -78,7 +78,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def delete(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_DELETE_Q: deletes a queue of any kind, unless the command names a kind."""
+    """MQCMD_DELETE_Q: deletes a queue. If the command names a kind, the queue must be of this kind."""
     request.check((Q_NAME,), {Q_TYPE, ParameterId.PURGE, ParameterId.IGNORE_STATE, _AUTH_REC}, filters=False)
     name = request.name(Q_NAME)
     found = administration.queue(name)
@@ -116,7 +116,7 @@ def inquire_names(request: Request, administration: Administration) -> Iterable[
 
 
 def inquire_status(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_Q_STATUS: returns a response for each local queue, or for each handle of these queues."""
+    """MQCMD_INQUIRE_Q_STATUS: returns a response for each local queue, or for each of its handles."""
     request.check((Q_NAME,), {ParameterId.Q_STATUS_TYPE, ParameterId.Q_STATUS_ATTRS}, filters=True)
     choices = (ParameterId.Q_STATUS, ParameterId.Q_HANDLE)
     kind = request.choice(ParameterId.Q_STATUS_TYPE, choices, ParameterId.Q_STATUS, PCFReason.PARM_VALUE_ERROR)
@@ -138,14 +138,14 @@ def inquire_status(request: Request, administration: Administration) -> Iterable
 
 
 _AUTH_REC: Final = 1398
-"""MQIACF_REMOVE_AUTHREC of Delete Queue: whether the command deletes the authority records too (MQRAR_*)."""
+"""MQIACF_REMOVE_AUTHREC of Delete Queue: whether to delete the authority records of the queue too (MQRAR_*)."""
 _STATUS: Final = tuple(QUEUE_STATUS.values())
 _INPUT: Final = {"NO": 0, "SHARED": 1, "EXCL": 2}
 """MQQSO_*."""
 _HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098, words=_INPUT))
 
 
-# Any: the table of attributes gives each field's type.
+# Any: the table of attributes gives each value its type.
 def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
     for status in statuses:
         yield asdict(status) | {"type": None}, _STATUS
@@ -187,5 +187,5 @@ def _kind(request: Request) -> QueueType:
 
 
 def _values(request: Request, kind: QueueType, own: set[int]) -> dict[str, Value]:
-    """Return the values that the command sets. Each parameter outside `own` must be an attribute of a queue of this kind."""
+    """Return the values that the command sets. Each parameter that is not in `own` must be an attribute of this kind."""
     return settings_of(request, _SETTABLE[kind], own, f"a {kind.name.lower()} queue")

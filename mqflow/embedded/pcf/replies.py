@@ -1,8 +1,8 @@
-"""Carries out one command message, and puts the responses on the reply queue that the message names.
+"""Carries out one command message, and puts the responses on its reply-to queue.
 
-This file knows the commands, and so all of PCF and MQSC; a queue manager loads it when its first command arrives.
-Source: IBM, "Message descriptor for a response" (priority, persistence and identity context are the command's) and "The reply
-message descriptor" (replies are put outside syncpoint). Our choice: undeliverable responses go to the dead-letter queue.
+This file imports the commands, and with them all of PCF and MQSC. A queue manager loads it when the first command arrives.
+Source: IBM, "Message descriptor for a response" (priority, persistence and identity context are those of the command) and "The
+reply message descriptor" (replies are put outside syncpoint). mqflow's choice: undeliverable responses are dead-lettered.
 """
 
 from collections.abc import Callable
@@ -42,11 +42,11 @@ def reply(
     state: QueueManagerState,
     administration_of: Callable[[str], Administration],
 ) -> None:
-    """Carry out the command, and put its responses with the context of the command, which `handle` has saved."""
+    """Carry out the command, and put its responses with the context of the command. `handle` has saved this context."""
     descriptor = command.descriptor
     try:
         responses = answer(descriptor, command.body, administration_of, partial(_report, state, descriptor))
-    except Exception:  # noqa: BLE001 - a defect here must become an answer: the sender and the next command wait for it
+    except Exception:  # noqa: BLE001 - the sender waits for an answer, and later commands wait for this one
         responses = failed(Reason.UNEXPECTED_ERROR)
     outgoing = _Outgoing(handle, connection, state)
     if not descriptor.reply_to_queue:
@@ -70,7 +70,7 @@ class _Outgoing(Struct, frozen=True):
     state: QueueManagerState
 
     def put(self, request: MessageDescriptor, response: PCFMessage) -> None:
-        """Put the response on the reply queue, or else on the dead-letter queue."""
+        """Put the response on the reply-to queue. If that fails, put it on the dead-letter queue."""
         ccsid = self.state.attributes.ccsid
         body = to_bytes(response, encoding=Encoding.NATIVE, ccsid=ccsid)
         descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=CCSID_Q_MGR)
@@ -81,7 +81,7 @@ class _Outgoing(Struct, frozen=True):
             self.dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, target.name)
 
     def dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
-        """Put an undeliverable response on the dead-letter queue. Without a usable dead-letter queue the response is lost."""
+        """Put an undeliverable message on the dead-letter queue. Without a usable dead-letter queue, the message is lost."""
         state = self.state
         if not state.attributes.dead_letter_queue:
             return

@@ -1,8 +1,8 @@
-"""One PCF command and the checks of its parameters.
+"""One PCF command, and the checks of its parameters.
 
-Required parameters come first and in order. No parameter comes twice, and none is unexpected.
+Required parameters come first, in order. A second or an unexpected parameter is refused.
 
-This module is pure. It knows structures and their reasons, but no command.
+This module is pure. It knows structures and reasons, but no command.
 Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
 """
 
@@ -52,7 +52,7 @@ _TWICE: Final[Mapping[type[Parameter], PCFReason]] = {
 
 
 def unexpected(parameter: Parameter, detail: str = "") -> PCFError:
-    """Return the error for a parameter that the command does not take, or takes with another structure."""
+    """Return the error for a parameter that the command does not accept, or not with this structure."""
     identifier = parameter.parameter
     detail = detail or f"Parameter {identifier} does not belong to the command, as a {type(parameter).__name__}"
     return PCFError(_STRANGER[type(parameter)], detail=detail, parameter=identifier)
@@ -63,7 +63,7 @@ class Request:
 
     def __init__(self, command: CommandCode, parameters: Iterable[Parameter], *, user: str = "") -> None:
         self.command = command
-        #: The user of the message. The command needs the authority of this user.
+        #: The user in the message descriptor. The command needs this user's authority.
         self.user = user
         self.filter: Filter | None = None
         self._parameters: dict[int, Parameter] = {}
@@ -76,7 +76,7 @@ class Request:
         return self._parameters
 
     def check(self, required: Sequence[int], optional: Collection[int] | None, *, filters: bool) -> None:
-        """Refuse parameters that the command does not take. If `optional` is None, the caller checks optional parameters."""
+        """Refuse parameters that the command does not accept. If `optional` is None, the caller checks optional parameters."""
         sent = tuple(self._parameters.values())
         if len(sent) < len(required):
             detail = f"{len(sent)} parameters were sent, and {', '.join(map(str, map(int, required)))} are required"
@@ -116,11 +116,11 @@ class Request:
         return value
 
     def yes(self, identifier: int, reason: PCFReason) -> bool:
-        """Return whether the parameter is 1 (yes); 0 (no) is the default. Refuses any other number with this reason."""
+        """Return whether the parameter is 1 (yes). The default is 0 (no). Refuses any other number with this reason."""
         return bool(self.choice(identifier, (0, 1), 0, reason))
 
     def text(self, identifier: int, default: str = "") -> str:
-        """Return a text without the blanks at its end, or the default if the command does not have the parameter."""
+        """Return a text without its trailing blanks, or the default if the command does not have the parameter."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return default
@@ -129,7 +129,7 @@ class Request:
         return parameter.value.rstrip(" \0")
 
     def name(self, identifier: int, reason: PCFReason = PCFReason.OBJECT_NAME_ERROR) -> str:
-        """Return the name of an object."""
+        """Return an object name."""
         name = self.text(identifier)
         if not is_object_name(name):
             raise PCFError(reason, detail=f"{name!r} is no name of an object", parameter=identifier)
@@ -152,7 +152,7 @@ class Request:
         return parameter.value
 
     def texts(self, identifier: int) -> tuple[str, ...]:
-        """Return a list of texts without the blanks at their ends; a single text is a list of one."""
+        """Return a list of texts without trailing blanks. A single text gives a list with one item."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return ()
@@ -163,7 +163,7 @@ class Request:
         return parameter.value
 
     def numbers(self, identifier: int) -> tuple[int, ...] | None:
-        """Return a list of numbers; None if the command does not have the parameter. Refuses a list with a number twice."""
+        """Return a list of numbers; None if the command does not have the parameter. Refuses duplicate numbers."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return None

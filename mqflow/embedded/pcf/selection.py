@@ -1,6 +1,6 @@
-"""Selects the attributes of a response, and the objects that pass the filter.
+"""Selects the objects that pass the filter of a command, and their attributes for the responses.
 
-This module is pure. Source: IBM, MQCFIF and MQCFSF (operators; the attribute of a filter is always returned), MQIACF_ALL.
+This module is pure. Source: IBM, MQCFIF and MQCFSF (operators; a response always has the filter's attribute), MQIACF_ALL.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("holds", "responses", "wanted")
 
-# Any: the operators of `operator` take any two values of one type.
+# Any: the functions of `operator` compare any two values of one type.
 _COMPARE: Final[Mapping[int, Callable[[Any, Any], bool]]] = {
     FilterOperator.LESS: lt,
     FilterOperator.EQUAL: eq,
@@ -32,15 +32,15 @@ _IN_LISTS: Final[Mapping[int, tuple[bool, bool]]] = {
     FilterOperator.CONTAINS_GEN: (True, True),
     FilterOperator.EXCLUDES_GEN: (False, True),
 }
-"""Whether the list must contain the item, and whether the item is a generic name."""
+"""For each operator: whether the list must contain the item, and whether the item is a generic name."""
 _SELECTOR_MAX: Final = 9_000
-"""MQIA, MQCA, MQIACF, MQCACF, MQIACH, MQCACH, MQIAMO, MQCAMO, MQBACF, MQGACF: every number is lower."""
+"""An upper limit for the selectors of MQIA, MQCA, MQIACF, MQCACF, MQIACH, MQCACH, MQIAMO, MQCAMO, MQBACF and MQGACF."""
 
 
 def wanted(request: Request, attributes: int, always: Collection[int]) -> frozenset[int] | None:
-    """Return the selectors to answer, including the selectors in `always` and in the filter; None for all selectors.
+    """Return the selectors for the response: the requested ones, those in `always`, and the filter's; None for all.
 
-    The response leaves out a selector that this queue manager does not have. Refuses a number that is no selector with 2067.
+    A response leaves out selectors that this queue manager does not have. Refuses with 2067 a number that is no selector.
     """
     asked = request.numbers(attributes)
     if asked is None or ParameterId.ALL in asked:
@@ -54,11 +54,11 @@ def wanted(request: Request, attributes: int, always: Collection[int]) -> frozen
 
 
 def responses(
-    rows: Iterable[tuple[Mapping[str, Any], Iterable[AttributeSpec]]],  # Any: each field has the type of its attribute
+    rows: Iterable[tuple[Mapping[str, Any], Iterable[AttributeSpec]]],  # Any: the table of attributes gives each value its type
     selectors: frozenset[int] | None,
     condition: Filter | None,
 ) -> Iterator[tuple[Parameter, ...]]:
-    """Yield the parameters of each object that passes the filter: the object's attributes that are in `selectors`."""
+    """Yield the parameters of each object that passes the filter: its attributes with a selector in `selectors`."""
     for row, specs in rows:
         found = {spec.selector: spec for spec in specs if spec.selector and row[spec.field] is not None}
         if condition is not None and not _passes(condition, row, found):
@@ -71,7 +71,7 @@ def responses(
 
 
 def holds(condition: Filter, value: object) -> bool:
-    """Return whether the value meets the filter. Refuses an operator that cannot compare such a value."""
+    """Return whether the value passes the filter. Refuses an operator that cannot compare such a value."""
     operand = condition.value
     if isinstance(operand, str):
         operand = operand.rstrip(" \0")

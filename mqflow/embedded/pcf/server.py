@@ -1,8 +1,7 @@
-"""The command server: it gets commands from SYSTEM.ADMIN.COMMAND.QUEUE, and `replies` carries them out.
+"""The command server: gets commands from SYSTEM.ADMIN.COMMAND.QUEUE, and lets `replies` carry them out.
 
-The command server waits like any application that gets, and has a thread only while the queue has commands. The thread is
-needed because a command waits for the disk. The store's thread, which can deliver a command, must not wait for the disk.
-`commands` has the function of each command.
+The command server waits like any application, and has a thread only while the queue has commands. The thread is necessary
+because a command waits for the disk. A command can also arrive on the store's thread, which must never wait for the disk.
 """
 
 from collections.abc import Callable
@@ -33,7 +32,7 @@ _OPEN: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT
 
 
 class CommandServer:
-    """The command server of one queue manager. A quiescing queue manager does not wait for this connection to end."""
+    """The command server of one queue manager. A quiescing queue manager does not wait for the end of its connection."""
 
     def __init__(
         self,
@@ -58,12 +57,12 @@ class CommandServer:
                 self._wake()
 
     def join(self) -> None:
-        """Wait until the command under way, if any, is over. The caller must not hold the queue manager's lock."""
+        """Wait until the present command is complete. The caller must not hold the queue manager's lock."""
         if self._thread is not None:
             self._thread.join()
 
     def _wake(self) -> None:
-        """Start the thread, and do nothing more: the caller holds the queue manager's lock."""
+        """Start the thread, and nothing else, because the caller holds the queue manager's lock."""
         if not self._state.stopped:
             self._thread = self._runner.start(self._work, f"mqflow command server {self._state.name}")
 
@@ -72,14 +71,15 @@ class CommandServer:
             try:
                 self._carry_out_all()
             except MQIError:
-                # For example a full disk. The next command retries the backed-out command; an immediate retry would loop.
+                # For example, the disk is full. The next command also retries the backed-out command; an immediate retry would
+                # loop.
                 self._wait()
                 return
             if self._is_idle():
                 return
 
     def _is_idle(self) -> bool:
-        """Return whether the queue is empty. If the queue is empty, the next command that arrives starts the thread again."""
+        """Return whether the queue is empty. If it is, register a wait, so that the next command starts the thread again."""
         state, handle = self._state, self._handle
         if handle is None:
             return True
@@ -87,7 +87,7 @@ class CommandServer:
         with state.lock:
             if state.stopped:
                 return True
-            # If the queue is inhibited for gets, the ALTER that enables gets wakes all waiters.
+            # If gets are inhibited, the ALTER that allows gets wakes all waiters.
             with suppress(Refusal):
                 queue = getting.check_get(state, handle, plan)
                 if getting.find(state, handle, queue, plan) is not None:
@@ -96,14 +96,14 @@ class CommandServer:
             return True
 
     def _wait(self) -> None:
-        """Wait without a thread. The next message on the queue, or the next ALTER of the queue, starts a thread."""
+        """Wait without a thread. The next message on the queue, or the next ALTER of the queue, starts the thread."""
         state, handle = self._state, self._handle
         with state.lock:
             if not state.stopped and handle is not None and handle.queue is not None:
                 wait(handle, handle.queue, plan_get(_GET), self._wake)
 
     def _carry_out_all(self) -> None:
-        from mqflow.embedded.pcf.replies import reply  # noqa: PLC0415 - all of PCF and MQSC: most queue managers get no command
+        from mqflow.embedded.pcf.replies import reply  # noqa: PLC0415 - this imports all of PCF and MQSC, and most queue managers get no command
 
         while True:
             try:
@@ -119,5 +119,5 @@ class CommandServer:
             if got is None:
                 return
             reply(got, self._handle, self._connection, self._state, self._administration_of)
-            # Commit after the answer: if the process crashes before, the command runs again and still gets an answer.
+            # Commit after the responses: after a crash before the commit, the command runs again and still gets its responses.
             self._connection.commit()

@@ -1,4 +1,4 @@
-"""The PCF commands about statuses: they answer from the table of `mqsc.status`.
+"""The PCF commands about statuses. The table in `mqsc.status` gives their responses.
 
 Source: IBM, "Inquire Queue Manager Status", "Inquire Pub/Sub Status", "Inquire Topic Status", "Inquire Subscription Status",
 "Inquire Channel Listener Status", "Inquire Service Status", "Reset Queue Statistics" and their responses.
@@ -34,10 +34,10 @@ class _Command(Struct, frozen=True):
     noun: StatusNoun
     #: The parameter of the name; 0 if the command has no name.
     name: int
-    #: The parameter that lists the attributes; 0 if the command takes no such list.
+    #: The parameter that lists the attributes; 0 if the command has no such list.
     attributes: int = 0
     optional: frozenset[int] = frozenset()
-    #: Attributes in every response, whatever list the command has.
+    #: The attributes in every response, even if the list of the command leaves them out.
     always: tuple[int, ...] = ()
 
 
@@ -47,7 +47,7 @@ _INQUIRE: Final[Mapping[CommandCode, _Command]] = {
         "PUBSUB", 0, _P.PUBSUB_STATUS_ATTRS, frozenset({_P.PS_STATUS_TYPE}), (_Q_MGR_NAME, 1314)
     ),
     CommandCode.INQUIRE_LISTENER_STATUS: _Command("LSSTATUS", _LISTENER_NAME, 1223),
-    # The optional parameters select by address, transmission queue and instance type; a client program has none but the first.
+    # The optional parameters are instance type, transmission queue and address. Client programs have no transmission queue.
     CommandCode.INQUIRE_CHANNEL_STATUS: _Command(
         "CHSTATUS", _CHANNEL_NAME, 1524, frozenset({1523, 3505, 3506}), (_CHANNEL_NAME, 1511, 1523, 1527, 3506)
     ),
@@ -110,9 +110,9 @@ def _responses(
     return found
 
 
-# Any: the table of attributes gives each field's type.
+# Any: the table of attributes gives each value its type.
 def _byte_strings(row: Mapping[str, Any], queue_manager: str) -> Iterable[Parameter]:
-    """Yield SUBID and ACTCONN of the row as byte strings: in MQSC these values are hexadecimal digits."""
+    """Yield SUBID and ACTCONN of the row as byte strings. In MQSC, these values are hexadecimal digits."""
     if "identifier" in row and "connection" in row:
         yield CFBS(_SUB_ID, bytes.fromhex(row["identifier"]))
     if row.get("connection"):

@@ -49,7 +49,7 @@ _SUB_NUMBERS: Final[Mapping[str, int]] = {
     "user_may_vary": 1277, "wildcard_schema": 1288, "durable": 1274, "kind": 1289, "creation_date": 2004, "creation_time": 2005,
     "alteration_date": 2027, "alteration_time": 2028,
 }  # fmt: skip
-# For each field whose numbers differ: PCF's number, and the number in the table.
+# The fields whose numbers differ, each with PCF's numbers and the numbers in the table of attributes.
 _DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
     "scope": {1: 4, 2: 0},
     "on_request": {1: 1, 2: 0},
@@ -58,7 +58,7 @@ _DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
 
 
 def _in_pcf(spec: AttributeSpec) -> AttributeSpec:
-    """Return this row of the table, with PCF's number of the attribute and PCF's numbers of its words."""
+    """Return the attribute with PCF's number for it and PCF's numbers for its words."""
     different = {of_table: of_pcf for of_pcf, of_table in _DIFFERENT.get(spec.field, {}).items()}
     words = spec.words and {word: different.get(number, number) for word, number in spec.words.items()}
     return replace(spec, selector=_SUB_NUMBERS[spec.field], words=words)
@@ -78,7 +78,7 @@ def create_topic(request: Request, administration: Administration) -> Iterable[R
 
 
 def copy_topic(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_COPY_TOPIC: copies a topic object, and sets the attributes of the command in the copy."""
+    """MQCMD_COPY_TOPIC: copies a topic object. The copy gets the attributes of the command."""
     request.check((_FROM_TOPIC, _TO_TOPIC), None, filters=False)
     return _define("TOPIC", request, administration, request.name(_TO_TOPIC), source=_FROM_TOPIC)
 
@@ -138,7 +138,7 @@ def create_subscription(request: Request, administration: Administration) -> Ite
 
 
 def copy_subscription(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_COPY_SUBSCRIPTION: copies a subscription, and sets the attributes of the command in the copy."""
+    """MQCMD_COPY_SUBSCRIPTION: copies a subscription. The copy gets the attributes of the command."""
     request.check((_FROM_SUB, _TO_SUB), None, filters=False)
     return _define("SUB", request, administration, _sub_name(request, _TO_SUB), source=_FROM_SUB)
 
@@ -150,7 +150,7 @@ def change_subscription(request: Request, administration: Administration) -> Ite
 
 
 def delete_subscription(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_DELETE_SUBSCRIPTION: deletes a subscription, found by name or by identifier."""
+    """MQCMD_DELETE_SUBSCRIPTION: deletes a subscription by name or by identifier."""
     request.check((SUB_ID,) if not request.has(SUB_NAME) else (SUB_NAME,), {SUB_ID, _P.IGNORE_STATE}, filters=False)
     name = request.text(SUB_NAME)
     if not request.has(SUB_NAME):
@@ -164,7 +164,7 @@ def delete_subscription(request: Request, administration: Administration) -> Ite
 
 
 def inquire_subscription(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_SUBSCRIPTION: returns a response for each subscription, found by name, generic name or identifier."""
+    """MQCMD_INQUIRE_SUBSCRIPTION: returns a response for each subscription with this name, generic name or identifier."""
     by_name = request.has(SUB_NAME)
     request.check((SUB_NAME,) if by_name else (SUB_ID,), {_P.SUB_ATTRS, _P.SUB_TYPE, _DURABLE}, filters=True)
     pattern, identifier = request.text(SUB_NAME), request.bytes(SUB_ID).ljust(24, b"\0")
@@ -188,7 +188,7 @@ _DURABLE: Final = 1274
 
 
 def _define(noun: _Noun, request: Request, administration: Administration, name: str, source: int = 0) -> Iterable[Row]:
-    """Define an object. `source` is the parameter that names the object to copy; 0 for no copy."""
+    """Define an object. `source` is the parameter with the name of the object to copy; 0 for no copy."""
     like = request.text(source)
     replacing = request.yes(_P.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     values = _values(noun, request, copies=bool(like))
@@ -219,7 +219,7 @@ def _values(noun: _Noun, request: Request, *, copies: bool = False) -> dict[str,
     return values
 
 
-# Any: the table of attributes gives each field's type.
+# Any: the table of attributes gives each value its type.
 def _pcf_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     different = {field: {theirs: ours for ours, theirs in numbers.items()} for field, numbers in _DIFFERENT.items()}
     return {**row, **{field: numbers.get(row[field], row[field]) for field, numbers in different.items()}}

@@ -1,4 +1,4 @@
-"""Converts the value of an attribute from a PCF parameter and back to a parameter, by the attribute's row of the table."""
+"""Converts attribute values between PCF parameters and Python values, according to the table of attributes."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -14,11 +14,11 @@ from mqflow.mqi.pcf.structures import CFIN, CFIN64, CFSL, CFST, Parameter, PCFEr
 __all__ = ("parameter_of", "settings_of", "value_from")
 
 _PADDED_CHARS_MAX: Final = 264
-"""A response does not pad longer texts (topic strings, peer names). The longest padded text is a connection name."""
+"""Longer texts (topic strings, peer names) are not padded in a response. The longest padded text is a connection name."""
 
 
 def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
-    """Return the parameter of a response. Blanks pad a text to the length of the attribute."""
+    """Return the parameter for a response. A text is padded with blanks to the length of the attribute."""
     match value:
         case str() if spec.chars <= _PADDED_CHARS_MAX:
             return CFST(spec.selector, value.ljust(spec.chars))
@@ -33,7 +33,7 @@ def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
 
 
 def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
-    """Return the value of the parameter. Refuses a wrong structure, and (4005) a value that the attribute does not take."""
+    """Return the value of the parameter. Refuses a wrong structure, and with 4005 a value that the attribute cannot have."""
     if spec.items_max:
         return _list_from(spec, parameter)
     if spec.chars:
@@ -52,9 +52,9 @@ def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
 
 
 def settings_of(request: Request, settable: Mapping[int, AttributeSpec], own: Collection[int], whose: str) -> dict[str, Value]:
-    """Return the values that the command sets, by field. Each parameter outside `own` must be settable.
+    """Return the values that the command sets, by field. Each parameter that is not in `own` must be settable.
 
-    `whose` names the object in the error: "a local queue".
+    `whose` is the object's name in an error, for example "a local queue".
     """
     values: dict[str, Value] = {}
     for identifier, parameter in request.parameters.items():
@@ -68,7 +68,7 @@ def settings_of(request: Request, settable: Mapping[int, AttributeSpec], own: Co
 
 
 def _list_from(spec: AttributeSpec, parameter: Parameter) -> Value:
-    """Return a list of names. A single text becomes a list of one. Blank texts are left out."""
+    """Return a list of names without blank names. A single text gives a list with one name."""
     if isinstance(parameter, CFST):
         texts: tuple[str, ...] = (parameter.value,)
     elif isinstance(parameter, CFSL):
