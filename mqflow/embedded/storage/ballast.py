@@ -1,8 +1,8 @@
-"""The disk space that a queue manager reserves, so that an application can still get messages on a full disk.
+"""The disk space that a queue manager reserves, so that applications can get messages even when the disk is full.
 
-A removal needs room in the log too. Without a reserve, no application could empty a queue on a full disk. Two measures help.
-The store refuses puts while the disk still has some room. When the disk is full, the store deletes a ballast file, which has no
-other use. This file knows bytes, but no message.
+Even a removal writes to the log, so without a reserve no application could empty a queue on a full disk. There are two
+measures. The store refuses puts while the disk still has some room. When the disk is full, the store deletes a ballast file,
+which only reserves space. This file knows bytes, but no message.
 """
 
 import os
@@ -14,11 +14,11 @@ from mqflow.embedded.storage.folder import DataFolder
 __all__ = ("BALLAST_BYTES", "Reserve")
 
 BALLAST_BYTES = 8 * 1024 * 1024
-"""More bytes than a checkpoint of the longest log can add to the database."""
+"""More bytes than the database can grow in a checkpoint of the longest log."""
 
 
 class Reserve:
-    """Room on the disk of one data folder. `reusable_bytes` returns the free bytes within the database's own file."""
+    """The reserve on the disk of one data folder. `reusable_bytes` returns the free bytes inside the database file."""
 
     def __init__(self, folder: DataFolder, free_bytes_min: int, reusable_bytes: Callable[[], int]) -> None:
         self._folder = folder
@@ -27,7 +27,7 @@ class Reserve:
         self._held = folder.ballast.exists() and folder.ballast.stat().st_size == BALLAST_BYTES
 
     def admits(self, needed_bytes: int) -> bool:
-        """Return whether the disk has room for `needed_bytes`. If the ballast file was deleted, write it again first."""
+        """Return whether the disk has room for `needed_bytes`. If the ballast file is missing, write it again first."""
         free = self._free_bytes()
         if not self._held:
             if free + self._kept_bytes() < self._free_bytes_min + BALLAST_BYTES or not self._make():
@@ -37,20 +37,20 @@ class Reserve:
         return free >= wanted or free + self._reusable_bytes() >= wanted
 
     def release(self) -> None:
-        """Delete the ballast file, so that the disk has room again."""
+        """Delete the ballast file, to make room on the disk."""
         self._folder.ballast.unlink(missing_ok=True)
         self._held = False
 
     @property
     def held(self) -> bool:
-        """Whether the ballast file exists, with its whole length."""
+        """Whether the ballast file exists, at its full length."""
         return self._held
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """If the block of the `with` statement frees room on a full disk, take this room for a ballast file.
+        """If the block of the `with` statement frees room on a full disk, use this room for a ballast file.
 
-        So no other program takes the room before the next start. The file can be shorter than a whole ballast.
+        The file keeps the room from other programs until the next start. It can be shorter than a full ballast file.
         """
         before = self._free_bytes()
         yield
@@ -73,7 +73,7 @@ class Reserve:
         return self._held
 
     def _write(self, size: int) -> int:
-        """Write a ballast of up to `size` bytes; return the bytes that the disk had room for."""
+        """Write a ballast file of up to `size` bytes. Return how many bytes the disk had room for."""
         try:
             descriptor = os.open(
                 self._folder.ballast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600

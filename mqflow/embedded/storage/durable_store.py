@@ -1,7 +1,7 @@
-"""The durable store: one folder, one medium, one writer thread, and many units of work in one sync.
+"""The durable store: one folder, one medium, one writer thread, and one sync for many units of work.
 
-It implements `store.Store`, and decides when to sync, what to do on a full disk, and when to stop permanently. A medium
-(`medium.Medium`) keeps the changes in files. This module knows no format of a file and no rule of MQ.
+It implements `store.Store`. It decides when to sync, what to do on a full disk, and when to stop permanently. A medium
+(`medium.Medium`) writes the changes to files. This module knows no file format and no rule of MQ.
 """
 
 import contextlib
@@ -27,19 +27,19 @@ from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
 __all__ = ("FREE_BYTES_MIN", "DurableStore")
 
 FREE_BYTES_MIN: Final = 16 * 1024 * 1024
-"""The store adds no message if the disk has less free space."""
+"""The store adds no message while the disk has less free space."""
 
-# The messages that one reader may read before it lets others use the medium.
+# The number of messages that a reader can read before it must let others use the medium.
 _HEADS_AT_ONCE: Final = 1024
 
 _Read = TypeVar("_Read")
 
 
 class DurableStore:
-    """The storage of a queue manager in a folder, owned by this process from construction to `close`.
+    """The storage of a queue manager in a folder. This process owns the folder from construction to `close`.
 
-    If the disk has less than `free_bytes_min` free, the store refuses new messages with 2192, but not removals. Raises a
-    `FolderError` if another process owns the folder, if a newer mqflow wrote it, or if it belongs to no queue manager.
+    If the disk has less than `free_bytes_min` free bytes, the store refuses new messages with 2192, but never removals. Raises
+    a `FolderError` if another process owns the folder, if a newer mqflow wrote it, or if it has no queue manager's data.
     """
 
     durable = True
@@ -56,10 +56,10 @@ class DurableStore:
     ) -> None:
         self._folder = prepare_folder(folder, create=create)
         self._clock = clock
-        #: None while the store takes calls, then the answer to every later call.
+        #: None while the store accepts calls; then the error for every later call.
         self._ended: MQIError | None = None
         self._runner = runner
-        #: Held to set `_ended`, and to read it before a post. Otherwise a call could be posted and get no answer.
+        #: Held to set `_ended`, and to read it before a post. Without this lock, a posted call could stay without an answer.
         self._gate = runner.lock()
         #: Held while a thread uses the medium.
         self._medium_free = runner.lock()
@@ -78,20 +78,20 @@ class DurableStore:
             raise
         self._fence = Fence(self._lock, self._medium.changed_by_others)
         self._reserve = Reserve(self._folder, free_bytes_min, self._reusable_bytes)
-        #: Calls of the present group without an answer, in order.
+        #: The calls of the present group that have no answer yet, in order.
         self._unanswered: dict[Call, None] = {}
-        #: Calls without a waiting caller that found the disk full, in order. The writer retries them before the next group.
+        #: Calls that found the disk full and have no waiting caller, in order. The writer retries them before the next group.
         self._owed: list[Call] = []
-        #: The objects of the owed calls.
+        #: The objects that the calls in `_owed` change.
         self._owed_subjects: frozenset[Subject] = frozenset()
-        #: In-flight marks to forget once no call is owed: they stand for backout counts that can be among the owed calls.
+        #: In-flight marks to release when `_owed` is empty, because `_owed` can have the backout counts that replace the marks.
         self._outlived: list[int] = []
-        #: Set when the writer has closed everything, or has stopped permanently.
+        #: Set after the writer has closed everything, or has stopped permanently.
         self._over = runner.event()
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 
     def load(self) -> Snapshot:
-        """Return the contents. For each delivery that a crash interrupted, the backout count is first raised, durably.
+        """Return the contents. First, durably raise the backout count of each delivery that a crash interrupted.
 
         Raises `DamagedFolderError` if the damage is not limited to single messages. Raises `MQIError` 2192 if the disk is too
         full to count those deliveries, and 2208 if the disk fails in another way. In each case the store releases the folder.
@@ -107,26 +107,26 @@ class DurableStore:
         return snapshot
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
-        """Make the changes, all or nothing, after the changes of every earlier call. `Store.write` says how `done` is called.
+        """Make the changes, all or nothing, after the changes of all earlier calls. `Store.write` documents `done`.
 
-        Once the store has ended, this call itself calls `done` with the error.
+        After the store has ended, this method calls `done` with the error before it returns.
         """
         if not self._post(Call(changes, done)) and done is not None:
             done(self._ended)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Record that a unit of work holds this message; return the mark. With `harden`, sync the note before the return."""
+        """Record that a unit of work has got this message, and return the mark. With `harden`, sync the mark first."""
         return self._marks.mark(serial, backout_count, harden=harden)
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
-        """Forget these marks, after every earlier `write` is written."""
+        """Release these marks after all earlier calls of `write` are written."""
         self._post(Release(marks))
 
     def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
-        """Return the first of these messages, until their bodies together have `body_bytes_max` bytes; always at least one.
+        """Return at least the first of these messages, until their bodies together have `body_bytes_max` bytes.
 
-        None stands for a damaged message, which is quarantined. Any thread can call this. Raises `MQIError` 2549 after `close`,
-        and after the store has stopped.
+        The value None means a damaged message, which goes to quarantine. Any thread can call this. Raises `MQIError` 2549 after
+        `close`, or if the store has stopped.
         """
         found: dict[int, StoredMessage | None] = {}
         with self._reading() as medium, closing(medium.read_messages(serials)) as messages:
@@ -142,7 +142,7 @@ class DurableStore:
         return found
 
     def read_identifiers(self, serials: Sequence[int]) -> Iterator[StoredIdentifiers]:
-        """Yield the identifiers of these messages; leave out damaged messages. Raises like `read_messages`."""
+        """Yield the identifiers of these messages, without damaged messages. Raises like `read_messages`."""
         for start in range(0, len(serials), _HEADS_AT_ONCE):
             with self._reading() as medium:
                 batch = serials[start : start + _HEADS_AT_ONCE]
@@ -150,9 +150,9 @@ class DurableStore:
             yield from filter(None, found)
 
     def backup(self, folder: Path) -> None:
-        """Copy the durable contents into a new folder, from which a queue manager can start. Writers wait during the copy.
+        """Copy the durable contents into a new folder that a queue manager can open. Writers wait during the copy.
 
-        Raises `FileExistsError` if the folder has a queue manager, `MQIError` 2192 or 2208 if the write fails, and 2549
+        Raises `FileExistsError` if the folder already has a queue manager, `MQIError` 2192 or 2208 if writing fails, and 2549
         after `close`.
         """
         target = prepare_folder(folder, create=True)
@@ -167,9 +167,9 @@ class DurableStore:
                 raise error_for(Reason.FILE_SYSTEM_ERROR, "Copying", str(folder), detail=str(error)) from error
 
     def close(self) -> None:
-        """Write and sync the outstanding changes, and release the folder.
+        """Write and sync all pending changes, and release the folder.
 
-        Raises `MQIError` 2549 if that fails. After any failure the store holds the folder until the process ends.
+        Raises `MQIError` 2549 if writing fails. After any failure the store keeps the folder until the process ends.
         """
         self._end(Close(write=True))
 
@@ -188,7 +188,7 @@ class DurableStore:
         try:
             return self._medium.load(held, now)
         except NoRoomError:
-            # A restart of the owner must not make it impossible to drain a queue on a full disk.
+            # The owner must be able to restart on a full disk, because an application may have to drain a queue.
             self._reserve.release()
             self._medium.make_room()
             return self._medium.load(held, now)
@@ -206,7 +206,7 @@ class DurableStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Medium]:
-        """Hold the medium, and yield it."""
+        """Lock the medium for the block, and yield it."""
         with self._medium_free:
             if self._ended is not None:
                 raise self._ended
@@ -228,8 +228,8 @@ class DurableStore:
             return True
 
     def _disown(self) -> None:
-        """End the store in a forked child, which has neither the writer's thread nor the lock."""
-        # A thread that the child does not have may hold them.
+        """End the store in a forked child: the child has neither the writer thread nor the lock of the folder."""
+        # New locks, because a thread that exists only in the parent may hold the old ones.
         self._gate, self._medium_free = self._runner.lock(), self._runner.lock()
         self._ended = self._interrupted("this process was forked from the owner and has no part in its folder")
 
@@ -239,11 +239,11 @@ class DurableStore:
         try:
             while self._work(self._group_commit.next()):
                 pass
-        except Exception as error:  # noqa: BLE001 - after any error callers wait, and each must get an answer
+        except Exception as error:  # noqa: BLE001 - callers wait, and each must get an answer after any error
             self._stop_for_good(error)
 
     def _work(self, items: Sequence[Item]) -> bool:
-        """Carry out one group: one transaction, one sync, then the answers. Return whether more groups can follow."""
+        """Carry out one group: one transaction, one sync, then the answers. Return whether further groups can follow."""
         damaged: list[Quarantine] = []
         closing: Close | None = None
         for item in items:
@@ -276,7 +276,7 @@ class DurableStore:
             self._outlived.clear()
 
     def _make_all(self) -> None:
-        """Make and answer the calls of the group: together, or one by one if the disk is full."""
+        """Make the calls of the group and answer them: all together or, if the disk is full, one by one."""
         admitted = self._admitted(self._unanswered)
         try:
             self._make(admitted)
@@ -286,7 +286,7 @@ class DurableStore:
                 self._make_alone(call)
 
     def _make_alone(self, call: Call) -> None:
-        if self._is_held_up(call):  # an earlier call of the group is owed by now
+        if self._is_held_up(call):  # an earlier call of the group is now in `_owed`
             self._refuse(call)
             return
         try:
@@ -295,9 +295,9 @@ class DurableStore:
             self._refuse(call)
 
     def _make_owed(self) -> None:
-        """Retry the owed calls (which found the disk full and whose caller did not wait) in order, while the disk has room.
+        """Retry the calls in `_owed`, in order, while the disk has room.
 
-        The first transaction has one call, the next two, then four.
+        The first transaction has one call, the second two, the third four.
         """
         at_once = 1
         while self._owed:
@@ -311,15 +311,15 @@ class DurableStore:
             at_once *= 2
 
     def _is_held_up(self, call: Call) -> bool:
-        """Return whether the call must wait, because an owed call changes the same object.
+        """Return whether the call must wait, because a call in `_owed` changes the same object.
 
-        Changes to one object stay in order, and a message needs its queue. Backout counts and removals never wait, so that an
-        application can always drain a queue.
+        Changes to one object stay in order, and a message must not come before its queue. Backout counts and removals never
+        wait, so an application can always drain a queue.
         """
         return not call.subjects.isdisjoint(self._owed_subjects)
 
     def _make(self, calls: Sequence[Call]) -> None:
-        """Make these calls in one transaction, and answer them. Raises `NoRoomError` if nothing was made."""
+        """Make these calls in one transaction, and answer them. On a full disk, make nothing and raise `NoRoomError`."""
         if not calls:
             return
         began = self._clock.monotonic()
@@ -338,7 +338,7 @@ class DurableStore:
             raise UnsafeFolderError(self._folder.path, f"{broken} while it was in use", "Find the process that did it")
 
     def _admitted(self, calls: Iterable[Call]) -> list[Call]:
-        """Return the calls that the disk has room for, and refuse the other calls. A call that only removes always fits."""
+        """Return the calls for which the disk has room, and refuse all others. A call that only removes always has room."""
         calls = list(calls)
         total = sum(call.added_bytes for call in calls)
         if not self._owed and (not total or self._has_room_for(total)):
@@ -358,7 +358,7 @@ class DurableStore:
             return True
         if self._reserve.held or self._reusable_bytes() < needed_bytes:
             return False
-        with self._medium_free, self._reserve.keeping():  # the queues were drained: the room of the log becomes the ballast
+        with self._medium_free, self._reserve.keeping():  # the queues are drained: the room of the log becomes the ballast file
             self._medium.shrink()
         return self._reserve.admits(self._medium.needed_bytes(added_bytes))
 
@@ -372,7 +372,7 @@ class DurableStore:
             self._medium.make_room()
 
     def _tidy(self) -> None:
-        """Let the medium give room back to the disk, if that is due. A full disk delays this; any other failure is final."""
+        """Let the medium return disk space, if that is due. A full disk delays this. Any other failure ends the store."""
         try:
             with self._medium_free:
                 self._medium.tidy()
@@ -380,7 +380,7 @@ class DurableStore:
             self._reserve.release()
 
     def _set_aside(self, damaged: Sequence[Quarantine]) -> None:
-        # If there is no room for the note, the next load finds the damage again.
+        # Without room for this record, the next load finds the damage again.
         with contextlib.suppress(NoRoomError), self._medium_free:
             self._medium.set_aside([(found.serial, found.why) for found in damaged], self._clock.wall())
 
@@ -403,11 +403,11 @@ class DurableStore:
         self._over.set()
 
     def _stop_for_good(self, error: Exception) -> None:
-        """Answer every present and later call with 2549 (outcome unknown), and never touch the files again.
+        """Answer every present and later call with 2549 (outcome unknown), and never use the files again.
 
-        After a failed sync the kernel may have dropped the unwritten pages, and a second sync would report success
-        (PostgreSQL's finding of 2018). After a restart the unit of work is complete or absent. Even a close of the
-        medium would write, so this thread keeps the medium and the folder until the process ends.
+        After a failed sync, the kernel may have dropped the unwritten pages, and a second sync would report success
+        (PostgreSQL's finding of 2018). After a restart, each unit of work is complete or absent. Even closing the medium would
+        write, so this thread keeps the medium and the folder until the process ends.
         """
         with self._gate:
             self._ended = self._interrupted(f"{type(error).__name__}: {str(error).rstrip('.')}")

@@ -1,4 +1,4 @@
-"""The folder of a durable queue manager: its files, its permissions, and the errors that say why it is not usable.
+"""The folder of a durable queue manager: its files, its permissions, and the errors for an unusable folder.
 
 This file knows paths and modes, but no SQL, no lock and no rule of MQ.
 """
@@ -25,13 +25,13 @@ __all__ = (
 )
 
 FileIdentity = tuple[int, int]
-"""Device and inode, which stay the same if the file gets another name."""
+"""Device and inode. They stay the same if the file gets another name."""
 
 
 class FolderError(Exception):
-    """A data folder is not usable. The message names the folder, the reason, and the remedy."""
+    """The data folder cannot be used. The message names the folder, the reason and the remedy."""
 
-    # Python itself keeps the arguments of each error in `args`, so that a copy of the error has them too.
+    # Python keeps the arguments of each error in `args`, so a copy of the error has them too.
 
 
 class FolderInUseError(FolderError):
@@ -66,7 +66,7 @@ class FolderVersionError(FolderError):
 
 
 class ForeignFolderError(FolderError):
-    """The folder holds something other than a queue manager."""
+    """The folder has other data than a queue manager's."""
 
     def __init__(self, path: Path, found: str) -> None:
         self.path = path
@@ -77,7 +77,7 @@ class ForeignFolderError(FolderError):
 
 
 class UnsafeFolderError(FolderError):
-    """Other users can change the files of the folder, or locks of the file system keep no process out."""
+    """Other users can change the files of the folder, or locks have no effect on its file system."""
 
     def __init__(self, path: Path, found: str, advice: str) -> None:
         self.path = path
@@ -103,7 +103,7 @@ class DamagedFolderError(FolderError):
 
 
 class DamagedLogError(FolderError):
-    """Synced changes are in a part of the log that nobody can read."""
+    """Synced changes are in an unreadable part of the log."""
 
     def __init__(self, path: Path, log: Path, found: str) -> None:
         self.path = path
@@ -139,7 +139,7 @@ class DataFolder(Struct, frozen=True):
 
     @property
     def database(self) -> Path:
-        """The file of definitions and persistent messages. SQLite keeps the log beside this file."""
+        """The file with definitions and persistent messages. SQLite writes its log beside this file."""
         return self.path / "queue_manager.db"
 
     @property
@@ -154,12 +154,12 @@ class DataFolder(Struct, frozen=True):
 
     @property
     def in_flight(self) -> Path:
-        """The file that notes which messages units of work hold."""
+        """The file that records which messages units of work have got."""
         return self.path / "in_flight"
 
     @property
     def serials(self) -> Path:
-        """The file in which the last owner noted the serials of all messages at its close, if the database was large."""
+        """The file in which the last owner recorded the serial numbers of all messages when it closed a large database."""
         return self.path / "serials"
 
     @property
@@ -169,12 +169,12 @@ class DataFolder(Struct, frozen=True):
 
 
 def prepare_folder(path: Path, *, create: bool) -> DataFolder:
-    """Return the folder, and create it with mode 0700 if it does not exist.
+    """Return the folder. Create it with mode 0700 if it does not exist.
 
-    Raises `ForeignFolderError` if the path is no folder, or has no queue manager and `create` is False. Raises
+    Raises `ForeignFolderError` if the path is not a folder, or if `create` is False and the folder has no queue manager. Raises
     `UnsafeFolderError` if other users could replace its files.
     """
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link that may change later
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() follows a link, which may change later
     folder = DataFolder(path)
     if not create and not folder.in_use:
         raise ForeignFolderError(path, f"there is no {folder.database.name} in it")
@@ -185,7 +185,7 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
     found = path.stat()
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnsafeFolderError(path, "other users may write to it", f"chmod go-w {path}")
-    if found.st_uid not in {0, os.geteuid()} and os.geteuid():  # in a container, root often uses the folder of its user
+    if found.st_uid not in {0, os.geteuid()} and os.geteuid():  # root in a container often uses the folder of another user
         raise UnsafeFolderError(path, f"it belongs to another user (number {found.st_uid})", "Choose a folder of your own")
     parent = path.parent.stat().st_mode
     if parent & stat.S_IWOTH and not parent & stat.S_ISVTX:

@@ -1,10 +1,9 @@
-"""Group commit: calls of a store share one sync. The sync is for the waiting calls and for the calls about to arrive.
+"""Group commit: several calls of a store share one sync, including calls that arrive a moment later.
 
-Callers that got their answers together call again almost together, one after the other. Without a wait the first call
-gets a sync of its own, and all other calls wait for that sync. A measurement showed this: sixteen callers alternated, with
-one call in one sync and fifteen in the next.
-So the writer, the thread that makes the syncs, waits a moment. It waits while calls still arrive, and fewer callers wait
-than recently waited together. After a useless wait the writer waits less often. This file knows a mailbox, but no change and
+Callers that got their answers together call again almost together. Without a wait, the first call gets a sync of its own, and
+all others wait for that sync. A measurement with sixteen callers showed this: one sync had one call, the next fifteen.
+So the writer (the thread that makes the syncs) waits for a moment while calls still arrive. It waits only if fewer callers wait
+than recently waited together. After a useless wait, the writer waits less often. This file knows a mailbox, but no change and
 no disk.
 """
 
@@ -17,26 +16,26 @@ from mqflow.world import Clock, Mailbox
 __all__ = ("ITEMS_MAX", "GroupCommit")
 
 ITEMS_MAX: Final = 1024
-"""The most items of one transaction."""
-#: The writer stops its wait if no item arrives for this fraction of the last sync's duration, or for the maximum below.
+"""The most items in one transaction."""
+#: The writer stops its wait after a lull: this fraction of the last sync's duration, but at most the maximum below.
 _LULL: Final = 0.5
 _LULL_S_MAX: Final = 0.0005
-#: The most looks into the mailbox in one wait, even if the clock hardly moves.
+#: How often one wait checks the mailbox at most, even if the clock hardly moves.
 _LOOKS_MAX: Final = 2_000
 _DISTRUST_MAX: Final = 256
 
 
 class GroupCommit:
-    """Takes the items of one transaction out of a mailbox, on the thread of the writer."""
+    """Takes the items of one transaction from a mailbox, on the writer thread."""
 
     def __init__(self, mailbox: Mailbox[Item], clock: Clock, give_way: Callable[[], None]) -> None:
         self._mailbox = mailbox
         self._clock = clock
         self._give_way = give_way
-        #: The estimated number of callers: the most that recently waited at the same time.
+        #: The estimated number of callers: the highest number that recently waited at the same time.
         self._crowd = 0
         self._lull_s = 0.0
-        #: The number of transactions without a wait, and that number after the next useless wait.
+        #: How many transactions do without a wait from now on (`_distrust`), and after the next useless wait (`_lesson`).
         self._distrust = 0
         self._lesson = 1
 
@@ -50,7 +49,7 @@ class GroupCommit:
         return items
 
     def synced(self, calls: int, took_s: float) -> None:
-        """Record a sync of `calls` calls. Must run before their callers get the answers and can call again."""
+        """Record a sync of `calls` calls. Must run before the callers get their answers, because they then call again."""
         self._crowd = max(calls + self._mailbox.qsize(), self._crowd - 1)
         self._lull_s = min(took_s * _LULL, _LULL_S_MAX)
 
@@ -71,7 +70,7 @@ class GroupCommit:
         return callers
 
     def _take_over(self, items: list[Item], known: int = 0) -> int:
-        """Move the items of the mailbox to `items`. Return how many callers wait for items beyond the first `known` items."""
+        """Move the items of the mailbox to `items`. Return how many callers wait for items after the first `known` items."""
         items.extend(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), ITEMS_MAX)))
         return sum(1 for item in items[known:] if isinstance(item, Call) and item.done is not None)
 

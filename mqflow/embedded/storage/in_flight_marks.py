@@ -1,7 +1,7 @@
-"""Notes of the persistent messages that units of work hold, so that a restart after a kill counts them as backed out.
+"""Records which persistent messages units of work have got, so that a restart after a kill counts these gets as backed out.
 
-The notes are 16-byte slots of one file that is mapped into memory. A note costs a microsecond. The note survives the
-process, because the page cache of the system does.
+The marks are 16-byte slots of a file that is mapped into memory. A mark costs a microsecond. It survives the process, because
+it is in the page cache of the system.
 This file knows serial numbers and counts, but no message and no SQL.
 """
 
@@ -29,7 +29,7 @@ _EMPTY_PAGE = bytes(_PAGE_BYTES)
 
 
 class InFlightMarks:
-    """The notes of one queue manager. Different threads can call `mark` and `release`."""
+    """The in-flight marks of one queue manager. Different threads can call `mark` and `release`."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -40,9 +40,9 @@ class InFlightMarks:
             self._map_next_chunk()
 
     def recorded(self) -> dict[int, int]:
-        """Return the serials of the messages in units of work at the end of the last process, with their highest BackoutCounts.
+        """Return the serial numbers of the messages that the last process left in units of work, with their BackoutCounts.
 
-        Leaves out a half-written slot, because the get of that message never returned.
+        If a message has several marks, the highest count applies. Leaves out a half-written slot: its get never returned.
         """
         found: dict[int, int] = {}
         for serial, count, check in self._slots():
@@ -51,7 +51,7 @@ class InFlightMarks:
         return found
 
     def clear(self) -> None:
-        """Forget every note, and make room for new notes. The store calls this when the old notes' counts are durable."""
+        """Delete all marks, and make room for new ones. The store calls this after the counts of the old marks are durable."""
         for chunk, start in self._used_pages():
             chunk[start : start + _PAGE_BYTES] = _EMPTY_PAGE
         self._free = deque(range(len(self._chunks) * _SLOTS_PER_CHUNK))
@@ -59,10 +59,10 @@ class InFlightMarks:
             self._grow()
 
     def mark(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Record that a unit of work holds this message; return the slot number. With `harden`, sync the note to the disk.
+        """Record that a unit of work has got this message, and return the slot number. With `harden`, sync the mark to disk.
 
-        Raises `MQIError` 2192 if all slots are taken and the disk has no room for more, and 2208 if the sync of the note fails.
-        After an error there is no note.
+        Raises `MQIError` 2192 if all slots are in use and the disk has no room for more, and 2208 if the sync fails. After an
+        error there is no mark.
         """
         mark = self._take()
         check = zlib.crc32(_NOTE.pack(serial, backout_count))
@@ -70,7 +70,7 @@ class InFlightMarks:
         _SLOT.pack_into(self._chunks[chunk], slot * _SLOT.size, serial, backout_count, check)
         if harden:
             try:
-                os.fsync(self._descriptor)  # also writes the dirty pages of the mapping; other threads can run during the sync
+                os.fsync(self._descriptor)  # also writes the dirty pages of the mapping; other threads run meanwhile
             except OSError as error:
                 self.release((mark,))
                 detail = f"The sync that HARDENBO asks for failed: {error}"
@@ -78,7 +78,7 @@ class InFlightMarks:
         return mark
 
     def release(self, marks: Iterable[int]) -> None:
-        """Delete the notes in these slots."""
+        """Delete the marks in these slots."""
         for mark in marks:
             chunk, slot = divmod(mark, _SLOTS_PER_CHUNK)
             start = slot * _SLOT.size
@@ -86,7 +86,7 @@ class InFlightMarks:
             self._free.append(mark)
 
     def close(self) -> None:
-        """Unmap the file. The notes stay in the file."""
+        """Unmap the file. The marks stay in the file."""
         for chunk in self._chunks:
             chunk.close()
         os.close(self._descriptor)
@@ -96,7 +96,7 @@ class InFlightMarks:
             yield from _SLOT.iter_unpack(chunk[start : start + _PAGE_BYTES])
 
     def _used_pages(self) -> Iterator[tuple[mmap.mmap, int]]:
-        """Yield only the few pages that have notes, because a standby must take over quickly."""
+        """Yield only the pages that have marks. They are few, and a standby must take over quickly."""
         for chunk in self._chunks:
             for start in range(0, _CHUNK_BYTES, _PAGE_BYTES):
                 if chunk[start : start + _PAGE_BYTES] != _EMPTY_PAGE:
@@ -115,9 +115,10 @@ class InFlightMarks:
                 return
             first = len(self._chunks) * _SLOTS_PER_CHUNK
             try:
-                # Write bytes, do not only extend the file: on a full disk, a write into a hole of the mapping raises SIGBUS.
+                # Write zeros instead of only extending the file: on a full disk, writing into a hole of the mapping raises
+                # SIGBUS.
                 begin, end = (number * _CHUNK_BYTES for number in (len(self._chunks), len(self._chunks) + 1))
-                while begin < end:  # a disk that is almost full writes a part only
+                while begin < end:  # an almost full disk writes only a part
                     begin += os.pwrite(self._descriptor, bytes(end - begin), begin)
                 os.fsync(self._descriptor)
             except OSError as error:

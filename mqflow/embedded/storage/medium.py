@@ -1,7 +1,7 @@
-"""The seam below a durable store: a medium keeps changes in files, and says when the disk is full or a file is damaged.
+"""The interface below a durable store: a medium writes changes to files, and reports a full disk or a damaged file.
 
-`durable_store` decides when to sync, what to do on a full disk, and when to stop permanently. A medium only does the work. One
-thread at a time calls it. This module has the protocol and its two errors.
+`durable_store` decides when to sync, what to do on a full disk, and when to stop permanently. Only one thread at a time calls a
+medium. This module has the protocol and its two errors.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -15,75 +15,75 @@ __all__ = ("DamagedError", "Medium", "NoRoomError")
 
 
 class NoRoomError(Exception):
-    """The disk has no room for the changes. The medium made none of them."""
+    """The disk has no room for the changes. The medium has made none of them."""
 
 
 class DamagedError(Exception):
-    """The files differ from the files that the medium wrote."""
+    """The contents of the files differ from those that the medium wrote."""
 
 
 class Medium(Protocol):
-    """The files of one queue manager. After an error other than the two of this module, the outcome is unknown."""
+    """The files of one queue manager. After an error other than the two errors of this module, the outcome is unknown."""
 
     @property
     def path(self) -> Path:
-        """The file or folder of the contents, for a message about damage."""
+        """The file or folder that a message about damage names."""
         ...
 
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
-        """Count every delivery in `held` as backed out, durably, and return the contents.
+        """Durably count every delivery in `held` as backed out, and return the contents.
 
-        `held` has the serials that were in units of work when the last owner ended, each with the BackoutCount of its delivery.
-        Damaged messages go to quarantine. Raises `DamagedError` if the damage is not limited to messages, and `NoRoomError` if
-        the disk is full.
+        `held` has the serial numbers of the messages that the last owner left in units of work, each with the BackoutCount of
+        its delivery. Damaged messages go to quarantine. Raises `DamagedError` if the damage is not limited to messages, and
+        `NoRoomError` if the disk is full.
         """
         ...
 
     def epoch(self) -> int:
-        """Return how many owners the files have had, including the present owner. Each load adds one."""
+        """Return how many owners the files have had, with the present owner. Each load adds one."""
         ...
 
     def make(self, changes: Iterable[Change], *, synced: bool) -> None:
-        """Make the changes, all or nothing; with `synced`, a power cut does not undo them. Raises `NoRoomError`."""
+        """Make the changes, all or nothing. With `synced`, they survive a power cut. Raises `NoRoomError`."""
         ...
 
     def read_messages(self, serials: Sequence[int]) -> Generator[StoredMessage | DamagedError, None, None]:
-        """Yield each of these messages in their order; for a damaged or missing message, yield the error instead.
+        """Yield these messages in order. In the place of a damaged or missing message, yield the error.
 
-        The caller must close the generator before any other use of the medium.
+        The caller must close the generator before it uses the medium again.
         """
         ...
 
     def read_identifiers(self, serial: int) -> StoredIdentifiers:
-        """Return the identifiers of a message without its body. Raises `DamagedError` if the message is damaged or gone."""
+        """Return the identifiers of a message without reading its body. Raises `DamagedError` if it is damaged or missing."""
         ...
 
     def set_aside(self, damaged: Sequence[tuple[int, str]], now: float) -> None:
-        """Record messages with their damage, so that they stay in quarantine. Raises `NoRoomError`."""
+        """Record the damage of these messages, so that they stay in quarantine. Raises `NoRoomError`."""
         ...
 
     def tidy(self) -> None:
-        """Give room back to the disk, if that is due. The store calls this after each group. Raises `NoRoomError`."""
+        """Return disk space, if that is due. The store calls this after each group. Raises `NoRoomError`."""
         ...
 
     def make_room(self) -> None:
-        """Free as much room as possible in the files, because the disk is full."""
+        """Free as much room as possible inside the files, because the disk is full."""
         ...
 
     def shrink(self) -> None:
-        """Give the room of the log back to the disk. A full disk can delay this."""
+        """Return the space of the log to the disk. A full disk can delay this."""
         ...
 
     def needed_bytes(self, added_bytes: int) -> int:
-        """Return the most bytes of the disk that calls with `added_bytes` can need before the medium gives room back."""
+        """Return the most disk space that calls with `added_bytes` can need before the medium returns disk space."""
         ...
 
     def reusable_bytes(self) -> int:
-        """Return the free bytes within the files."""
+        """Return the free bytes inside the files."""
         ...
 
     def changed_by_others(self) -> str:
-        """Return the evidence that another program changed the files; an empty text without such evidence."""
+        """Return the evidence that another program changed the files, or an empty text."""
         ...
 
     def backup(self, target: DataFolder) -> None:

@@ -1,6 +1,6 @@
 """The lock that makes one process the only owner of a data folder.
 
-The lock is an advisory `flock` on a file of its own. This module knows no other file of the folder.
+The lock is an advisory `flock` on a file that has no other use. This module knows no other file of the folder.
 """
 
 import contextlib
@@ -17,16 +17,16 @@ from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeF
 __all__ = ("OwnerLock", "take_ownership")
 
 _ATTEMPTS = 8
-# The attempts and pauses while another process asks for the owner: it locks for microseconds, longer on a busy machine.
+# The attempts and pauses while another process only reads the owner: it holds the lock for microseconds, or somewhat longer.
 _LOOKS = 20
 _LOOK_S = 0.001
-# The file has the owner's process id, and then its epoch.
+# The file has the process id of the owner, then its epoch.
 _FIELD_BYTES = 20
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OwnerLock:
-    """The ownership of a folder, from `take_ownership` until `release`, the end of the process, or a fork (in the child)."""
+    """The ownership of a folder. It ends with `release`, with the process, or with a fork (in the child)."""
 
     def __init__(self, path: Path, descriptor: int, on_fork: Callable[[], None]) -> None:
         self._path = path
@@ -34,28 +34,28 @@ class OwnerLock:
         self._identity = file_identity(path)
         self._record = self._read()
         self._on_fork = on_fork
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # lasts for ever, so the reference is weak
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # never unregistered, so the reference is weak
 
     @property
     def held(self) -> bool:
-        """Whether the lock file is still the file that this process locked, and has no epoch of a later owner.
+        """Whether the lock file is still the file that this process locked, without the epoch of a later owner.
 
-        There can be a later owner only if the file system grants the lock twice. A later owner has another epoch.
+        A later owner exists only if the file system grants the lock twice. Each owner has its own epoch.
         """
         try:
-            found = os.lstat(self._path)  # not Path.stat, which takes four times as long: this runs at each commit
+            found = os.lstat(self._path)  # Path.stat takes four times as long, and this runs at each commit
         except OSError:
             return False
         return (found.st_dev, found.st_ino) == self._identity and self._descriptor >= 0 and self._read() == self._record
 
     def claim(self, epoch: int) -> None:
-        """Write this owner's epoch into the file, so that an earlier owner notices the loss of the folder."""
+        """Write this owner's epoch into the file, so that an earlier owner notices that it has lost the folder."""
         with contextlib.suppress(OSError):  # a full disk
             os.pwrite(self._descriptor, f"{epoch:<{_FIELD_BYTES - 1}}\n".encode(), _FIELD_BYTES)
         self._record = self._read()
 
     def release(self) -> None:
-        """Let another process own the folder."""
+        """Allow another process to own the folder."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -64,10 +64,10 @@ class OwnerLock:
         return os.pread(self._descriptor, 2 * _FIELD_BYTES, 0)
 
     def disown(self) -> None:
-        """Give up the lock in a forked child of the owner. flock belongs to the open file, which the child shares.
+        """Give up the lock in a forked child of the owner. A flock belongs to the open file, which parent and child share.
 
-        Without this, a standby would wait for a dead owner's children. The child closes the file and does not unlock it: an
-        unlock would free the parent's lock.
+        Without this, a standby would wait for the children of a dead owner. The child closes the file without unlocking it,
+        because an unlock would free the parent's lock too.
         """
         self.release()
         self._on_fork()
@@ -78,11 +78,11 @@ def _a_moment() -> None:
 
 
 def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Callable[[], None] = _a_moment) -> OwnerLock:
-    """Lock this folder, and return the lock. Every forked child calls `on_fork`, and does not own the folder.
+    """Lock this folder, and return the lock. A forked child does not own the folder, and calls `on_fork`.
 
-    Raises `FolderInUseError` with the owner's process id, `UnsafeFolderError` if locks keep no process out, and
-    `UnusableFileError` if the file cannot be opened. `pause` runs between two attempts, because a process that only asks for
-    the owner can hold the lock for a moment.
+    Raises `FolderInUseError` with the owner's process id, `UnsafeFolderError` if locks have no effect, and `UnusableFileError`
+    if the file cannot be opened. `pause` runs between two attempts, because a process that only reads the owner can hold the
+    lock for a moment.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -95,13 +95,13 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Ca
             raise FolderInUseError(folder.path, owner)
         if _same_file(descriptor, folder.lock):
             break
-        os.close(descriptor)  # the file was deleted between open and lock, so this lock protects nothing
+        os.close(descriptor)  # the file was deleted before the lock, so this lock protects nothing
     else:
         raise UnsafeFolderError(folder.path, f"{folder.lock.name} is being deleted by others", "Find the process that does it")
     if not _keeps_out(folder.lock):
         os.close(descriptor)
         raise UnsafeFolderError(folder.path, "locks do not work on this file system", "Use a local disk")
-    with contextlib.suppress(OSError):  # a full disk: the file does not name the owner, but the lock holds
+    with contextlib.suppress(OSError):  # a full disk: the file does not name the owner, but the lock works
         os.pwrite(descriptor, f"{os.getpid():<{_FIELD_BYTES - 1}}\n".encode(), 0)
     return OwnerLock(folder.lock, descriptor, on_fork)
 
@@ -122,7 +122,7 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 
 def _keeps_out(path: Path) -> bool:
-    """Return whether locks work: a second open file of this process must not get the lock, as flock is per open file."""
+    """Return whether locks work: flock belongs to an open file, so a second open file must not get the lock."""
     second = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,7 +137,7 @@ def _keeps_out(path: Path) -> bool:
 def _owner(descriptor: int) -> int | None:
     with contextlib.suppress(OSError, ValueError):
         return int(os.pread(descriptor, _FIELD_BYTES, 0))
-    return None  # the owner took the lock a moment ago and has not yet written its process id
+    return None  # the owner has just taken the lock, and has not written its process id yet
 
 
 def _disown(lock: "weakref.ref[OwnerLock]") -> None:

@@ -23,13 +23,13 @@ from mqflow.embedded.storage.store import (
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject", "log_bytes")
 
-# The estimated bytes that a change without its body adds to the log.
+# The estimated bytes of a change in the log, without its body.
 _CHANGE_BYTES: Final = 1024
 
 Done = Callable[[Exception | None], None]
 
 Subject = tuple[str, str]
-"""A kind of object (empty for a queue) and a name."""
+"""A kind of object (empty for a queue), and a name."""
 
 
 class Call(Struct, frozen=True, gc=False, eq=False):
@@ -40,12 +40,12 @@ class Call(Struct, frozen=True, gc=False, eq=False):
 
     @property
     def added_bytes(self) -> int:
-        """The most bytes that the call adds to the database; 0 for a call that only removes."""
+        """The most bytes that the call adds to the database; 0 for a call that only removes messages."""
         return sum(_added_bytes(change) for change in self.changes)
 
     @property
     def subjects(self) -> frozenset[Subject]:
-        """The objects that the call defines, deletes or adds messages to. The store keeps changes to one object in order."""
+        """The objects that the call defines or deletes, or to which it adds messages. Changes to one object stay in order."""
         return frozenset(filter(None, map(_subject, self.changes)))
 
     @property
@@ -55,22 +55,22 @@ class Call(Struct, frozen=True, gc=False, eq=False):
 
 
 class Release(Struct, frozen=True, gc=False):
-    """In-flight marks to forget after every earlier call."""
+    """In-flight marks to release after all earlier calls."""
 
     marks: Sequence[int]
 
 
 class Quarantine(Struct, frozen=True, gc=False):
-    """A message with a damaged body."""
+    """A damaged message, to be recorded in quarantine."""
 
     serial: int
     why: str
 
 
 class Close(Struct, frozen=True, gc=False):
-    """The last request: the store closes."""
+    """The last request, which closes the store."""
 
-    #: False if the load failed: the file stays as it is.
+    #: False after a failed load: the file must not change.
     write: bool
 
 

@@ -1,4 +1,4 @@
-"""The store of a data folder whose medium is one SQLite file. This module only joins `durable_store` and `sqlite.medium`."""
+"""The store of a data folder whose medium is one SQLite file. This module connects `durable_store` and `sqlite.medium`."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ __all__ = ("SqliteStore",)
 
 
 class SqliteStore(DurableStore):
-    """A durable store in SQLite. `DurableStore` says what the parameters mean and which errors it raises."""
+    """A durable store in SQLite. The parameters and the errors are those of `DurableStore`."""
 
     def __init__(
         self,

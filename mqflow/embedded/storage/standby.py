@@ -1,7 +1,7 @@
-"""Standby processes of a data folder: each waits for its turn, and then for the owner's lock.
+"""Standby processes of a data folder. Each waits until it is the first standby, and then for the owner's lock.
 
-The system grants the lock as soon as its holder releases the lock or dies, so no process polls. This module knows locks and
-files, but no queue manager.
+The system grants the lock when its holder releases it or dies, so no process polls. This module knows locks and files, but no
+queue manager.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LockWait:
-    """A lock that this process waits for or holds, until `release`, the end of the process, or a fork (in the child).
+    """A lock that this process waits for or holds. It ends with `release`, with the process, or with a fork (in the child).
 
-    A wait for flock cannot be cancelled, so it has its own thread. A lock granted after `release` is released immediately.
+    A wait for a flock cannot be cancelled, so it has its own thread. A lock granted after `release` is released immediately.
     """
 
     def __init__(self, path: Path, runner: Runner, changed: Callable[[], None], *, signed: bool = False) -> None:
@@ -37,7 +37,7 @@ class LockWait:
         self._wanted = True
         self._held = False
         self._failure: UnsafeFolderError | None = None
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # lasts for ever, so the reference is weak
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # never unregistered, so the reference is weak
         runner.start(self._wait, f"mqflow-standby-{path.parent.name}")
 
     @property
@@ -48,15 +48,15 @@ class LockWait:
         return self._held
 
     def release(self) -> None:
-        """Release the lock now, or as soon as the system grants it."""
+        """Release the lock now, or when the system grants it."""
         with self._guard:
             self._wanted = False
             if self._held:
-                self._sign("")  # the next holder has the lock before it has written its own number
+                self._sign("")  # the next holder gets the lock before it has written its own process id
                 self._let_go()
 
     def disown(self) -> None:
-        """Give up the lock in a forked child. The child closes the file, because an unlock would free the parent's lock."""
+        """Give up the lock in a forked child. The child only closes the file: an unlock would free the parent's lock too."""
         self._guard = threading.Lock()
         self._wanted = False
         self._let_go()
@@ -96,20 +96,20 @@ class LockWait:
 
 
 def first_in_line(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
-    """Begin to wait until this process is the first standby. Another thread then calls `changed`."""
+    """Begin to wait until this process is the first standby. Then another thread calls `changed`."""
     return LockWait(_path(folder), runner, changed, signed=True)
 
 
 def until_free(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
-    """Begin to wait until the owner is gone. Another thread then calls `changed`.
+    """Begin to wait until the owner has released the lock. Then another thread calls `changed`.
 
-    After that the caller must release the lock and open the store.
+    The caller must then release the lock and open the store.
     """
     return LockWait(folder.lock, runner, changed)
 
 
 def standby_pid(folder: DataFolder) -> int | None:
-    """Return the process id of the first standby, or None if no process stands by."""
+    """Return the process id of the first standby, or None if there is no standby."""
     return _holder(_path(folder))
 
 
@@ -129,7 +129,7 @@ def _disown(wait: "weakref.ref[LockWait]") -> None:
 
 
 def _holder(path: Path) -> int | None:
-    """Return the process id that the holder of the lock wrote into the file."""
+    """Return the process id in the file, which its holder wrote; 0 if it is not written yet, None if there is no holder."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -138,8 +138,8 @@ def _holder(path: Path) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         with contextlib.suppress(ValueError):
-            return int(os.pread(descriptor, 20, 0))  # in the file of an owner, the epoch can follow
-        return 0  # the process took the lock a moment ago
+            return int(os.pread(descriptor, 20, 0))  # in the owner's file, the epoch can follow
+        return 0  # the process has just taken the lock
     else:
         return None
     finally:

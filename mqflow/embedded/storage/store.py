@@ -1,7 +1,7 @@
-"""The contract between the state of the embedded queue manager and its storage.
+"""The interface between the state of the embedded queue manager and its storage.
 
 The queue manager reports changes. A store makes a list of changes durable, all or nothing, in the given order. `MemoryStore`
-keeps nothing; `sqlite_store` keeps everything. This module knows no rule of MQ.
+stores nothing; `sqlite_store` stores everything. This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,15 +35,15 @@ __all__ = (
 
 
 class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """A committed message in storage."""
+    """A committed message in the store."""
 
-    #: Serial number: the order of arrival over the whole queue manager. No number is used twice.
+    #: The serial number gives the order of arrival in the whole queue manager. No number is used twice.
     serial: int
     queue: str
-    #: The priority that orders the message. MSGDLVSQ(FIFO) ignores the descriptor's priority.
+    #: The priority that decides the position of the message. With MSGDLVSQ(FIFO) it can differ from the descriptor's priority.
     order_priority: int
     descriptor: MessageDescriptor
-    #: The wall clock time when the message expires, in seconds since 1970; None for never.
+    #: The wall clock time at which the message expires, in seconds since 1970; None for never.
     expires_at: float | None = None
     put_at: float = 0.0
     body: bytes
@@ -51,7 +51,7 @@ class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StoredSerials(Struct, frozen=True, gc=False):
-    """Messages of one queue in storage that have one `order_priority`, without their descriptors and bodies."""
+    """The stored messages of one queue with the same `order_priority`, without their descriptors and bodies."""
 
     queue: str
     order_priority: int
@@ -60,7 +60,7 @@ class StoredSerials(Struct, frozen=True, gc=False):
 
 
 class StoredIdentifiers(Struct, frozen=True, gc=False):
-    """The identifiers of a message in storage, by which a get can ask for the message."""
+    """The identifiers of a stored message, by which a get can select it."""
 
     serial: int
     message_id: bytes
@@ -69,19 +69,19 @@ class StoredIdentifiers(Struct, frozen=True, gc=False):
 
 
 class MessageAdded(Struct, frozen=True, gc=False):
-    """A persistent message was committed onto its queue."""
+    """A persistent message was committed and is on its queue."""
 
     message: StoredMessage
 
 
 class MessageRemoved(Struct, frozen=True, gc=False):
-    """A message left its queue by a committed get, by expiry or by a clear."""
+    """A message left its queue: by a committed get, by expiry, or by a CLEAR."""
 
     serial: int
 
 
 class BackoutCounted(Struct, frozen=True, gc=False):
-    """A unit of work that got the message was backed out."""
+    """A unit of work that had got the message was backed out."""
 
     serial: int
     backout_count: int
@@ -94,10 +94,10 @@ class QueueDefined(Struct, frozen=True):
 
 
 class QueueDeleted(Struct, frozen=True):
-    """A queue was deleted with all its messages."""
+    """A queue was deleted, with all its messages."""
 
     name: str
-    #: The messages on the queue. If None, the store searches the messages of all queues.
+    #: The serial numbers of the messages on the queue. If None, the store searches the messages of all queues.
     serials: tuple[int, ...] | None = None
 
 
@@ -105,7 +105,7 @@ class QueueCleared(Struct, frozen=True):
     """Every message of a queue was deleted."""
 
     name: str
-    #: The messages on the queue, like `QueueDeleted.serials`.
+    #: The serial numbers of the messages on the queue, or None, as in `QueueDeleted`.
     serials: tuple[int, ...] | None = None
 
 
@@ -118,7 +118,7 @@ class QueueManagerDefined(Struct, frozen=True):
 class ObjectDefined(Struct, frozen=True):
     """An object other than a queue (a topic, a subscription ...) was defined or altered."""
 
-    #: The kind of object, in one word of `state.stored_objects.KINDS`.
+    #: The kind of object: a key of `state.stored_objects.KINDS`.
     kind: str
     #: Unique within its kind.
     name: str
@@ -147,7 +147,7 @@ Change = (
 
 
 class StoredObject(Struct, frozen=True):
-    """An object other than a queue in storage."""
+    """A stored object other than a queue."""
 
     kind: str
     name: str
@@ -155,27 +155,27 @@ class StoredObject(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """The contents of a store when it was opened, except the descriptors and bodies of its messages."""
+    """The contents of a store when it was opened, without the descriptors and bodies of its messages."""
 
     #: None in a new store.
     queue_manager: QueueManagerAttributes | None
     queues: tuple[QueueAttributes, ...]
-    #: The messages outside quarantine. Each has one entry; a queue and priority can have several entries, in order of serial.
+    #: The messages that are not in quarantine. A queue and priority can have several entries, in order of serial number.
     serials: Iterable[StoredSerials]
-    #: The highest serial ever given, plus one.
+    #: The highest serial number ever used, plus one.
     next_serial: int
-    #: Damaged messages in quarantine: the serial and the reason.
+    #: The damaged messages in quarantine, each with its serial number and the reason.
     quarantined: tuple[tuple[int, str], ...] = ()
-    #: In the order of their first definition.
+    #: The objects, in the order of their first definition.
     objects: tuple[StoredObject, ...] = ()
 
 
 class Store(Protocol):
-    """Storage of one queue manager, owned by one process."""
+    """The storage of one queue manager, owned by one process."""
 
     @property
     def durable(self) -> bool:
-        """Whether the changes outlive the process. If not, the queue manager skips writes that nobody reads."""
+        """Whether the changes survive the process. If not, the queue manager skips useless writes."""
         ...
 
     def load(self) -> Snapshot:
@@ -183,46 +183,46 @@ class Store(Protocol):
         ...
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
-        """Make the changes, all or nothing, after the changes of every earlier call.
+        """Make the changes, all or nothing, after the changes of all earlier calls.
 
-        The writer's thread calls `done` once, with None when the changes are synced to the disk. `MQIError` 2192 (disk full)
-        means that no change was made; `MQIError` 2549 means that the outcome is unknown. After 2549 the store has stopped
-        permanently, and the queue manager must stop too. Without `done`, the store writes the changes soon, and syncs them only
-        if they count a backout. The call never waits for the disk.
+        The writer thread calls `done` once: with None after the changes are synced to the disk, otherwise with an `MQIError`.
+        2192 (disk full) means that no change was made. 2549 means that the outcome is unknown: the store has stopped
+        permanently, and the queue manager must stop too. If `done` is None, the store writes the changes soon, and syncs them
+        only if they count a backout. This call never waits for the disk.
         """
         ...
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Record that a unit of work holds this message, and return the mark. The note survives a crash of the process.
+        """Record that a unit of work has got this message, and return the mark. The mark survives a crash of the process.
 
-        `harden` makes the note survive a power cut as well. After a crash the loader counts such a delivery as backed out:
-        BackoutCount becomes at least `backout_count + 1`. `read_messages` then returns the new BackoutCount.
+        With `harden`, the mark also survives a power cut. After a crash, the next load counts this delivery as backed out:
+        BackoutCount becomes at least `backout_count + 1`, and `read_messages` returns the new BackoutCount.
         """
         ...
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
-        """Forget these marks, after every earlier `write` is written and every count of backouts is synced."""
+        """Release these marks after all earlier changes are written and all backout counts are synced."""
         ...
 
     def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
-        """Return the first of these messages, until their bodies together have `body_bytes_max` bytes; always at least one.
+        """Return at least the first of these messages, until their bodies together have `body_bytes_max` bytes.
 
-        None stands for a damaged message, which the store quarantines. `BackoutCounted` changes without `done` may still be
-        missing from the descriptors. Any thread can call this; it may wait for a sync.
+        The value None means a damaged message, which goes to quarantine. The descriptors may lack `BackoutCounted` changes that
+        were written without `done`. Any thread can call this. The call may wait for a sync.
         """
         ...
 
     def read_identifiers(self, serials: Sequence[int]) -> Iterator[StoredIdentifiers]:
-        """Yield the identifiers of these messages, in this order, without their bodies; leave out damaged messages."""
+        """Yield the identifiers of these messages in this order, without their bodies, and without damaged messages."""
         ...
 
     def close(self) -> None:
-        """Write and sync the outstanding changes, and release the folder."""
+        """Write and sync all pending changes, and release the folder."""
         ...
 
 
 class MemoryStore:
-    """A store that keeps nothing: for tests, and for a queue manager in memory."""
+    """A store that stores nothing: for tests, and for a queue manager in memory."""
 
     durable = False
 
@@ -236,19 +236,19 @@ class MemoryStore:
             done(None)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Return no mark: nothing survives a crash here."""
+        """Return a number without a meaning, because nothing in this store survives a crash."""
         return 0
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
-        """Do nothing: there are no marks."""
+        """Do nothing, because there are no marks."""
 
     def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
-        """Return no message. The queue manager never asks, because every message is in memory."""
+        """Return no messages. The queue manager never calls this, because every message is in memory."""
         return dict.fromkeys(serials)
 
     def read_identifiers(self, serials: Sequence[int]) -> Iterator[StoredIdentifiers]:
-        """Yield nothing. The queue manager never asks, because every message is in memory."""
+        """Yield nothing. The queue manager never calls this, because every message is in memory."""
         return iter(())
 
     def close(self) -> None:
-        """Do nothing: there is no folder."""
+        """Do nothing, because there is no folder."""

@@ -1,6 +1,6 @@
 """The SQLite file of a data folder: its settings, its tables, and the checks that refuse other files.
 
-This file knows the format of the SQLite file. It knows no changes to queues and no threads.
+This file knows the format of the SQLite file, but no changes to queues and no threads.
 """
 
 import errno
@@ -20,15 +20,15 @@ __all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "check_identity", "
 APPLICATION_ID: Final = int.from_bytes(b"mqfl")
 FORMAT_VERSION: Final = 2
 PAGE_BYTES: Final = 4096
-# Where the header of an SQLite file has its user_version and its application_id (SQLite's file format, 1.3).
+# The positions of user_version and application_id in the header of an SQLite file (SQLite's file format, 1.3).
 _MAGIC: Final = b"SQLite format 3\0"
 _VERSION_AT: Final = 60
 _APPLICATION_AT: Final = 68
 _HEADER_BYTES: Final = 72
 _PROBE_BYTES: Final = 16 * PAGE_BYTES
 
-# The owner has the only connection: SQLite before 3.51.3 can corrupt a write-ahead log that two connections checkpoint at the
-# same time. No automatic checkpoint, because it hides a failed sync. No mmap: a failed read would be a signal.
+# The owner has the only connection: before 3.51.3, SQLite can corrupt a write-ahead log that two connections checkpoint at the
+# same time. No automatic checkpoint, because it hides a failed sync. No mmap, because a failed read would raise a signal.
 _SETTINGS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -47,8 +47,8 @@ _SETTINGS: Final = (
 _OBJECTS: Final = """CREATE TABLE object (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, attributes BLOB NOT NULL, crc INTEGER NOT NULL,
     UNIQUE (kind, name))"""
-# The only index of messages is the serial. The queue manager has all other indexes in memory, where random keys are cheap.
-# The backout count has its own table, so that a backout does not write a large body again.
+# Messages have only one index, by serial number. All other indexes are in memory, where random keys are cheap. The backout
+# count has a table of its own, so that a backout does not write a large body again.
 _TABLES: Final = (
     "CREATE TABLE state (key TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE queue (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, attributes BLOB NOT NULL, crc INTEGER NOT NULL)",
@@ -63,25 +63,25 @@ _TABLES: Final = (
 )
 
 _UPGRADES: Final = {
-    # Up to version 1 queues were the only objects. The version changed because an older mqflow would ignore the
-    # stored subscriptions, and silently deliver nothing to them.
+    # Up to version 1, queues were the only objects. An older mqflow would ignore the stored subscriptions, and silently
+    # deliver nothing to them. The new version number prevents this.
     2: (_OBJECTS,),
 }
 
 
 def open_database(folder: DataFolder) -> sqlite3.Connection:
-    """Return the only connection to the folder's SQLite file; create the file if needed. One thread at a time can use it.
+    """Return the only connection to the folder's SQLite file. Create the file if needed. One thread at a time can use it.
 
-    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before it changes anything, and `MQIError`
+    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError` before any change of the file. Raises `MQIError`
     2192 if the disk has no room for a new file.
     """
     is_new = not folder.database.exists()
-    # SQLite would create a file that every user can read. The log takes the mode of the file.
+    # SQLite would create a file that every user can read. The log gets the same mode as the file.
     os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
-    database.text_factory = bytes  # a damaged text must not fail before its CRC is checked
+    database.text_factory = bytes  # a damaged text must not fail before the check of its CRC
     try:
-        # Set before the first read, so that SQLite keeps the index of the log in memory: a full disk has no room for a file.
+        # Before the first read, so that SQLite keeps the index of the log in memory: a full disk has no room for an index file.
         database.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         _recognise(database, folder)
         for setting in _SETTINGS:
@@ -104,9 +104,9 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
 
 
 def check_version(folder: DataFolder) -> None:
-    """Raise `FolderVersionError` if the header of a file in use has the version of a newer mqflow.
+    """Raise `FolderVersionError` if a newer mqflow wrote the header of the database file. Another process can own the file.
 
-    The header gets the version when the owner copies the log into the file. `open_database` also finds a version in the log.
+    The header gets a new version only when the owner copies the log into the file. `open_database` also sees the log.
     """
     found = int.from_bytes(_header(folder)[_VERSION_AT : _VERSION_AT + 4])
     if found > FORMAT_VERSION:
@@ -114,7 +114,7 @@ def check_version(folder: DataFolder) -> None:
 
 
 def check_identity(folder: DataFolder) -> None:
-    """Raise `ForeignFolderError` if a file in use does not have the header of a queue manager's database."""
+    """Raise `ForeignFolderError` if the header of the file is not that of a queue manager's database."""
     header = _header(folder)
     if header and not header.startswith(_MAGIC):
         raise ForeignFolderError(folder.database, "it is not an SQLite database")
@@ -124,11 +124,11 @@ def check_identity(folder: DataFolder) -> None:
 
 
 def is_full(error: sqlite3.Error, folder: DataFolder) -> bool:
-    """Return whether this error means that the disk was full, or the user's quota. Then nothing was committed.
+    """Return whether the error means a full disk or a used-up quota of the user. If so, nothing was committed.
 
-    SQLite does not say whether a quota refused a failed write. So this function also tries to write.
+    SQLite does not say whether a quota was the reason of a failed write, so this function also tries to write.
     """
-    # getattr: an error that the sqlite3 module raises itself has no code.
+    # errors of the sqlite3 module itself have no code, hence getattr
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if code & 0xFF == sqlite3.SQLITE_FULL:
         return True
@@ -136,7 +136,7 @@ def is_full(error: sqlite3.Error, folder: DataFolder) -> bool:
 
 
 def _has_room(folder: DataFolder) -> bool:
-    """Return whether the disk takes some pages more. True for an error other than a full disk or a used-up quota."""
+    """Return whether the disk has room for some more pages. Errors other than a full disk or a used-up quota count as room."""
     probe = folder.path / "probe"
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -184,7 +184,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
-    """Refuse a file with a damaged definition of a table: otherwise every read would put its message in quarantine."""
+    """Refuse a file with a damaged table definition. Otherwise every read would put its message in quarantine."""
     if not _expected_columns() <= _columns(database):
         raise DamagedFolderError(folder.database, "the definition of a table is damaged")
 
@@ -192,19 +192,19 @@ def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
 @cache
 def _expected_columns() -> set[object]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-        made.text_factory = bytes  # as in the database
+        made.text_factory = bytes  # as for the database
         _change(made, _TABLES)
         return _columns(made)
 
 
 def _columns(database: sqlite3.Connection) -> set[object]:
-    """Return table, number, name, type, NOT NULL, default and key of each column."""
+    """Return the table, number, name, type, NOT NULL, default and key of each column."""
     query = "SELECT tables.name, columns.* FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns"
     return set(database.execute(query))
 
 
 def _change(database: sqlite3.Connection, statements: Sequence[str]) -> None:
-    database.execute("BEGIN IMMEDIATE")  # includes identity and version: a half-made file counts as empty
+    database.execute("BEGIN IMMEDIATE")  # with identity and version, so a half-made file counts as empty
     for statement in statements:
         database.execute(statement)
     database.execute("COMMIT")

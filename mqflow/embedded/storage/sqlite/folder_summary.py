@@ -1,4 +1,4 @@
-"""Reads the queue manager's name and the number of messages from a data folder, without a lock and without a change.
+"""Reads the queue manager's name and the number of messages from a data folder. Needs no lock, and changes nothing.
 
 This module knows the header of the database file, the row with the name, and the table of messages.
 """
@@ -17,9 +17,9 @@ __all__ = ("messages_in", "name_in")
 
 
 def name_in(folder: DataFolder) -> str:
-    """Return the queue manager's name; empty if the name is only in the log, which this function does not read.
+    """Return the queue manager's name, or an empty text if the name is only in the log, which this function does not read.
 
-    The folder must have no owner. Raises `ForeignFolderError` if the file is not the database of a queue manager.
+    The folder must have no owner. Raises `ForeignFolderError` if the file is not a queue manager's database.
     """
     check_identity(folder)
     try:
@@ -28,12 +28,12 @@ def name_in(folder: DataFolder) -> str:
             state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
         known = state.get("queue_manager")
         return "" if known is None else msgspec.msgpack.decode(known, type=QueueManagerAttributes).name
-    except (sqlite3.Error, rows.DamagedRowError, msgspec.MsgspecError):  # the store that opens the file reports the damage
+    except (sqlite3.Error, rows.DamagedRowError, msgspec.MsgspecError):  # the store reports the damage when it opens the file
         return ""
 
 
 def messages_in(folder: DataFolder) -> int:
-    """Return the approximate number of messages, without messages that are only in the log; 0 for an unreadable file."""
+    """Return the approximate number of messages, without those that are only in the log; 0 for an unreadable file."""
     try:
         with closing(_opened(folder)) as database:
             return int(database.execute("SELECT count(*) FROM message").fetchone()[0])
@@ -42,5 +42,5 @@ def messages_in(folder: DataFolder) -> int:
 
 
 def _opened(folder: DataFolder) -> sqlite3.Connection:
-    # Immutable: SQLite takes no lock, and leaves the log alone, which a second connection must not touch.
+    # Immutable: SQLite takes no lock, and does not use the log, which a second connection must not touch.
     return sqlite3.connect(f"{folder.database.as_uri()}?mode=ro&immutable=1", uri=True)

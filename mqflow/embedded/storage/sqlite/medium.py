@@ -1,6 +1,6 @@
-"""Keeps changes in one SQLite file: a transaction for each group, and a checkpoint of the log from time to time.
+"""Writes changes to one SQLite file: a transaction for each group, and a checkpoint of the log from time to time.
 
-It implements `medium.Medium`. `rows` turns a change into SQL, `database` opens the file, and `snapshot_loader` reads it. This
+It implements `medium.Medium`. `rows` turns changes into SQL, `database` opens the file, and `snapshot_loader` reads it. This
 module knows no thread and no caller.
 """
 
@@ -22,9 +22,9 @@ from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, S
 
 __all__ = ("SqliteMedium",)
 
-# The most pages of the log before a checkpoint. The ballast must cover the growth of the database in such a checkpoint.
+# The most pages in the log before a checkpoint. The ballast must be larger than the growth of the database in a checkpoint.
 _LOG_PAGES_MAX: Final = 1000
-# The pages that a commit adds to the log beside its changes.
+# The pages that a commit adds to the log in addition to its changes.
 _COMMIT_PAGES: Final = 2
 
 
@@ -32,7 +32,7 @@ class SqliteMedium:
     """The SQLite file of a folder, open until `close`."""
 
     def __init__(self, folder: DataFolder) -> None:
-        #: Where the damage is, if there is any.
+        #: The file that a message about damage names.
         self.path: Final = folder.database
         self._folder = folder
         self._synced = SyncedLog(folder)
@@ -43,16 +43,16 @@ class SqliteMedium:
             raise
         self._file = FileWatch(folder.database)
         self._log = FileWatch(folder.database.with_name(f"{folder.database.name}-wal"))
-        #: `load` reads it, and the store loads before the first change.
+        #: `load` sets it. The store calls `load` before the first change.
         self._catalogue: rows.Catalogue
-        #: The names of the queues by their numbers; None after a change.
+        #: The names of the queues, by their numbers; None after a change.
         self._queues: dict[int, str] | None = None
-        #: The note of the serials, for the next load.
+        #: The file with the serial numbers for the next load.
         self._serials = folder.serials
         self._log_pages = 0
 
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
-        """Count every delivery in `held` as backed out, durably, and return the contents."""
+        """Durably count every delivery in `held` as backed out, and return the contents."""
         try:
             with _full_disk_noticed(self._folder):
                 snapshot = load_snapshot(self._database, self._serials, held, now)
@@ -67,7 +67,7 @@ class SqliteMedium:
         return snapshot
 
     def epoch(self) -> int:
-        """Return how many owners the file has had, including the present owner."""
+        """Return how many owners the file has had, with the present owner."""
         return read_epoch(self._database)
 
     def make(self, changes: Iterable[Change], *, synced: bool) -> None:
@@ -78,7 +78,7 @@ class SqliteMedium:
         self._log_pages += _COMMIT_PAGES + log_bytes(taken) // PAGE_BYTES
 
     def read_messages(self, serials: Sequence[int]) -> Generator[StoredMessage | DamagedError, None, None]:
-        """Yield each message, or the error of a damaged message. One query reads each run of serials without a gap."""
+        """Yield each message, or the error for a damaged message. One query reads each range of consecutive serial numbers."""
         if self._queues is None:
             self._queues = {number: name for name, number in self._catalogue.queue_ids.items()}
         with closing(self._rows(serials)) as found:
@@ -93,18 +93,18 @@ class SqliteMedium:
         return rows.identifiers_of(self._row(rows.HEAD, serial))
 
     def set_aside(self, damaged: Sequence[tuple[int, str]], now: float) -> None:
-        """Record messages with their damage."""
+        """Record the damage of these messages."""
         self._transact([(rows.QUARANTINE, [(serial, why, now) for serial, why in damaged])], synced=False)
 
     def tidy(self) -> None:
-        """If the log is long, copy it into the database. SQLite then writes the log from its beginning again."""
+        """If the log is long, copy it into the database. SQLite then overwrites the log from its beginning."""
         if self._log_pages > _LOG_PAGES_MAX:
             self._checkpoint()
 
     def make_room(self) -> None:
-        """Copy the log into the database. SQLite then writes the log file from its beginning again. A full disk can delay this.
+        """Copy the log into the database. SQLite then overwrites the log from its beginning. A full disk can delay this.
 
-        The log keeps its length: on a full disk, another program would take the room that a shorter log gives back.
+        The log file keeps its length, because on a full disk another program would take the room of a shorter log.
         """
         with suppress(NoRoomError):
             self._checkpoint()
@@ -112,11 +112,11 @@ class SqliteMedium:
     def shrink(self) -> None:
         """Copy the log into the database, and truncate the log."""
         with suppress(NoRoomError):
-            self._checkpoint()  # first, so that no kill leaves an empty log with a note of its frames
+            self._checkpoint()  # first, so that a kill never leaves an empty log with a note of its frames
             self._checkpoint("TRUNCATE")
 
     def needed_bytes(self, added_bytes: int) -> int:
-        """Return the sum of the bytes that the changes need, in the log and then in the database, and of the present log."""
+        """Return the bytes that the changes need in the log and later in the database, plus the bytes of the present log."""
         return 2 * added_bytes + self._log_pages * PAGE_BYTES
 
     def reusable_bytes(self) -> int:
@@ -125,14 +125,14 @@ class SqliteMedium:
         return int(pages) * PAGE_BYTES
 
     def changed_by_others(self) -> str:
-        """Return the evidence that another program changed the database or its log."""
+        """Return the evidence that another program changed the database or its log, or an empty text."""
         if not self._file.unchanged():
             return "its database was deleted, replaced, or written to by another program"
         return "" if self._log.same_file() else "the log of its database was deleted or replaced"
 
     def backup(self, target: DataFolder) -> None:
         """Copy the durable contents into a new file in `target`. Writers wait during the copy."""
-        # SQLite would make the file readable by every user.
+        # SQLite would create a file that every user can read.
         os.close(os.open(target.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         copy = sqlite3.connect(target.database)
         try:
@@ -147,7 +147,7 @@ class SqliteMedium:
             copy.close()
 
     def close(self, *, write: bool) -> None:
-        """If `write` is true, copy the log into the database. Then close the files."""
+        """Close the files. If `write` is true, first copy the log into the database."""
         if write:
             note_serials(self._database, self._serials)
             self.make_room()
@@ -155,7 +155,7 @@ class SqliteMedium:
         self._synced.close()
 
     def _rows(self, serials: Sequence[int]) -> Generator[tuple[int, tuple[Any, ...] | None], None, None]:
-        """Yield each serial with the row of its message; None if the query for many messages could not read the row."""
+        """Yield each serial number with the row of its message, or None if the query for many messages did not return it."""
         for first, last in _runs(serials):
             following = first
             with suppress(sqlite3.DatabaseError), closing(self._database.execute(rows.MESSAGES, (first, last))) as found:
@@ -191,7 +191,7 @@ class SqliteMedium:
             self._synced.note()
 
     def _roll_back(self) -> None:
-        if self._database.in_transaction:  # SQLite may have rolled back itself
+        if self._database.in_transaction:  # SQLite may already have rolled back
             self._database.execute("ROLLBACK")
 
     def _checkpoint(self, mode: str = "PASSIVE") -> None:
@@ -207,7 +207,7 @@ class SqliteMedium:
 
 
 def _runs(serials: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last serial of each run of serials without a gap."""
+    """Yield the first and the last of each range of consecutive serial numbers."""
     first = 0
     for at in range(1, len(serials) + 1):
         if at == len(serials) or serials[at] != serials[at - 1] + 1:

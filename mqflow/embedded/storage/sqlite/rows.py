@@ -1,7 +1,7 @@
 """Turns changes into SQL, and rows into messages. Only this module knows the columns.
 
-Every row carries a CRC over all its columns, because SQLite does not notice a flipped bit. This module executes no SQL, and
-knows no thread and no sync.
+Every row has a CRC of all its columns, because SQLite does not notice a flipped bit. This module executes no SQL, and knows no
+thread and no sync.
 """
 
 import struct
@@ -53,10 +53,10 @@ __all__ = (
 )
 
 SERIALS_RESERVED: Final = 1 << 20
-"""The number of serials that one state row reserves, so that most puts do not write that row."""
+"""The number of serial numbers that one state row reserves, so that most puts need not write this row."""
 
 SET_STATE: Final = "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)"
-# A count only grows: a count that waited for room must not replace a later count.
+# A count only increases: a count that waited for disk space must not replace a later count.
 COUNT: Final = (
     "INSERT INTO backout (serial, count, crc) VALUES (?, ?, ?) "
     "ON CONFLICT (serial) DO UPDATE SET count = excluded.count, crc = excluded.crc WHERE excluded.count > count"
@@ -78,7 +78,7 @@ _DEFINE: Final = "INSERT OR REPLACE INTO queue (id, name, attributes, crc) VALUE
 _CLEAR: Final = "DELETE FROM message WHERE queue = ?"
 _CLEAR_DAMAGED: Final = "DELETE FROM message WHERE serial IN (SELECT serial FROM quarantine) AND queue = ?"
 _DELETE: Final = "DELETE FROM queue WHERE id = ?"
-# Not "OR REPLACE", which would move the row behind all others.
+# Not "OR REPLACE", which would move the row to the end.
 _DEFINE_OBJECT: Final = (
     "INSERT INTO object (kind, name, attributes, crc) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (kind, name) DO UPDATE SET attributes = excluded.attributes, crc = excluded.crc"
@@ -92,7 +92,7 @@ _decode_descriptor = msgspec.msgpack.Decoder(MessageDescriptor).decode
 
 
 class _Identifiers(Struct, gc=False):
-    """The part of an encoded descriptor by which a get can ask for the message."""
+    """The identifiers in an encoded descriptor, by which a get can select the message."""
 
     message_id: bytes = NO_ID
     correlation_id: bytes = NO_ID
@@ -101,32 +101,32 @@ class _Identifiers(Struct, gc=False):
 
 _decode_identifiers = msgspec.msgpack.Decoder(_Identifiers).decode
 
-_Row = tuple[Any, ...]  # Any: each column has a type of its own
+_Row = tuple[Any, ...]  # Any: each column has its own type
 Statement = tuple[str, list[_Row]]
-"""SQL, and the parameters of each execution."""
+"""An SQL statement, and the parameters of each execution."""
 
 
 _Definition = QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined | ObjectDefined | ObjectDeleted
 
 
 class DamagedRowError(DamagedError):
-    """A row differs from the row that the store wrote."""
+    """The contents of a row differ from those that the store wrote."""
 
 
 class Catalogue(Struct):
-    """The state that the translation of changes needs: the state of the file plus the changes of the present transaction."""
+    """The state for turning changes into SQL: that of the file, plus the changes of the present transaction."""
 
-    #: For each queue name the short number that stands for it in a message's row.
+    #: For each queue name, the short number of the queue in the rows of its messages.
     queue_ids: dict[str, int]
-    #: Serials that can have a row in `backout`.
+    #: Serial numbers that can have a row in `backout`.
     counted: set[int]
-    #: The reserved serials are below this number.
+    #: Serial numbers below this number are reserved.
     serials_noted: int
 
     def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
-        """Yield the SQL statements of the changes. Equal statements are grouped.
+        """Yield the SQL statements of the changes, with equal statements grouped.
 
-        Changes to messages are sorted: adds, counts, removals. The result is the same, because no serial is added twice.
+        Changes to messages are sorted: adds, counts, removals. The result is the same, because no serial number is added twice.
         """
         run = _Run()
         for change in changes:
@@ -181,7 +181,7 @@ class Catalogue(Struct):
 
 
 class _Run:
-    """Changes to messages between two changes of another kind. `statements` gives the order of the changes."""
+    """The changes to messages between two other changes. `statements` puts them in order."""
 
     def __init__(self) -> None:
         self.added: list[_Row] = []
@@ -195,9 +195,10 @@ class _Run:
 
 
 def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[Statement]:
-    """Yield the statements that remove all messages of this queue; none for a queue without a row (a temporary dynamic queue).
+    """Yield the statements that remove all messages of a queue. A queue without a row (temporary dynamic) needs no statement.
 
-    If the serials are known, SQLite finds each message by serial, and damaged messages by `quarantine`. It reads no other row.
+    If the serial numbers are known, SQLite finds each message by its number, and damaged messages by `quarantine`. It reads no
+    other row.
     """
     if number is None:
         return
@@ -210,25 +211,25 @@ def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[St
 
 
 def count_row(serial: int, backout_count: int) -> tuple[int, int, int]:
-    """Return the row with the backout count of a message."""
+    """Return the row of `backout` for the backout count of a message."""
     return serial, backout_count, zlib.crc32(_PAIR.pack(serial, backout_count))
 
 
 def count_of(row: tuple[int, int, int]) -> int:
-    """Return the backout count of a row. Raises `DamagedRowError` if the row has changed."""
+    """Return the backout count in a row. Raises `DamagedRowError` if the row is damaged."""
     if count_row(row[0], row[1]) != row:
         raise DamagedRowError("its backout count is damaged")
     return row[1]
 
 
 def state_row(key: str, value: object) -> tuple[str, bytes, int]:
-    """Return the row of one fact about the whole store."""
+    """Return the row of `state` for one fact about the whole store."""
     encoded = _encode(value)
     return key, encoded, zlib.crc32(encoded, zlib.crc32(key.encode()))
 
 
 def state_of(rows: Iterable[tuple[bytes, bytes, int]]) -> dict[str, bytes]:
-    """Return the facts about the whole store, each still encoded. Raises `DamagedRowError`."""
+    """Return the facts about the whole store, still encoded. Raises `DamagedRowError`."""
     found: dict[str, bytes] = {}
     for key, value, check in rows:
         if zlib.crc32(value, zlib.crc32(key)) != check:
@@ -254,12 +255,12 @@ def object_of(row: tuple[bytes, bytes, bytes, int]) -> StoredObject:
 
 
 def _object_crc(kind: bytes, name: bytes, value: bytes) -> int:
-    # The CRC includes the lengths: otherwise the same text, cut differently into kind and name, would have the same CRC.
+    # The CRC includes the lengths: otherwise the same text, divided differently into kind and name, would have the same CRC.
     return zlib.crc32(value, zlib.crc32(name, zlib.crc32(kind + _PAIR.pack(len(kind), len(name)))))
 
 
 def message_of(row: _Row | None, queues: Mapping[int, str]) -> StoredMessage:
-    """Return the message of a row of `MESSAGE`. Raises `DamagedRowError` if there is no row, or if it has changed."""
+    """Return the message in a row of `MESSAGE`. Raises `DamagedRowError` if the row is missing or damaged."""
     *head, body, count, count_check = _existing(row)
     serial, queue, order_priority, expires_at, put_at, _, body_check, encoded, body_bytes = head
     _check_head(head)
@@ -283,7 +284,7 @@ def message_of(row: _Row | None, queues: Mapping[int, str]) -> StoredMessage:
 
 
 def identifiers_of(row: _Row | None) -> StoredIdentifiers:
-    """Return the identifiers in a row of `HEAD`. Raises `DamagedRowError` if there is no row, or if it has changed."""
+    """Return the identifiers in a row of `HEAD`. Raises `DamagedRowError` if the row is missing or damaged."""
     row = _existing(row)
     _check_head(row)
     found = _decode_identifiers(row[7])
@@ -300,7 +301,7 @@ def _check_head(head: Sequence[Any]) -> None:
     serial, queue, order_priority, expires_at, put_at, check, body_check, encoded, body_bytes = head
     try:
         found = _head_crc(serial, queue, order_priority, expires_at, put_at, body_bytes, body_check, encoded)
-    except (struct.error, TypeError):  # a column has another type now
+    except (struct.error, TypeError):  # the type of a column has changed
         found = None
     if found != check:
         raise DamagedRowError("its descriptor is damaged")

@@ -1,7 +1,7 @@
-"""Reads a database once when a store opens it, except descriptors and bodies, and repairs the state after a crash.
+"""Reads a database when a store opens it, without descriptors and bodies, and repairs the state after a crash.
 
-The load runs in one transaction on a given connection. A store that closes notes the serials of its messages in a file. So the
-next load does not read the whole database for them. This module knows no thread.
+The load is one transaction on a given connection. A closing store records the serial numbers of its messages in a file, so that
+the next load need not read the whole database. This module knows no thread.
 """
 
 import os
@@ -24,7 +24,7 @@ from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 __all__ = ("load_snapshot", "note_serials", "read_catalogue", "read_epoch")
 
 _ROWS_AT_ONCE: Final = 65_536
-# A database with fewer pages (16 MiB) is read quickly: it needs no note of its serials.
+# A database with fewer pages (16 MiB) is read quickly, so it needs no file with serial numbers.
 _NOTED_PAGES_MIN: Final = 4096
 _NOTED: Final = "noted_serials"
 
@@ -33,7 +33,7 @@ _ORPHANS: Final = (
     "DELETE FROM backout WHERE serial NOT IN (SELECT serial FROM message)",
     "DELETE FROM quarantine WHERE serial NOT IN (SELECT serial FROM message)",
 )
-# SQLite writes the serials of a group into one text: a row for each message would cost three times as much.
+# SQLite joins the serial numbers of a group into one text, because a row for each message would cost three times as much.
 _SERIALS: Final = (
     "SELECT queue, order_priority, group_concat(serial) "
     "FROM (SELECT serial, queue, order_priority FROM message WHERE serial > ? ORDER BY serial LIMIT ?) "
@@ -42,29 +42,29 @@ _SERIALS: Final = (
 
 
 class _Found(Struct):
-    """The rows that were read so far."""
+    """The rows read so far."""
 
     queues: dict[int, QueueAttributes]
     counts: dict[int, int]
-    #: Maps each quarantined serial to the reason.
+    #: The reason for the quarantine, by serial number.
     quarantined: dict[int, str]
     serials: list[StoredSerials]
 
 
 class _Note(Struct, frozen=True):
-    """The serials of the messages of a database when its owner closed it."""
+    """The serial numbers of all messages in a database at the time when its owner closed it."""
 
     epoch: int
-    #: For each group of messages: its queue, its `order_priority`, and the serials as an array of 8-byte numbers.
+    #: For each group of messages: its queue, its `order_priority`, and the serial numbers as an array of 8-byte numbers.
     serials: list[tuple[str, int, bytes]]
 
 
 def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, int], now: float) -> Snapshot:
-    """Count every delivery in `held` as backed out, durably, and return the contents of the database.
+    """Durably count every delivery in `held` as backed out, and return the contents of the database.
 
-    The last owner may have noted the serials in the file `note`. `held` has the serials that were in units of work when that
-    owner ended, each with the BackoutCount of its delivery. A message without a queue or with a damaged backout count goes to
-    quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if the damage is not limited to messages.
+    The last owner may have recorded the serial numbers in the file `note`. `held` has the messages that this owner left in
+    units of work: serial number, and the BackoutCount of the delivery. A message without a queue or with a damaged backout
+    count goes to quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if the damage is not limited to messages.
     """
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
     noted = _noted(note, state)
@@ -102,10 +102,10 @@ def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, i
 
 
 def note_serials(database: sqlite3.Connection, note: Path) -> None:
-    """Write the serials of all messages into the file `note` for the next load. The caller must make no later change.
+    """Write the serial numbers of all messages into the file `note`, for the next load. The caller must not change them later.
 
-    The database keeps the digest of the note, and the next load removes the digest: so the note of an earlier time is never
-    used. If the disk is full, or something is damaged, there is no note, and the next load reads the database.
+    The database keeps a digest of the note, and the next load removes the digest, so an old note is never used. If the disk is
+    full or something is damaged, no note is written, and the next load reads the database.
     """
     [(pages,)] = database.execute("PRAGMA page_count").fetchall()
     if pages < _NOTED_PAGES_MIN:
@@ -131,7 +131,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _noted(note: Path, state: Mapping[str, bytes]) -> _Note | None:
-    """Return the note of the last owner; None if there is no note, or if it belongs to another state of the database."""
+    """Return the note of the last owner; None if there is no note, or if it does not fit the state of the database."""
     if _NOTED not in state:
         return None
     try:
@@ -141,7 +141,7 @@ def _noted(note: Path, state: Mapping[str, bytes]) -> _Note | None:
     if blake2b(encoded).digest() != msgspec.msgpack.decode(state[_NOTED], type=bytes):
         return None
     found = msgspec.msgpack.decode(encoded, type=_Note)
-    # An older mqflow does not remove the digest, but each owner changes the epoch.
+    # An older mqflow does not remove the digest, but every owner changes the epoch.
     return found if found.epoch == _number(state, "epoch", 0) else None
 
 
@@ -152,7 +152,7 @@ def _take_noted(note: _Note, found: _Found) -> None:
 
 
 def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
-    """Return the catalogue of the database as it is now. The translation of changes to SQL starts from this catalogue."""
+    """Return the present catalogue of the database, from which the translation of changes into SQL starts."""
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
     return rows.Catalogue(
         queue_ids={attributes.name: number for number, attributes in _queues(database)},
@@ -162,15 +162,15 @@ def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
 
 
 def read_epoch(database: sqlite3.Connection) -> int:
-    """Return how many owners the database has had, including the present owner. Each `load_snapshot` adds one."""
+    """Return how many owners the database has had, with the present owner. Each `load_snapshot` adds one."""
     return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 
 def _check_structure(database: sqlite3.Connection, *tables: str) -> None:
-    """Raise `DamagedRowError` if the structure of these tables is damaged; without `tables`, of the whole file.
+    """Raise `DamagedRowError` if the structure of these tables is damaged. Without `tables`, check the whole file.
 
-    SQLite can leave rows of a damaged table out without an error. If the serials are in the note, the read of a missing message
-    finds the damage.
+    SQLite can silently leave out rows of a damaged table. If the serial numbers come from the note, the damage is found when a
+    missing message is read.
     """
     for checked in tables or ("1",):
         [(verdict,)] = database.execute(f"PRAGMA quick_check({checked})").fetchmany(1)
@@ -206,7 +206,7 @@ def _count_held(database: sqlite3.Connection, found: _Found, held: Mapping[int, 
 
 
 def _read_serials(database: sqlite3.Connection, found: _Found) -> None:
-    """Find the messages without reading their descriptors and bodies: `rows.message_of` checks each row when it is read."""
+    """Find the messages without reading descriptors and bodies. `rows.message_of` checks each row when a get needs it."""
     last, count = -1, _ROWS_AT_ONCE
     while count == _ROWS_AT_ONCE:
         before, count = last, 0
@@ -220,7 +220,7 @@ def _read_serials(database: sqlite3.Connection, found: _Found) -> None:
 
 
 def _add_serials(found: _Found, queue: object, order_priority: object, serials: Sequence[int]) -> None:
-    """Record the messages of one queue and priority. A row without a known queue is damaged, and goes to quarantine."""
+    """Record the messages of one queue and priority. Rows without a known queue are damaged, and go to quarantine."""
     attributes = found.queues.get(queue) if isinstance(queue, int) else None
     if attributes is None:
         found.quarantined.update((serial, f"its queue (number {queue!r}) is gone") for serial in serials)

@@ -1,9 +1,9 @@
-"""Notes how much of the write-ahead log was synced, so that the next owner notices if SQLite would read less.
+"""Records how much of the write-ahead log is synced, so that the next owner notices if SQLite would read less.
 
-For SQLite a broken frame is the end of the log. After a power cut that is right, because the broken frame was not synced. If a
-synced frame is broken, SQLite would lose changes without an error. The note distinguishes these two cases. A write of the note
-needs no sync: the note survives a kill of the process. After a power cut it never names more frames than were synced. This
-module knows no row and no SQL.
+For SQLite, a broken frame is the end of the log. This is right after a power cut, because the broken frame was not synced. But
+if a synced frame is broken, SQLite loses changes without an error. The note distinguishes the two cases. Writing the note needs
+no sync: the note survives a kill of the process. After a power cut, it never names more frames than were synced. This module
+knows no row and no SQL.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ from mqflow.embedded.storage.sqlite.wal import LOG_HEAD_BYTES, SALTS, Read, Writ
 
 __all__ = ("Mark", "SyncedLog", "forget_lost_log", "loss")
 
-# Number of the note, salts, frames, page, CRC of that page in the database; then the CRC of the note.
+# The number of the note, the salts, the frames, the page, the CRC of this page in the database; then the CRC of the note.
 _NOTE: Final = struct.Struct("<Q8sQII")
 _CRC: Final = struct.Struct("<I")
-# Two notes take turns, each in a sector of its own: a write that a power cut tears leaves the other note.
+# Two notes alternate, each in its own sector. If a power cut interrupts the write of one note, the other note stays.
 _SECTOR_BYTES: Final = 512
 _EMPTY: Final = bytes(2 * _SECTOR_BYTES)
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -37,23 +37,23 @@ _FLAGS: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Mark(Struct, frozen=True):
-    """The part of the log that was synced: its number of frames, and its last page."""
+    """The synced part of the log: its number of frames, and its last page."""
 
     number: int
     salts: bytes
     frames: int
-    #: The last synced page, if the log changed it; otherwise 0. The first page is 1.
+    #: The last synced page, if the log changed this page; otherwise 0. The first page is 1.
     page: int
-    #: The CRC of that page in the database, which does not have the change.
+    #: The CRC of this page in the database, without the change.
     page_crc: int
 
 
 def loss(log: WriteAheadLog | None, mark: Mark | None, page_crc: int) -> str:
     """Return a clause about the synced part of the log that SQLite would not read; an empty text if SQLite reads all of it.
 
-    `page_crc` is the CRC of the page of the mark in the database. If the log is gone, and the page changed after the mark,
-    another program has copied the log into the database. A whole log with other salts is a later log: SQLite begins a new log
-    only after it has copied the whole old log.
+    `page_crc` is the present CRC of the mark's page in the database. If the log is gone and this page has changed since the
+    mark, another program has copied the log into the database. A complete log with other salts is a later log: SQLite begins a
+    new log only after it has copied the whole old log.
     """
     match log, mark:
         case _, None:
@@ -71,12 +71,12 @@ def loss(log: WriteAheadLog | None, mark: Mark | None, page_crc: int) -> str:
 
 
 class SyncedLog:
-    """The log of an open database, and the note beside it."""
+    """The log of an open database, and the note about its synced part."""
 
     def __init__(self, folder: DataFolder) -> None:
-        """Check the log before SQLite opens it. On a big-endian machine, check nothing and write no notes.
+        """Check the log before SQLite opens it. A big-endian machine checks nothing, and writes no notes.
 
-        Raises `DamagedLogError` if SQLite would not read every synced frame, and `UnusableFileError` for a file that cannot be
+        Raises `DamagedLogError` if SQLite would not read every synced frame. Raises `UnusableFileError` if a file cannot be
         opened or read.
         """
         self._database = folder.database
@@ -94,15 +94,15 @@ class SyncedLog:
                 raise DamagedLogError(folder.path, self._log, lost)
         self._salts = b"" if found is None else found.salts or found.damaged_salts
         self._frames = 0 if found is None else found.frames
-        #: Whether each frame with the salts of the log is committed. False if remains of other frames can lie behind the end:
-        #: after a broken frame, or after a broken header.
+        #: Whether every frame with the salts of the log is committed. After a broken frame or header this is false, because old
+        #: frames can follow the end of the log.
         self.is_clean: bool = found is None or not found.has_more
 
     def note(self) -> None:
         """Record that the whole log is synced. If that fails, the older note stays: it is still true, but has fewer frames."""
         if self._descriptor is None:
             return
-        with contextlib.suppress(OSError):  # the changes are durable, so nothing here may fail
+        with contextlib.suppress(OSError):  # the changes are already durable, so no error may stop the caller
             self._note(self._descriptor, *self._reading())
 
     def _note(self, descriptor: int, read: Read, read_database: Read) -> None:
@@ -122,29 +122,29 @@ class SyncedLog:
         os.pwrite(descriptor, note + _CRC.pack(zlib.crc32(note)), number % 2 * _SECTOR_BYTES)
 
     def distrust(self) -> None:
-        """Write no note until SQLite begins the log again: remains of a refused transaction can be behind the log's end."""
+        """Write no note until SQLite begins the log again: frames of a refused transaction can follow the end of the log."""
         self.is_clean = False
 
     def forget(self) -> None:
-        """Durably forget the note, because the database has all of the log. The caller calls this before the next change."""
+        """Durably delete the note, because the database has all of the log. The caller must do this before the next change."""
         if self._descriptor is None or self._mark is None:
             return
         try:
-            os.pwrite(self._descriptor, _EMPTY, 0)  # not shorter: on a full disk, there may be no room for the next note
+            os.pwrite(self._descriptor, _EMPTY, 0)  # not truncated: a full disk might have no room for the next note
         except OSError:
             os.ftruncate(self._descriptor, 0)
         os.fsync(self._descriptor)
         self._mark = None
 
     def close(self) -> None:
-        """Close the files. SQLite must have closed the database before: this call would end SQLite's lock on the database."""
+        """Close the files. SQLite must have closed the database before, because this call would end SQLite's lock on it."""
         for descriptor in (self._descriptor, *(self._readers or ())):
             if descriptor is not None:
                 os.close(descriptor)
         self._descriptor = self._readers = None
 
     def _reading(self) -> tuple[Read, Read]:
-        """Return the functions that read the log and the database. Both files stay open until `close`. Raises `OSError`."""
+        """Return functions that read the log and the database. Both files stay open until `close`. Raises `OSError`."""
         if self._readers is None:
             log = os.open(self._log, os.O_RDONLY | _FLAGS)
             try:
@@ -157,11 +157,9 @@ class SyncedLog:
 
 
 def forget_lost_log(folder: DataFolder) -> Path | None:
-    """Delete the note, so that the next owner can open a damaged log and loses its unreadable part.
+    """Delete the note, so that the next owner opens a damaged log without its unreadable part.
 
-    Return the path of a copy of the log, which is kept; None if there is no log.
-
-    The caller owns the folder.
+    Keeps a copy of the log, and returns its path; None if there is no log. The caller owns the folder.
     """
     log, kept = _log_of(folder), None
     if log.exists():
@@ -192,7 +190,7 @@ def _found(log: Path) -> WriteAheadLog | None:
 
 
 def _crc_of_page(database: Path, page: int) -> int:
-    """Return the CRC of this page of the database; behind the end of the file, the CRC of no bytes.
+    """Return the CRC of this page of the database; after the end of the file, the CRC of no bytes.
 
     SQLite must not have opened the file yet.
     """
@@ -202,7 +200,7 @@ def _crc_of_page(database: Path, page: int) -> int:
 
 @contextlib.contextmanager
 def _reader(path: Path) -> Iterator[Read]:
-    """Yield a function that reads the file, and close the file at the end. A missing file reads as empty.
+    """Yield a function that reads the file. Close the file at the end. A missing file reads as empty.
 
     Raises `UnusableFileError` if the file cannot be opened or read.
     """
@@ -222,9 +220,9 @@ def _reader(path: Path) -> Iterator[Read]:
 
 
 def _opened_note(path: Path) -> int | None:
-    """Return a descriptor of the file of the note. None if there is no such file, and no room to create it.
+    """Return a descriptor of the note's file; None if the file does not exist and the disk has no room for it.
 
-    Raises `UnusableFileError` if the file cannot be opened for another reason.
+    Raises `UnusableFileError` if the file cannot be opened for any other reason.
     """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)

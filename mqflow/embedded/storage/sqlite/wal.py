@@ -1,7 +1,7 @@
-"""Reads the bytes of SQLite's write-ahead log, and says how far the log is whole. It knows no row, no mark and no folder.
+"""Reads SQLite's write-ahead log, and reports how much of it is undamaged. It knows no row, no mark and no folder.
 
-Each frame is a page with a header of 24 bytes. The checksum of a frame continues the checksum of the frame before. SQLite ends
-its recovery at the first wrong checksum, and says nothing. Source: SQLite's file format, section 4.
+Each frame is a page with a header of 24 bytes. The checksum of a frame continues the checksum of the previous frame. SQLite's
+recovery ends at the first wrong checksum, without an error. Source: SQLite's file format, section 4.
 """
 
 import sys
@@ -18,16 +18,16 @@ __all__ = ("FRAME_BYTES", "LOG_HEAD_BYTES", "SALTS", "Read", "WriteAheadLog", "c
 LOG_HEAD_BYTES: Final = 32
 FRAME_BYTES: Final = 24 + PAGE_BYTES
 SALTS: Final = slice(16, 24)
-"""The place of the salts in the header of the log. SQLite changes the salts when it begins the log again."""
+"""The position of the salts in the header of the log. SQLite changes the salts when it begins the log again."""
 
 Read = Callable[[int, int], bytes]
-"""Returns up to this number of bytes, from this offset of the log."""
+"""Returns the bytes at an offset of the log, up to a number of bytes."""
 
-# The log of a machine whose numbers begin with the lowest byte, and of a machine whose numbers begin with the highest byte.
+# The first bytes of a log from a little-endian machine, and of a log from a big-endian machine.
 _MAGIC: Final = (0x377F0682).to_bytes(4)
 _SWAPPED_MAGIC: Final = (0x377F0683).to_bytes(4)
 _FRAMES_AT_ONCE: Final = 1024
-# The words of 8 bytes in a frame: page and size, salts, checksum, then the page.
+# A frame in words of 8 bytes: page and size, salts, checksum, then the page.
 _FRAME_HEAD_BYTES: Final = 24
 _WORDS: Final = FRAME_BYTES // 8
 _SUMMED: Final = (0, *range(3, _WORDS))
@@ -39,20 +39,20 @@ class WriteAheadLog(Struct, frozen=True):
 
     #: Empty if the header is damaged.
     salts: bytes
-    #: The frames that SQLite reads: up to the last transaction that ends before a broken frame.
+    #: The number of frames that SQLite reads: up to the last transaction before a broken frame.
     frames: int
-    #: The frames of this log that end a transaction, are whole by themselves, and lie behind a broken frame.
+    #: The frames after a broken frame that are undamaged themselves and end a transaction.
     ends_behind: tuple[int, ...] = ()
-    #: Whether there are frames with the same salts behind `frames`: broken frames, or remains of an earlier recovery.
+    #: Whether frames with the same salts follow after `frames`: broken frames, or frames from before an earlier recovery.
     has_more: bool = False
-    #: The bytes in place of the salts, if the header is damaged: SQLite can begin the next log with them.
+    #: The bytes in the position of the salts, if the header is damaged. SQLite can begin the next log with these bytes.
     damaged_salts: bytes = b""
 
 
 def read_log(read: Read) -> WriteAheadLog | None:
     """Return the contents of the log; None for an empty log. Call this function only on a little-endian machine.
 
-    Frames that a big-endian machine wrote are not counted: for such a log, `frames` is 0 and `has_more` is true.
+    Frames from a big-endian machine are not counted: for such a log, `frames` is 0 and `has_more` is true.
     """
     head = read(0, LOG_HEAD_BYTES)
     if not head:
@@ -72,9 +72,9 @@ def read_log(read: Read) -> WriteAheadLog | None:
 
 
 def committed_frames(read: Read, salts: bytes, first: int) -> int:
-    """Return the number of frames up to the last end of a transaction. `first` frames are known to be committed.
+    """Return the number of frames up to the last end of a transaction. The first `first` frames are known to be committed.
 
-    Reads headers only: right for the log of a running owner, in which each frame with these salts is whole.
+    Reads only the headers. This is right for the log of a running owner, because its frames with these salts are undamaged.
     """
     end = number = first
     while (head := read(LOG_HEAD_BYTES + number * FRAME_BYTES, _FRAME_HEAD_BYTES)) and head[8:16] == salts:
@@ -85,13 +85,13 @@ def committed_frames(read: Read, salts: bytes, first: int) -> int:
 
 
 def page_of(read: Read, frame: int) -> tuple[int, bytes]:
-    """Return the number and the contents of the page in this frame, counted from 1."""
+    """Return the number and the contents of the page in this frame. Frames are counted from 1."""
     data = read(LOG_HEAD_BYTES + (frame - 1) * FRAME_BYTES, FRAME_BYTES)
     return int.from_bytes(data[:4]), data[_FRAME_HEAD_BYTES:]
 
 
 def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
-    """Yield for each frame whether the frame is whole, and whether it ends a transaction. Stop at a frame with other salts."""
+    """Yield for each frame whether it is undamaged, and whether it ends a transaction. Stop at a frame with other salts."""
     before = head[24:]
     for first in range(0, sys.maxsize, _FRAMES_AT_ONCE):
         data = read(LOG_HEAD_BYTES + first * FRAME_BYTES, _FRAMES_AT_ONCE * FRAME_BYTES)
@@ -110,15 +110,15 @@ def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
 
 
 def _continues(data: bytes, start: int, salts: bytes) -> bool:
-    """Return whether the next frame has the salts of the log. If so, other salts in this frame are damage, not the end."""
+    """Return whether the next frame has the salts of the log. If it has, other salts in this frame mean damage, not the end."""
     after = start + FRAME_BYTES
     return data[after + 8 : after + 16] == salts
 
 
 def _whole(words: memoryview, count: int, checks: bytes) -> Iterator[bool]:
-    """Yield for each frame whether its checksum continues the checksum before. `checks` has one checksum more than frames.
+    """Yield for each frame whether its checksum continues the previous one. `checks` has one checksum more than frames.
 
-    The sums of all frames are the lanes of one large number, 64 bits wide: so a log of 1,000 frames takes some 20 ms.
+    The sums of all frames are computed together, as 64-bit parts of one large number: a log of 1,000 frames takes some 20 ms.
     """
     lanes = int.from_bytes(b"\xff\xff\xff\xff\0\0\0\0" * count, "little")
     stored = array("I", checks)
@@ -140,7 +140,7 @@ def _column(words: memoryview, word: int) -> bytes:
 
 
 def _sum(data: bytes, *, swapped: bool = False) -> bytes:
-    """Return the checksum of the header of the log, as SQLite stores it. `swapped` is true for a big-endian log."""
+    """Return the checksum of the log's header in the form that SQLite stores. `swapped` is true for a big-endian log."""
     first = second = 0
     values = array("I", data)
     if swapped:
