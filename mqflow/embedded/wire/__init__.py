@@ -1,6 +1,6 @@
-"""A queue manager over a socket: frames, heartbeats, login, requests and replies, and both ends of each verb.
+"""A queue manager over a socket: frames, heartbeats, log-in, requests and replies, with the client's and the server's end.
 
-These folders know the verbs and the administration of the queue manager. The queue manager does not know that it is served.
+These packages know the verbs and the administration of the queue manager. The queue manager does not know about this server.
 
 No module here imports `mqflow.embedded.calls`, `mqflow.embedded.rules` or `sqlite3`.
 """

@@ -1,4 +1,4 @@
-"""The application's end of the wire: offers a queue manager that another process serves.
+"""The application's end of the wire: connects to a queue manager that another process serves.
 
 No module here imports `mqflow.embedded.wire.server`, `mqflow.embedded.state` or `mqflow.embedded.storage`.
 """

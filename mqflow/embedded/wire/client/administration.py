@@ -1,6 +1,6 @@
-"""Offers the `Administration` of a served queue manager: each call of the interface is one round trip.
+"""The `Administration` of a served queue manager: each call of the interface is one round trip.
 
-This module knows a line to send the calls on, but no rule of MQ. `administration_calls` reads the calls from the interface.
+This module needs a line for the calls, and knows no rule of MQ. `administration_calls` derives the calls from the interface.
 """
 
 from functools import partial
@@ -60,16 +60,16 @@ _COMMANDS: Final = {
     "status": "DISPLAY QMSTATUS",
     "report_command": "MQSC",
 }
-"""The command that an error names, by call. An error of `objects` also names the noun."""
+"""The command in the error text of each call. For a call of `objects`, the noun is added."""
 _NAMES: Final = ("name", "profile", "topic_string", "identifier", "channel")
-"""The arguments that name the object of a call. A call has at most one of them."""
+"""The arguments that can name the object of a call. A call has at most one of them."""
 
 
 class ServedAdministration(Administration, Protocol):
     """The `Administration` of a queue manager in another process."""
 
     def order(self, request: requests.HostOrder) -> None:
-        """Ask the serving process to end or to back up the queue manager.
+        """Tell the serving process to end the queue manager or to back it up.
 
         Raises 2298 if the queue manager belongs to a running application.
         """
@@ -82,18 +82,18 @@ class ServedAdministration(Administration, Protocol):
 
 def served_administration(line: Line) -> ServedAdministration:
     """Return the administration of the queue manager at the other end of the line."""
-    # cast: `_Calls` finds the calls of the interface by their names, which no type checker follows.
+    # cast: `_Calls` finds the calls of the interface by name, which a type checker cannot follow.
     return cast("ServedAdministration", _Calls(line))
 
 
 class _Calls:
-    """Sends the calls of the interface, or of the part of it whose name is `part`."""
+    """Sends the calls of the interface, or of its part with the name `part`."""
 
     def __init__(self, line: Line, part: str = "") -> None:
         self._line = line
         self._part = part
 
-    # Any, here and below: the interface gives the types of the arguments and of the answer.
+    # Any, here and below: the interface gives the types of the arguments and of the result.
     def __getattr__(self, name: str) -> Any:
         call = self._part + name
         if f"{call}." in PARTS:

@@ -1,6 +1,7 @@
-"""A connection to a queue manager that another process owns and serves: each verb is one round trip.
+"""A connection to a queue manager that another process owns and serves. Each verb is one round trip.
 
-A lost socket raises 2009, or 2549 if the call can have had an effect that no backout undoes. This module knows no rule of MQ.
+If the socket is lost, a call raises 2009, or 2549 if it may have had an effect that no backout undoes. This module knows no
+rule of MQ.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,7 @@ __all__ = ("ServedConnection", "ServedHandle")
 
 
 class ServedHandle(Struct, frozen=True):
-    """An open object of the served queue manager. Valid on its connection only."""
+    """An open object of the served queue manager. It is valid only on its connection."""
 
     connection: "ServedConnection"
     number: int
@@ -58,7 +59,7 @@ class ServedHandle(Struct, frozen=True):
 
 
 class ServedSubscription(Struct, frozen=True):
-    """A subscription of the served queue manager. Valid on its connection only."""
+    """A subscription of the served queue manager. It is valid only on its connection."""
 
     connection: "ServedConnection"
     number: int
@@ -66,7 +67,7 @@ class ServedSubscription(Struct, frozen=True):
 
 
 class _Prepared(Struct, frozen=True):
-    """An encoded exchange, kept because a consumer sends the same exchange for each unit of work."""
+    """An encoded exchange. The connection keeps it, because a consumer repeats the same exchange for each unit of work."""
 
     handle: object
     request: requests.Exchange
@@ -74,29 +75,29 @@ class _Prepared(Struct, frozen=True):
     verb: str
     name: str
 
-    def asks(self, handle: object, options: GetOptions, commit: bool | None, most: int) -> bool:  # noqa: FBT001 - as given
+    def asks(self, handle: object, options: GetOptions, commit: bool | None, most: int) -> bool:  # noqa: FBT001 - as the caller has it
         """Return whether this is the exchange for these arguments."""
         request = self.request
         return handle is self.handle and options is request.options and commit is request.commit and most == request.most
 
 
 class ServedConnection:
-    """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, the owner backs out the unit of work."""
+    """The Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, the owner backs out the unit of work."""
 
     def __init__(self, line: Line, clock: Clock = SYSTEM_CLOCK) -> None:
         self._line = line
         self._clock = clock
-        #: The messages that were read ahead, by the number of the handle.
+        #: The messages that were read ahead, by number of the handle.
         self._ahead: dict[int, ReadAhead] = {}
-        #: The number of calls that can have changed the result of a browse.
+        #: The number of calls so far that can change the result of a browse.
         self._calls = 0
         self._last_exchange: _Prepared | None = None
-        #: Whether the application has put nothing in the open unit of work.
+        #: Whether the application has put no message in the open unit of work.
         self.only_removes: bool = True
 
     @property
     def queue_manager_name(self) -> str:
-        """The name of the queue manager that the connection reached."""
+        """The name of the connected queue manager."""
         return self._line.queue_manager_name
 
     def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ServedHandle:
@@ -129,7 +130,7 @@ class ServedConnection:
         *,
         context: ObjectHandle | None = None,
     ) -> Put:
-        """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this returns."""
+        """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this method returns."""
         self._check_body(body, "MQPUT", _name_of(handle))
         self._note_put(options)
         request = requests.Put(self._number(handle), descriptor, body, int(options), self._context(context))
@@ -144,7 +145,7 @@ class ServedConnection:
         *,
         context: ObjectHandle | None = None,
     ) -> ManyPut:
-        """Put the messages in order, in as few round trips as frames allow."""
+        """Put the messages in order, in as few round trips as the size of a frame allows."""
         puts: list[Put] = []
         self._note_put(options)
         number, passed_on, name = self._number(handle), self._context(context), _name_of(handle)
@@ -172,7 +173,7 @@ class ServedConnection:
         *,
         context: ObjectHandle | None = None,
     ) -> Put:
-        """Open, put one message, close (MQPUT1)."""
+        """Open the object, put one message, close the object (MQPUT1)."""
         described = object_descriptor(target)
         self._check_body(body, "MQPUT1", described.name)
         self._note_put(options)
@@ -191,7 +192,7 @@ class ServedConnection:
         return answer
 
     def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
-        """Return the next message that matches (MQGET), or None if no message comes within the wait (2033)."""
+        """Return the next matching message (MQGET), or None if no message arrives within the wait (2033)."""
         number = self._number(handle)
         if may_read_ahead(options):
             return self._browse_next(handle, number, options)
@@ -200,20 +201,20 @@ class ServedConnection:
         return answer
 
     def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
-        """Return up to `most` messages in one round trip; waits for the first message only."""
+        """Return up to `most` messages in one round trip. Only the first message is waited for."""
         number = self._number(handle)
         self._go_back(handle, number)
         return self._got(
             self._call, handle, requests.GetMany(number, options, min(most, requests.MANY_MAX), min(bytes_max, UNIT_BYTES_MAX))
         )
 
-    # Any: the value has the type that `requests` decodes for the request.
+    # Any: the type of the value depends on the request; see `requests`.
     def _got(self, call: Callable[..., Any], handle: object, request: requests.GetMany) -> list[Got]:
         answer: tuple[Got, ...] | None = call(request, "MQGET", _name_of(handle))
         return list(answer or ())
 
     def _browse_next(self, handle: object, number: int, options: GetOptions) -> Got | None:
-        """Return the next message: a message that was read ahead, or a new one. Keep further messages that come with it."""
+        """Return the next message, possibly one that was read ahead. Keep the further messages of the same reply."""
         ahead = self._ahead.setdefault(number, ReadAhead())
         got = ahead.next(options, self._calls, self._clock.monotonic())
         if got is not None:
@@ -225,7 +226,7 @@ class ServedConnection:
         return found[0] if found else None
 
     def _go_back(self, handle: object, number: int, *, forget: bool = True) -> None:
-        """Move the queue manager's browse cursor back to the position that the application has reached."""
+        """Move the queue manager's browse cursor back to the application's position."""
         ahead = self._ahead.get(number)
         if ahead is None:
             return
@@ -235,12 +236,12 @@ class ServedConnection:
             ahead.forget()
 
     def _call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Call `Line.call`, and count the call: the call can make the messages that were read ahead out of date."""
+        """Call `Line.call`, and count the call, because it can make the messages that were read ahead out of date."""
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 
     def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
-        """Commit or back out, then get messages, in one round trip. A commit without an answer can have taken effect."""
+        """Commit or back out, then get messages, in one round trip. A commit without a reply may have taken effect."""
         last = self._last_exchange
         if last is None or not last.asks(handle, options, commit, most):
             last = self._last_exchange = self._prepared(handle, options, commit, most)
@@ -255,7 +256,7 @@ class ServedConnection:
                 answer: requests.Exchanged = line.reply(last.request, last.frame, last.verb, last.name, unknown=commit is True)
                 settled = settled or answer.settle is None
                 unit = answer.unit
-                while answer.waits or answer.more:  # the line is not free yet: another call would receive this answer
+                while answer.waits or answer.more:  # the line is not free yet, because another call would receive this reply
                     if answer.waits:
                         line.let_go()
                     answer = line.reply(last.request, None, "MQGET", last.name)
@@ -279,7 +280,7 @@ class ServedConnection:
         return _Prepared(handle, request, made(requests.encode(request)), verb, _name_of(handle))
 
     def settle_many(self, handle: ObjectHandle, options: GetOptions, *, commits: int, most: int, units: int) -> SettledMany:
-        """Commit units of work, and get further units ahead, in one round trip. Commits without an answer can have effect."""
+        """Commit units of work, and get further units ahead, in one round trip. Commits without a reply may have an effect."""
         request = requests.SettleMany(self._number(handle), options, commits, min(most, requests.MANY_MAX), units)
         self.only_removes = True
         try:
@@ -297,7 +298,7 @@ class ServedConnection:
         self._line.interrupt()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes of these selectors (MQINQ)."""
+        """Return the attributes with these selectors (MQINQ)."""
         answer: Inquired = self._call(requests.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
         return answer
 
@@ -306,7 +307,7 @@ class ServedConnection:
         self._call(requests.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
-        """Make, resume or alter a subscription (MQSUB)."""
+        """Create, resume or alter a subscription (MQSUB)."""
         request = requests.Subscribe(descriptor, self._context(queue))
         durable = bool(descriptor.options & SubscribeOption.DURABLE)
         answer: requests.Subscribed = self._call(request, "MQSUB", descriptor.name, unknown=durable)
@@ -320,18 +321,18 @@ class ServedConnection:
     def request_publications(
         self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
     ) -> int:
-        """Ask the queue manager to send retained publications again (MQSUBRQ); return their number."""
+        """Ask the queue manager to send the retained publications again (MQSUBRQ). Return their number."""
         request = requests.RequestPublications(self._number(handle), int(options))
         answer: int = self._call(request, "MQSUBRQ", _name_of(handle), unknown=True)
         return answer
 
     def commit(self) -> None:
-        """Commit the unit of work (MQCMIT). Raises 2549 if the socket is lost before the answer comes."""
+        """Commit the unit of work (MQCMIT). Raises 2549 if the socket is lost before the reply arrives."""
         self.only_removes = True
         self._call(requests.Commit(), "MQCMIT", unknown=True)
 
     def backout(self) -> None:
-        """Undo the unit of work (MQBACK)."""
+        """Back out the unit of work (MQBACK)."""
         self.only_removes = True
         self._call(requests.Backout(), "MQBACK")
 
@@ -343,7 +344,7 @@ class ServedConnection:
             self._line.close()
 
     def abandon(self) -> None:
-        """End the connection as if the application had died: the owner backs out the unit of work."""
+        """End the connection as after the death of the application: the owner backs out the unit of work."""
         self._line.close()
 
     def _note_put(self, options: PutOption) -> None:
@@ -351,7 +352,7 @@ class ServedConnection:
             self.only_removes = False
 
     def _check_body(self, body: object, verb: str, object_name: str) -> None:
-        """Refuse a body that is not `bytes`, because the server could receive other bytes."""
+        """Refuse a body that is not `bytes`, because the server might receive other bytes."""
         if not isinstance(body, bytes):
             detail = f"A body is bytes, not {type(body).__name__}"
             raise error_for(Reason.BUFFER_ERROR, verb, object_name, self.queue_manager_name, detail)
@@ -376,7 +377,7 @@ class ServedConnection:
 
 
 def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:
-    """Return whether a put can be durable although its answer was lost."""
+    """Return whether a put without a reply may be durable."""
     return not options & PutOption.SYNCPOINT and descriptor.persistence != Persistence.NOT_PERSISTENT
 
 

@@ -11,15 +11,15 @@ from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
 __all__ = ("Dial", "dial")
 
 Dial = Callable[[Address, ssl.SSLContext | None, float], Stream]
-"""Connects to an address, within a time limit in seconds, like `dial`."""
+"""A function like `dial`: connects to an address, within a time limit in seconds."""
 
 
 def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
-    """Return a stream to the address. Raises `OSError` (including `ssl.SSLError`) if the connect fails."""
+    """Return a stream to the address. Raises `OSError` (also `ssl.SSLError`) if the connection fails."""
     if isinstance(address, UnixAddress):
         unix = socket.socket(socket.AF_UNIX)
         try:
-            # A stopped process accepts no connection: once its backlog is full, a connect would wait for ever.
+            # A suspended process accepts no connection. When its backlog is full, a connect would wait for ever.
             unix.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(timeout_s))
             unix.connect(str(address.path))
         except BaseException:
@@ -28,7 +28,7 @@ def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stre
         return unix
     stream = socket.create_connection((address.host, address.port), timeout_s)
     try:
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # send a request immediately: it is one small packet
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # send each request immediately: it is one small packet
         if tls is None:
             stream.settimeout(None)
             return stream

@@ -1,7 +1,6 @@
 """The application's end of a served connection: requests and replies over one stream, one call at a time.
 
-If the stream is lost, the line raises the error that fits the call under way. This module knows frames and `requests`, but no
-verb.
+If the stream is lost, the present call raises the error that fits it. This module knows frames and `requests`, but no verb.
 """
 
 import contextlib
@@ -21,7 +20,7 @@ __all__ = ("Line",)
 
 
 class Line:
-    """Sends requests and returns the values of their replies, one call at a time."""
+    """Sends requests, and returns the values in their replies, one call at a time."""
 
     def __init__(
         self, stream: Stream, queue_manager_name: str, heartbeats: HeartbeatSender, over: "Callable[[Line], None]"
@@ -32,14 +31,14 @@ class Line:
         self._heartbeats = heartbeats
         heartbeats.add(self._frames)
         self._free = threading.Lock()
-        #: Why no call is possible any more: 2018 after `close`, 2009 once the socket is lost.
+        #: The reason why no call is possible any more: 2018 after `close`, 2009 after the loss of the socket; otherwise 0.
         self._ended = 0
 
     def call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Send the request, and return the value of the reply, or raise the error in the reply.
+        """Send the request. Return the value in the reply, or raise the error in the reply.
 
-        The type of the value follows from the request. If the socket is lost, raises 2009; with `unknown`, raises 2549, because
-        the call can have had an effect that no backout undoes. Raises 2219 if another thread is in a call.
+        The request decides the type of the value. Raises 2009 if the socket is lost, or 2549 with `unknown`, because the call
+        may have had an effect that no backout undoes. Raises 2219 if another thread is in a call.
         """
         frame = requests.encode(request)
         if len(frame) > FRAME_BYTES_MAX:
@@ -63,7 +62,7 @@ class Line:
     def reply(
         self, request: requests.Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
     ) -> Any:
-        """Send a frame that `made` returned, and return the value of the reply. Without a frame, wait for a further reply.
+        """Send a frame from `made`, and return the value in the reply. Without a frame, wait for a further reply.
 
         Raises the errors of `call`. Allowed only between `take` and `give_back`.
         """
@@ -88,21 +87,21 @@ class Line:
         self._frames.let_go()
 
     def break_off(self) -> None:
-        """End the connection, because a call ended before its answer came (Ctrl-C): the next call would take that answer."""
+        """End the connection, because a call ended before its reply (Ctrl-C): the next call would receive that reply."""
         self._end(Reason.CONNECTION_BROKEN)
 
     def interrupt(self) -> None:
-        """End the waits of all gets, including the get under way. Any thread can call this. Never raises."""
+        """End the waits of all gets, with the present get. Any thread can call this. Never raises."""
         self._frames.say(requests.encode(requests.Interrupt()))
 
     def rely_on_pulse(self) -> None:
-        """Send no more heartbeats. From now on a pulse sends heartbeats, and ends this line when the pulse stops."""
+        """Send no more heartbeats. From now on a pulse sends them, and ends this line when the pulse stops."""
         self._heartbeats.remove(self._frames)
         self._frames.have_patience()
 
     def end(self) -> None:
-        """End the stream. A reply that has arrived can still be read."""
-        with contextlib.suppress(OSError):  # the stream has ended already
+        """End the stream. A reply that has already arrived can still be read."""
+        with contextlib.suppress(OSError):  # the stream has already ended
             self._frames.socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -112,6 +111,6 @@ class Line:
     def _end(self, reason: Reason) -> None:
         self._ended = self._ended or reason
         self._heartbeats.remove(self._frames)
-        self.end()  # a close alone would not end a call under way in another thread
+        self.end()  # closing alone would not end a call in another thread
         self._frames.socket.close()
         self._over(self)

@@ -1,4 +1,4 @@
-"""A queue manager that another process owns and serves: the way to reach it, and the connections to it.
+"""A queue manager that another process owns and serves: how to reach it, and the connections to it.
 
 `connect` tries the addresses in turn, and sends the first request (the hello). On one machine, many connections share the
 heartbeats of one connection (the pulse). This module knows no verb.
@@ -28,7 +28,7 @@ from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 __all__ = ("ServedQueueManager",)
 
 
-#: Reasons to try the next address: the present address belongs to a standby, or to a queue manager that ends.
+#: Reasons to try the next address: this address belongs to a standby, or to a queue manager that is ending.
 _ELSEWHERE: Final = frozenset(
     {
         Reason.Q_MGR_NOT_AVAILABLE,
@@ -42,7 +42,7 @@ _ELSEWHERE: Final = frozenset(
 
 
 class ServedQueueManager:
-    """The queue manager that another process serves at these addresses. The constructor makes no connection."""
+    """The queue manager that another process serves at one of these addresses. The constructor does not connect yet."""
 
     staging_queue: Final = STAGING_QUEUE
 
@@ -65,7 +65,7 @@ class ServedQueueManager:
         self._password = password
         self._tls = tls
         self._name = name
-        # The user of connections that name no user; empty for the user of the owner, which is the user of this process.
+        # The user of each connection that names no user. If it is empty, the owner's user is taken; the two users are the same.
         self._user = user
         self._lines: set[Line] = set()
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
@@ -75,25 +75,25 @@ class ServedQueueManager:
 
     @property
     def name(self) -> str:
-        """The name to connect to; empty for any name."""
+        """The name of the queue manager to connect to; empty for any name."""
         return self._name
 
     @property
     def administration(self) -> "ServedAdministration":
-        """The administration of the queue manager, over a new connection. The caller must close the administration."""
+        """The administration of the queue manager, over a new connection. The caller must close it."""
         return served_administration(self._line("mqflow administration", self._user, administers=True))
 
     def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
         """Return a new connection (MQCONNX).
 
-        Raises 2059 if no process serves at the addresses, and 2058 if the queue manager has another name. Also raises each
+        Raises 2059 if no process serves at the addresses, and 2058 if the queue manager has another name. Also raises any
         refusal of the owner.
         """
         program = PurePath(sys.argv[0]).name if sys.argv else ""
         return ServedConnection(self._line(application_name or program, user or self._user), self._clock)
 
     def close(self) -> None:
-        """End all open connections as if the application had died: the owner backs out their units of work."""
+        """End all open connections as after the death of the application: the owner backs out their units of work."""
         for line in tuple(self._lines):
             line.close()
 
@@ -111,7 +111,7 @@ class ServedQueueManager:
             return self._line_to(last, application_name, user, administers=administers)
         except MQIError as error:
             if said is not None and error.reason == Reason.Q_MGR_NOT_AVAILABLE:
-                raise said from error  # an error that a queue manager answered helps more than "not available"
+                raise said from error  # an error from a queue manager helps more than "not available"
             raise
 
     def _line_to(self, address: Address, application_name: str, user: str, *, administers: bool) -> Line:
@@ -135,7 +135,7 @@ class ServedQueueManager:
                 line.rely_on_pulse()
         except MQIError as error:
             line.close()
-            if isinstance(error.__cause__, ssl.SSLError):  # in TLS 1.3, the refusal comes after the handshake
+            if isinstance(error.__cause__, ssl.SSLError):  # in TLS 1.3, the refusal arrives after the handshake
                 reason, said = _refusal(error.__cause__)
                 detail = f"{said} at {address} ({error.__cause__.strerror or error.__cause__})"
                 raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
@@ -149,9 +149,9 @@ class ServedQueueManager:
         return line
 
     def _pulse_for(self, line: Line, address: Address) -> int:
-        """Return the number of the pulse of the line; 0 if the line sends its own heartbeats.
+        """Return the number of the line's pulse; 0 if the line sends its own heartbeats.
 
-        Only connections on this machine use a pulse: between machines, a fault can break one connection but not another.
+        Only connections on one machine use a pulse: between machines, a fault can break one connection and leave another.
         """
         with self._guard:
             pulse = self._pulses.get(address)
@@ -160,7 +160,7 @@ class ServedQueueManager:
                     return 0
                 try:
                     pulse = PulseSender(self._dial(address, None, self._heartbeats.silence_s), self._heartbeats, self._runner)
-                except (OSError, PulseError):  # the line sends its own heartbeats
+                except (OSError, PulseError):  # then the line sends its own heartbeats
                     return 0
                 self._pulses[address] = pulse
                 pulse.add(line)
@@ -183,11 +183,11 @@ def _addresses(address: Path | Address | Sequence[Address]) -> Sequence[Address]
 
 
 def _refusal(error: OSError) -> tuple[Reason, str]:
-    """Return the reason for the failed connection, and its meaning."""
+    """Return the reason of the failed connection, and its meaning in words."""
     match error:
         case ssl.SSLCertVerificationError():
             return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not trusted,"
-        case ssl.SSLEOFError():  # wrong settings do not cause this error, so the reason allows another attempt
+        case ssl.SSLEOFError():  # wrong settings do not cause this error, so a retry can help
             return (
                 Reason.Q_MGR_NOT_AVAILABLE,
                 "The server ended the connection before the TLS handshake was over, as a server that stops does,",

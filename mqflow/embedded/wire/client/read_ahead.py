@@ -1,9 +1,9 @@
-"""The messages that a connection has browsed ahead of the application, and the number to ask for next.
+"""The messages that a connection has browsed ahead of the application, and how many to request next.
 
-Several round trips become one. The queue manager's browse cursor is then ahead of the application's cursor by `behind`
-messages. The connection must move the queue manager's cursor back before another call. Each message comes once, in the same
-order as without this module. Each message that the application sees was on the queue at most `AHEAD_S` earlier. This module
-knows no socket and no clock.
+Several round trips become one. The queue manager's browse cursor is then `behind` messages ahead of the application's cursor,
+and the connection must move it back before any other call. The application receives each message once, in the same order as
+without reading ahead. Each message that it receives was on the queue at most `AHEAD_S` earlier. This module knows no socket and
+no clock.
 """
 
 from collections import deque
@@ -16,11 +16,11 @@ from mqflow.verbs import GetOptions, Got
 __all__ = ("AHEAD_BYTES_MAX", "AHEAD_S", "ReadAhead", "may_read_ahead")
 
 AHEAD_S: Final = 0.5
-"""The longest age of a shown message: meanwhile other applications can get it, or put another message before it."""
+"""The longest time that a message is kept. Meanwhile other applications can get it, or put another message before it."""
 AHEAD_BYTES_MAX: Final = 1024 * 1024
-"""The most bytes of all bodies read ahead. The next message comes even if it is longer."""
+"""The most bytes of all bodies read ahead together. A longer next message is returned in any case."""
 _AHEAD_MAX: Final = 100
-# Each answer asks for more than the last one. A program that browses only one message then reads nothing ahead.
+# Each round trip requests more messages than the last. A program that browses only one message then reads nothing ahead.
 _GROWTH: Final = 8
 
 _BROWSE_NEXT: Final = int(GetOption.BROWSE_NEXT)
@@ -40,7 +40,7 @@ _NOT_AHEAD: Final = int(
 
 
 def may_read_ahead(options: GetOptions) -> bool:
-    """Return whether these options do no more than browse the next message."""
+    """Return whether these options only browse the next message."""
     bits = int(options.options)
     return bool(bits & _BROWSE_NEXT) and not bits & _NOT_AHEAD
 
@@ -59,14 +59,14 @@ class ReadAhead:
 
     @property
     def behind(self) -> int:
-        """The number of messages by which the application's cursor is behind the queue manager's."""
+        """The number of messages from the application's cursor to the queue manager's."""
         return len(self._found)
 
     def next(self, options: GetOptions, calls: int, now_s: float) -> Got | None:
         """Return the next message if it was read ahead and is not too old, otherwise None.
 
-        `calls` counts the other calls of the connection. After such a call, the messages that were read ahead are not
-        shown. Otherwise the application could see a message that it has just got.
+        `calls` counts the other calls of the connection. After such a call, no message that was read ahead is returned, because
+        the application may just have got this message.
         """
         same = options == self._options and calls == self._calls
         if not same:
@@ -74,7 +74,7 @@ class ReadAhead:
         return self._found.popleft() if self._found and same and now_s - self._read_at <= AHEAD_S else None
 
     def most(self) -> int:
-        """Return the number of messages to ask for now."""
+        """Return the number of messages to request now."""
         return self._most
 
     def keep(self, options: GetOptions, found: Sequence[Got], calls: int, now_s: float) -> None:
@@ -85,7 +85,7 @@ class ReadAhead:
         self._most = min(self._most * _GROWTH, _AHEAD_MAX)
 
     def forget(self) -> None:
-        """Drop all messages, and ask for one message next."""
+        """Drop all messages, and request only one message next."""
         self._found.clear()
         self._options = None
         self._most = 1

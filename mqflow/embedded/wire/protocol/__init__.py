@@ -1,4 +1,4 @@
-"""The shared part of client and server: frames, requests and heartbeats. This folder imports neither client nor server.
+"""The shared part of client and server: frames, requests and heartbeats. This package imports neither client nor server.
 
 No module here imports `mqflow.embedded.wire.client`, `mqflow.embedded.wire.server` or `mqflow.embedded.state`.
 """

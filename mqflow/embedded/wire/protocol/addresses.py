@@ -1,4 +1,4 @@
-"""The address of a served queue manager: a Unix socket, or a TCP port. This file knows only texts; `client.dial` connects."""
+"""The address of a served queue manager: a Unix socket or a TCP port. This file only parses; `client.dial` connects."""
 
 import contextlib
 import ipaddress
@@ -15,7 +15,7 @@ _FORMS: Final = "unix:PATH, HOST:PORT or [IPV6]:PORT"
 
 
 class AddressError(ValueError):
-    """A text that is not an address. The message names the forms of an address."""
+    """The text is not an address. The message shows the valid forms."""
 
 
 class UnixAddress(Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""The administration as requests: a request names a call of `administration.interface`, and has its arguments.
+"""The administration as requests: a request has the name of a call of `administration.interface`, and its arguments.
 
-The interface gives the types of the arguments and of the answer, so a new call of the interface needs no change here. This
+The interface gives the types of the arguments and of the result, so a new call of the interface needs no change here. This
 module knows no socket and no rule of MQ.
 """
 
@@ -30,7 +30,7 @@ __all__ = ("ANSWERS", "PARTS", "PROPERTIES", "Administer", "administered", "requ
 class Administer(Struct, frozen=True, tag=True):
     """A call of `Administration`, or of one of its parts."""
 
-    #: The call in the interface: "queues", or for a part "publishing.topics".
+    #: The name of the call in the interface: for example "queues", or "publishing.topics" for a part.
     call: str
     #: The arguments, by name.
     arguments: Mapping[str, Any]  # Any: the interface gives the type of each argument
@@ -44,7 +44,7 @@ PARTS: Final[Mapping[str, type[Any]]] = {  # Any: protocols have no common class
 }
 """The parts of the interface."""
 PROPERTIES: Final = frozenset(name for name, member in vars(Administration).items() if isinstance(member, property))
-"""The calls that are properties. Only the interface itself has properties, its parts have none."""
+"""The calls that are properties. Only the interface itself has properties; its parts have no properties."""
 
 
 # Any, here and below: a function with any parameters and any result.
@@ -74,27 +74,27 @@ def _arguments_of(call: str) -> type[Struct]:
 
 
 ANSWERS: Final[Mapping[str, Any]] = {call: get_type_hints(function)["return"] for call, function in _CALLS.items()}
-"""The type of the answer, by call."""
+"""The type of the result of each call."""
 
 
 def request_of(call: str, *arguments: Any, **named: Any) -> Administer:
-    """Return the request for a call with these arguments. Raises `TypeError` for arguments that the call does not take."""
+    """Return the request for a call with these arguments. Raises `TypeError` for arguments that the call does not accept."""
     bound = signature(_CALLS[call]).bind(None, *arguments, **named).arguments
     return Administer(call, {name: _plain(value) for name, value in bound.items() if name != "self"})
 
 
 def _plain(value: Any) -> Any:
-    """Return the value as a type that the wire can encode."""
+    """Return the value in a type that the wire can encode."""
     if isinstance(value, Mapping):
         return dict(value)
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def administered(administration: Administration, request: Administer) -> object:
-    """Make the call, and return its answer. Raises `MQIError` 2319 for an unknown call, and for arguments of other types."""
+    """Make the call, and return its result. Raises `MQIError` 2319 for an unknown call, and for arguments of wrong types."""
     try:
         arguments = asdict(convert(request.arguments, _arguments_of(request.call)))
-        # An object has the values of its kind, so only `object_from` can check them.
+        # The kind of the object decides the types of its values, so only `object_from` can check them.
         checked = {
             name: object_from(value.fields) if isinstance(value, DefinedObject) else value for name, value in arguments.items()
         }

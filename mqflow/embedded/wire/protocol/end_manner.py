@@ -1,4 +1,4 @@
-"""The ways to end a served queue manager, and the reasons that applications then see.
+"""The ways to end a served queue manager, and the reasons that applications then get.
 
 Source: IBM, `endmqm`: controlled (wait), immediate (-i), with switchover to a standby (-s), with reconnection of clients (-r).
 """
@@ -13,12 +13,12 @@ __all__ = ("End", "Manner", "reason_of")
 
 
 class Manner(Enum):
-    """The ways of ending: they differ in the work that the queue manager waits for."""
+    """How to end: which work the queue manager still waits for."""
 
     CONTROLLED = "controlled"
-    """Refuse new work, and end when the last application disconnects. Calls with FAIL_IF_QUIESCING get 2161."""
+    """Refuse new work, and end after the last application disconnects. Calls with FAIL_IF_QUIESCING get 2161."""
     IMMEDIATE = "immediate"
-    """Calls under way end, later calls get 2162, and units of work are backed out."""
+    """End present calls, refuse later calls with 2162, and back out units of work."""
 
 
 class End(Struct, frozen=True):
@@ -27,10 +27,10 @@ class End(Struct, frozen=True):
     manner: Manner = Manner.CONTROLLED
     #: Makes applications reconnect to any queue manager: they get 2601 instead of 2162.
     reconnect: bool = False
-    #: Ends the queue manager only if a standby can take over; implies `reconnect`.
+    #: Ends the queue manager only if a standby can take over. Implies `reconnect`.
     switchover: bool = False
 
 
 def reason_of(end: End) -> Reason:
-    """Return the reason with which the stopping queue manager refuses calls."""
+    """Return the reason with which the ending queue manager refuses calls."""
     return Reason.Q_MGR_RECONNECT_REQUESTED if end.reconnect or end.switchover else Reason.Q_MGR_STOPPING

@@ -1,7 +1,7 @@
 """Frames over a stream socket. A frame is four bytes with its length, then its content. An empty frame is a heartbeat.
 
-A frame longer than the limit is refused before it takes memory. After a bounded time, a peer counts as dead if it sends nothing
-(no heartbeat either), receives nothing, or sends a frame byte by byte. This module does not know the content of frames.
+A frame longer than the limit is refused before it takes memory. A peer counts as dead if, for a limited time, it sends nothing
+(not even a heartbeat), receives nothing, or sends a frame too slowly. This module does not know the content of frames.
 """
 
 import contextlib
@@ -31,20 +31,20 @@ __all__ = (
 )
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
-"""The longest message of MQ, and a megabyte for the other fields of its request."""
+"""The longest MQ message, plus a megabyte for the other fields of its request."""
 SILENCE_S: Final = 4.0
-"""After this many seconds without bytes sent or received, a peer counts as dead. A live peer sends a heartbeat each second."""
+"""A peer counts as dead after this time without bytes from it or to it. A living peer sends a heartbeat each second."""
 
 LENGTH_BYTES: Final = 4
-"""The number of bytes before each frame that hold the length of the frame."""
+"""The number of bytes in front of each frame that contain its length."""
 Frame = bytes | memoryview
-"""A received frame. A long frame is a view of the receive buffer, valid until the next `receive`."""
+"""A received frame. A long frame is a view of the receive buffer, and valid only until the next `receive`."""
 
 _READ_BYTES: Final = 64 * 1024
-# The buffer of a longer frame grows as bytes arrive: an announced length alone must not take megabytes.
+# The buffer for a longer frame grows with the arriving bytes: an announced length alone must not take megabytes of memory.
 _ROOM_BYTES_MAX: Final = 1024 * 1024
 _BEAT: Final = bytes(LENGTH_BYTES)
-# The fewest bytes of a frame that must arrive in each silence limit. A modem of 1990 sends a hundred times as many.
+# The fewest bytes of a frame that must arrive within each time limit. A modem of 1990 sends a hundred times as many.
 _PACE_BYTES: Final = 256
 
 
@@ -53,21 +53,21 @@ class FrameError(Exception):
 
 
 class UndecodableError(FrameError):
-    """The protocol does not allow the contents of a frame."""
+    """The content of a frame cannot be decoded."""
 
     def __init__(self, error: Exception, size_bytes: int) -> None:
         super().__init__(f"a frame of {size_bytes} bytes cannot be decoded: {type(error).__name__}: {error!s:.200}")
 
 
 class SilenceError(FrameError):
-    """The peer has sent nothing, or received nothing, for too long."""
+    """For too long, the peer has sent nothing or received nothing."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the peer has sent or received nothing for {seconds:g} s")
 
 
 class TrickleError(SilenceError):
-    """The peer sends its frame so slowly, for example byte by byte, that an answer would take hours."""
+    """The peer sends its frame so slowly, for example byte by byte, that the frame would take hours."""
 
     def __init__(self, seconds: float) -> None:
         FrameError.__init__(self, f"a frame began, and fewer than {_PACE_BYTES} bytes of it came in {seconds:g} s")
@@ -83,17 +83,17 @@ class Frames:
         #: The longest frame that `receive` accepts.
         self.bytes_max = FRAME_BYTES_MAX
         self._received = bytearray()
-        #: The buffer of long frames, kept for the next long frame, because the system must clear new memory.
+        #: The buffer for long frames. It is kept for the next long frame, because the system must clear new memory.
         self._room = bytearray()
         self._sending = threading.Lock()
         self._unsent = b""
-        #: Short frames to send as soon as no other thread sends.
+        #: Short frames that the thread sends as soon as no other thread is sending.
         self._to_say: deque[bytes] = deque()
-        #: Whether the peer waits for heartbeats now.
+        #: Whether the peer now waits for heartbeats.
         self.beating = True
-        #: Whether the peer can stay silent for ever, because a pulse shows that it is alive.
+        #: Whether the peer can stay silent without a limit, because a pulse shows that it is alive.
         self.patient: bool = False
-        # The methods of the socket itself, so that this class adds no further call.
+        # These are methods of the socket itself, to avoid a further call in this class.
         self._first_part: Callable[[int], bytes] = stream.recv
         self._rest: Callable[[int], bytes] = stream.recv
         self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
@@ -115,7 +115,7 @@ class Frames:
         self.send_made(made(frame))
 
     def send_made(self, whole: bytes | bytearray) -> None:
-        """Send a frame that `made` returned. Raises the errors of `send`."""
+        """Send a frame from `made`. Raises the errors of `send`."""
         with self._sending:
             if self._unsent:  # the rest of an earlier frame
                 whole, self._unsent = self._unsent + whole, b""
@@ -126,7 +126,7 @@ class Frames:
             self._say()
 
     def send_filled(self, whole: bytearray) -> None:
-        """Write the length of the frame into the first bytes of this buffer, and send it. Raises the errors of `send`."""
+        """Write the length of the frame into the first bytes of this buffer, then send it. Raises the errors of `send`."""
         frame_bytes = len(whole) - LENGTH_BYTES
         if frame_bytes > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {frame_bytes} bytes is longer than {FRAME_BYTES_MAX}")
@@ -134,7 +134,7 @@ class Frames:
         self.send_made(whole)
 
     def send_at_once(self, frame: bytes) -> bool:
-        """Send as many bytes as possible without a wait. Return whether all are sent; if not, `send_made(b"")` sends the rest.
+        """Send as many bytes as possible without waiting. Return whether all are sent; if not, `send_made(b"")` sends the rest.
 
         Raises `FrameError` if the frame is too long.
         """
@@ -148,7 +148,7 @@ class Frames:
         return whole
 
     def beat(self) -> None:
-        """Send a heartbeat, unless another thread sends or the peer receives nothing. Never blocks, never raises."""
+        """Send a heartbeat, unless another thread is sending or the peer receives nothing. Never blocks and never raises."""
         if not self.beating or not self._sending.acquire(blocking=False):
             return
         try:
@@ -158,14 +158,14 @@ class Frames:
         self._say()
 
     def let_go(self) -> None:
-        """Free the buffer of long frames, because the next frame is not expected soon."""
+        """Free the buffer for long frames, because the next frame is not expected soon."""
         self._room = bytearray()
 
     def receive(self) -> Frame | None:
         """Return the next frame, or None if the peer ended the stream between two frames. Skips heartbeats.
 
-        Raises `OSError` if the peer is gone. Raises `FrameError` if the peer ended within a frame, announced too long a frame,
-        or sent nothing for too long.
+        Raises `OSError` if the peer is gone. Raises `FrameError` if the peer ended the stream inside a frame, announced too
+        long a frame, or sent nothing for too long.
         """
         while True:
             frame = self._next() if self._received else self._first()
@@ -173,26 +173,26 @@ class Frames:
                 return frame
 
     def exchange(self, frame: bytes) -> Frame:
-        """Send the frame, and return the frame that answers it. Raises `OSError` or `FrameError` if no answer comes."""
+        """Send the frame, and return the frame with the reply. Raises `OSError` or `FrameError` if no reply arrives."""
         self.send(frame)
         return self.answer()
 
     def exchange_made(self, whole: bytes) -> Frame:
-        """Send a frame that `made` returned, and return its answer. Raises the errors of `exchange`."""
+        """Send a frame from `made`, and return the reply. Raises the errors of `exchange`."""
         self.send_made(whole)
         return self.answer()
 
     def answer(self) -> Frame:
-        """Return the next frame. Raises `OSError` or `FrameError` if no frame comes."""
+        """Return the next frame. Raises `OSError` or `FrameError` if no frame arrives."""
         answer = self.receive()
         if answer is None:
             raise FrameError("the peer ended the connection")
         return answer
 
     def say(self, frame: bytes) -> None:
-        """Send a short frame that has no answer, now or after the frame that another thread sends. Never blocks or raises.
+        """Send a short frame without a reply, now or after the frame that another thread is sending. Never blocks or raises.
 
-        If the peer does not receive the frame, the thread that receives from this socket notices that.
+        If the peer does not receive the frame, the thread that receives from this socket notices it.
         """
         self._to_say.append(made(frame))
         self._say()
@@ -203,9 +203,9 @@ class Frames:
         return bool(self._received)
 
     def heard(self) -> bytes | None:
-        """Return the next frame if it has arrived, otherwise None, without a wait. Skips heartbeats.
+        """Return the next frame if it has already arrived, otherwise None. Skips heartbeats, and does not wait.
 
-        Raises `OSError` or `FrameError` if the peer is gone, or announced too long a frame.
+        Raises `OSError` or `FrameError` if the peer is gone, or if it announced too long a frame.
         """
         frame = self._whole()
         if frame is not None:
@@ -220,7 +220,7 @@ class Frames:
         return self._whole()
 
     def _say(self) -> None:
-        """Send the waiting short frames. If another thread holds the lock now, that thread sends these frames afterwards."""
+        """Send the waiting short frames. If another thread holds the lock, that thread sends them afterwards."""
         while self._to_say and self._sending.acquire(blocking=False):
             try:
                 self._send_now(self._unsent + b"".join(self._to_say.popleft() for _ in range(len(self._to_say))))
@@ -240,7 +240,7 @@ class Frames:
         return None
 
     def _first(self) -> Frame | None:
-        """Return the next frame. None of its bytes has arrived before this call. Most frames arrive whole, one at a time."""
+        """Return the next frame, of which no byte has been read yet. Most frames arrive whole and alone."""
         try:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:
@@ -253,7 +253,7 @@ class Frames:
         return self._next()
 
     def _next(self) -> Frame | None:
-        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # the peer sends a length in one call
+        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # a peer sends the length in one call
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
@@ -268,7 +268,7 @@ class Frames:
         return frame
 
     def _long(self, end: int) -> memoryview:
-        """Return a long frame of which a part has arrived. Receive the rest straight into the buffer of long frames."""
+        """Return a long frame of which a part has arrived. Receive the rest directly into the buffer for long frames."""
         if len(self._room) < end:
             self._room = bytearray(-(-end // _READ_BYTES) * _READ_BYTES)
         whole = memoryview(self._room)[:end]
@@ -294,7 +294,7 @@ class Frames:
         return end
 
     def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:
-        """Return whether `wanted_bytes` arrived before the stream ended. Raises `TrickleError` if they arrive too slowly."""
+        """Return whether `wanted_bytes` arrive before the stream ends. Raises `TrickleError` if they arrive too slowly."""
         if len(self._received) >= wanted_bytes:
             return True
         pace = _Pace(self._clock, pace_s, len(self._received))
@@ -313,9 +313,9 @@ class Frames:
             raise SilenceError(self.silence_s) from None
 
     def _send_now(self, data: bytes) -> None:
-        """Send as many bytes as possible without a wait. The next send begins with the rest. The caller holds the lock."""
+        """Send as many bytes as possible without waiting. The next send begins with the rest. The caller holds the lock."""
         self._unsent = data
-        with contextlib.suppress(OSError):  # the thread that receives from this socket notices
+        with contextlib.suppress(OSError):  # the thread that receives from this socket notices the error
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
 
     def _sent(self, data: bytes | bytearray | memoryview) -> int:
@@ -330,7 +330,7 @@ class Frames:
 
 
 class _Pace:
-    """Checks the speed of a frame: at least `_PACE_BYTES` of the frame must arrive in each period of `seconds`."""
+    """Checks the speed of a frame: at least `_PACE_BYTES` of it must arrive in each period of `seconds`."""
 
     __slots__ = ("_clock", "_had_bytes", "_seconds", "_since")
 
@@ -355,17 +355,17 @@ def _received_into(stream: socket.socket, room: memoryview, flags: int) -> int:
 
 
 def _copied_into(stream: Stream, room: memoryview) -> int:
-    """Receive into the buffer from a stream that returns bytes only."""
+    """Receive into the buffer from a stream that can only return bytes."""
     data = stream.recv(len(room))
     room[: len(data)] = data
     return len(data)
 
 
 def made(frame: bytes) -> bytes:
-    """Return the frame with its length before it, for `send_made`."""
+    """Return the frame with its length in front, for `send_made`."""
     return len(frame).to_bytes(LENGTH_BYTES) + frame
 
 
 def time_limit(seconds: float) -> bytes:
-    """Return the seconds in the form of SO_RCVTIMEO and SO_SNDTIMEO; 0 means for ever."""
+    """Return the seconds in the format of SO_RCVTIMEO and SO_SNDTIMEO; 0 means no limit."""
     return struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))

@@ -1,6 +1,6 @@
 """Sends heartbeats for sockets whose threads can be busy for longer than a peer waits. One thread serves all sockets.
 
-A handler that keeps its event loop busy does not stop the heartbeats. This module knows frames, but not their content.
+Heartbeats continue even if a handler blocks its event loop. This module knows frames, but not their content.
 """
 
 from typing import Final
@@ -15,20 +15,21 @@ _AT_ONCE: Final = 16
 
 
 class HeartbeatSender:
-    """Sends four heartbeats on each socket in the time that a peer waits. The thread lives while there are sockets."""
+    """Sends four heartbeats on each socket within the time that a peer waits. The thread runs while there are sockets."""
 
     def __init__(self, runner: Runner, *, silence_s: float = SILENCE_S) -> None:
         self._runner = runner
         self.silence_s: Final = silence_s
         self._beat_s = silence_s / _BEATS_IN_A_SILENCE
         self._guard = runner.lock()
-        #: In the order of `add`: a set has another order in each process, and a simulated run would not repeat itself.
+        #: The sockets in the order of `add`. The order of a set differs in each process, so a simulated run could not be
+        #: repeated.
         self._beating: dict[Frames, None] = {}
         self._wake = runner.event()
         self._alive = False
 
     def add(self, frames: Frames) -> None:
-        """Send heartbeats on this socket from now on."""
+        """Begin to send heartbeats on this socket."""
         with self._guard:
             self._beating[frames] = None
             if not self._alive:
@@ -62,9 +63,9 @@ class HeartbeatSender:
 
 
 def _shares(beating: tuple[Frames, ...]) -> list[tuple[Frames, ...]]:
-    """Return the sockets in groups. The sender serves one group after another within the time of one heartbeat.
+    """Return the sockets in groups. Within the time between two heartbeats, the sender serves one group after another.
 
-    Each heartbeat wakes a thread of the peer. If a thousand threads wake together, they all wait for the interpreter, and each
-    checks every 5 ms whether the interpreter is free. Those checks cost several times as much as the heartbeats.
+    Each heartbeat wakes a thread of the peer. If a thousand threads wake at the same time, each of them checks every 5 ms
+    whether the interpreter is free. These checks cost several times as much as the heartbeats.
     """
     return [beating[at : at + _AT_ONCE] for at in range(0, len(beating), _AT_ONCE)]

@@ -1,6 +1,6 @@
 """A pulse: one connection that sends and receives the heartbeats for many connections of a process.
 
-On one machine a connection ends with its process, and no network fault can break only one connection. So one check of the
+On one machine a connection ends with its process, and no network fault can break a single connection. So one check of the
 process is enough for all its connections. `PulseSender` is the application's end; `Pulses` is the server's end. This module
 knows frames, but no verb.
 """
@@ -19,31 +19,31 @@ from mqflow.world import Runner
 __all__ = ("OWN_BEATS_MAX", "Dependent", "PulseError", "PulseSender", "Pulses")
 
 OWN_BEATS_MAX: Final = 8
-"""The most connections of a process that send their own heartbeats. More share a pulse, which costs a connection."""
+"""The most connections of a process that send their own heartbeats. Further connections share a pulse."""
 
 _BEGIN: Final = requests.Pulse(requests.PROTOCOL_VERSION)
 
 
 class PulseError(Exception):
-    """The server offers no pulse."""
+    """The server does not offer a pulse."""
 
 
 class Dependent(Protocol):
-    """A connection that ends with its pulse."""
+    """A connection that depends on a pulse and ends with it."""
 
     def end(self) -> None:
-        """End the connection. A call under way still gets its answer. A second call of `end` does nothing."""
+        """End the connection. The present call still gets its reply. A second call of `end` does nothing."""
         ...
 
 
 class PulseSender:
-    """The heartbeats of a process to a server. If the server sends nothing for too long, the pulse ends the connections."""
+    """Sends a process's heartbeats to a server. If the server sends nothing for too long, it ends the connections."""
 
     def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:
         self._heartbeats = heartbeats
         self._frames: Final = Frames(stream, silence_s=heartbeats.silence_s)
         self._guard = runner.lock()
-        # In the order of `add`: a set has another order in each process.
+        # In the order of `add`, because the order of a set differs in each process.
         self._living: dict[Dependent, None] = {}
         #: Whether the pulse has stopped.
         self.over: bool = False
@@ -53,14 +53,14 @@ class PulseSender:
         runner.start(self._listen, "mqflow-pulse")
 
     def add(self, dependent: Dependent) -> bool:
-        """End this connection when the pulse stops; return False if the pulse has stopped already."""
+        """End this connection when the pulse stops. Return False if the pulse has already stopped."""
         with self._guard:
             if not self.over:
                 self._living[dependent] = None
             return not self.over
 
     def remove(self, dependent: Dependent) -> None:
-        """Forget the connection. After the last connection, stop the pulse."""
+        """Forget the connection. If it was the last one, stop the pulse."""
         with self._guard:
             if dependent not in self._living:
                 return
@@ -74,7 +74,7 @@ class PulseSender:
         with self._guard:
             self.over = True
         self._heartbeats.remove(self._frames)
-        with contextlib.suppress(OSError):  # the socket is lost already
+        with contextlib.suppress(OSError):  # the socket is already lost
             self._frames.socket.shutdown(socket.SHUT_RDWR)
 
     def _begun(self) -> int:
@@ -89,9 +89,9 @@ class PulseSender:
         return int(reply.value or 0)
 
     def _listen(self) -> None:
-        """Receive heartbeats until the heartbeats stop. Then end the connections."""
+        """Receive heartbeats until they stop. Then end the connections."""
         with contextlib.suppress(OSError, FrameError):
-            self._frames.receive()  # nothing but heartbeats ever comes
+            self._frames.receive()  # only heartbeats arrive
         self.stop()
         self._frames.socket.close()
         with self._guard:
@@ -101,7 +101,7 @@ class PulseSender:
 
 
 class Pulses:
-    """The connections of a server, by the pulse that they depend on."""
+    """The connections of a server, by the pulse on which they depend."""
 
     def __init__(self, runner: Runner) -> None:
         self._guard = runner.lock()
@@ -116,7 +116,7 @@ class Pulses:
         return number
 
     def join(self, number: int, dependent: Dependent) -> bool:
-        """Make the connection end when the pulse stops. Return False if the pulse has stopped already."""
+        """End the connection when the pulse stops. Return False if the pulse has already stopped."""
         with self._guard:
             living = self._living.get(number)
             if living is not None:

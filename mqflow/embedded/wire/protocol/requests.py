@@ -1,6 +1,6 @@
-"""The requests of the verbs as records that can be sent, and the replies to all requests.
+"""The requests of the verbs as records for the wire, and the replies to all requests.
 
-The application and the server of the queue manager share these records. This module knows no socket and no rule of MQ.
+The application's end and the server's end share these records. This module knows no socket and no rule of MQ.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -72,34 +72,34 @@ __all__ = (
 
 PROTOCOL_VERSION: Final = 7
 NO_HANDLE: Final = -1
-"""Stands for an object that is not a handle of the connection; the queue manager refuses it."""
+"""The number of an object that is not a handle of the connection. The queue manager refuses it."""
 
-# More bytes than a descriptor whose fields are all set.
+# More bytes than a full descriptor needs.
 _DESCRIPTOR_BYTES: Final = 1024
-# A request for a message has some 300 bytes.
+# A get request has some 300 bytes.
 _REPEATED_BYTES_MAX: Final = 512
 _REPEATED_MAX: Final = 16
 
 MANY_MAX: Final = 10_000
-"""The most messages of one answer, because the whole answer is one frame in memory."""
+"""The most messages in one reply, because the whole reply is one frame in memory."""
 _Many = Annotated[int, Meta(le=MANY_MAX)]
 
 T = TypeVar("T")
 
 
 class Hello(Struct, frozen=True, tag=True):
-    """MQCONNX, or the beginning of administration; the first request. The reply is the queue manager's name."""
+    """MQCONNX, or the beginning of administration. It is the first request. The reply is the queue manager's name."""
 
     version: int
-    #: The name to connect to; empty for any name.
+    #: The name of the queue manager to connect to; empty for any name.
     queue_manager: str
     application_name: str
     user: str
-    #: Needed over TCP.
+    #: Required over TCP, unless the client shows a certificate.
     password: str = ""
-    #: The pulse of this connection; 0 if the connection sends its own heartbeats.
+    #: The number of this connection's pulse; 0 if the connection sends its own heartbeats.
     pulse: int = 0
-    #: Whether the connection is for `Administer` and `HostOrder` only; otherwise it is for verbs only.
+    #: True if the connection is only for `Administer` and `HostOrder`, false if it is only for verbs.
     administers: bool = False
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class Hello(Struct, frozen=True, tag=True):
 
 
 class Pulse(Struct, frozen=True, tag=True):
-    """The first request of a connection that sends heartbeats only. The reply is the pulse's number; no other reply follows."""
+    """The first request of a connection that only sends heartbeats. The only reply is the pulse's number."""
 
     version: int
 
@@ -143,7 +143,7 @@ class Close(Struct, frozen=True, tag=True):
 
 
 class Put(Struct, frozen=True, tag=True):
-    """MQPUT; `context` is a handle."""
+    """MQPUT. `context` is a handle."""
 
     handle: int
     descriptor: MessageDescriptor
@@ -153,7 +153,7 @@ class Put(Struct, frozen=True, tag=True):
 
 
 class Put1(Struct, frozen=True, tag=True):
-    """MQPUT1; `context` is a handle."""
+    """MQPUT1. `context` is a handle."""
 
     name: str
     descriptor: MessageDescriptor
@@ -167,31 +167,31 @@ class Put1(Struct, frozen=True, tag=True):
 
 
 class PutMany(Struct, frozen=True, tag=True):
-    """MQPUT for each message, up to the first refusal; `context` is a handle."""
+    """MQPUT for each message, up to the first refusal. `context` is a handle."""
 
     handle: int
-    #: Each descriptor once, with the bodies of the consecutive messages that have this descriptor.
+    #: Each descriptor once, with the bodies of consecutive messages that have this descriptor.
     runs: tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]
     options: int
     context: int | None
 
 
 class PutManyAnswer(Struct, frozen=True):
-    """The reply to `PutMany`: the puts that were made, and the failure of the first put that was refused."""
+    """The reply to `PutMany`: the results of the puts, and the failure of the first refused put."""
 
     puts: tuple[PutAnswer, ...]
     failure: "Failure | None" = None
 
 
 class Subscribe(Struct, frozen=True, tag=True):
-    """MQSUB; `queue` is a handle."""
+    """MQSUB. `queue` is a handle."""
 
     descriptor: SubscriptionDescriptor
     queue: int | None
 
 
 class Subscribed(Struct, frozen=True):
-    """The reply to `Subscribe`: the handle of the subscription, and in `queue` the handle of its queue."""
+    """The reply to `Subscribe`: the handle of the subscription, and the handle of its queue in `queue`."""
 
     handle: int
     name: str
@@ -215,7 +215,7 @@ class Get(Struct, frozen=True, tag=True):
 
 
 class GetMany(Struct, frozen=True, tag=True):
-    """MQGET for several messages. It waits for the first message only."""
+    """MQGET for several messages. Only the first message is waited for."""
 
     handle: int
     options: GetOptions
@@ -231,11 +231,11 @@ class BrowseBack(Struct, frozen=True, tag=True):
 
 
 class Interrupt(Struct, frozen=True, tag=True):
-    """Ends the waits of all gets of this connection, including the get under way. This request has no reply."""
+    """Ends the waits of all gets of this connection, with the present get. This request has no reply."""
 
 
 class Exchange(Struct, frozen=True, tag=True):
-    """MQCMIT, MQBACK or neither, and then MQGET for several messages. The request can have several replies: see `Exchanged`."""
+    """MQCMIT, MQBACK or neither, then MQGET for several messages. The request can have several replies; see `Exchanged`."""
 
     handle: int
     options: GetOptions
@@ -244,40 +244,41 @@ class Exchange(Struct, frozen=True, tag=True):
 
 
 class Exchanged(Struct, frozen=True, omit_defaults=True):
-    """The reply to `Exchange`. With `waits`, the settlement succeeded, no message has arrived, and a second reply follows."""
+    """The reply to `Exchange`. `waits` means: settled, but no message has arrived yet, so a second reply will follow."""
 
     settle: "Failure | None" = None
     unit: tuple[Got, ...] = ()
     get: "Failure | None" = None
     waits: bool = False
-    #: Whether another reply with more messages of the unit of work follows.
+    #: Whether another reply follows, with more messages of the unit of work.
     more: bool = False
 
 
 class SettleMany(Struct, frozen=True, tag=True):
-    """MQCMIT for the first `commits` units of work, each by itself, and MQGET for further units ahead.
+    """MQCMIT for each of the first `commits` units of work, then MQGET for further units ahead.
 
-    Before any other request that settles or gets, the server returns the messages of all units ahead. No BackoutCount rises.
+    Any other request that settles or gets first makes the server return the messages of all units ahead to their places. This
+    return does not increase the BackoutCount.
     """
 
     handle: int
     options: GetOptions
     commits: _Many
-    #: The most messages of a unit.
+    #: The most messages in a unit.
     most: _Many
     #: The most units to get.
     units: _Many
 
 
 class SettledMany(Struct, frozen=True):
-    """The reply to `SettleMany`: the failure of each commit, and the new units."""
+    """The reply to `SettleMany`: the failure of each commit or None, and the new units."""
 
     failures: "tuple[Failure | None, ...]"
     units: tuple[tuple[Got, ...], ...] = ()
 
 
 class GiveBack(Struct, frozen=True, tag=True):
-    """Returns the messages of the last `count` units of work to their queues. No BackoutCount rises."""
+    """Returns the messages of the last `count` units of work to their queues, without an increase of the BackoutCount."""
 
     count: int
 
@@ -327,11 +328,11 @@ class Backup(Struct, frozen=True, tag=True):
 
 HostOrder = EndQueueManager | Backup
 Request = Hello | Pulse | Exchange | SettleMany | Interrupt | VerbQuestion | VerbGet | VerbOrder | Administer | HostOrder
-"""All requests. A question has an answer. An order has no answer, but can be refused."""
+"""All requests. A question has a value as its reply. An order has no value, but can be refused."""
 
 
 class Failure(Struct, frozen=True):
-    """An `MQIError`."""
+    """An `MQIError` in a reply."""
 
     reason: int
     verb: str
@@ -342,13 +343,13 @@ class Failure(Struct, frozen=True):
 
 
 class Reply(Struct, Generic[T], frozen=True, array_like=True):
-    """The result of a request: a failure, or a value."""
+    """The result of a request: a failure or a value."""
 
     failure: Failure | None
     value: T | None = None
 
 
-# Any, here and below: the type of a reply follows from the request.
+# Any, here and below: the request decides the type of the reply.
 def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(Reply[answer])
 
@@ -376,8 +377,8 @@ encode_into: Final = msgspec.msgpack.Encoder().encode_into
 _decode: Final[Callable[[bytes | memoryview], Request]] = msgspec.msgpack.Decoder(Request).decode
 
 
-# The peer chooses the bytes, and the decoder refuses them in many ways: besides its own errors it raises `UnicodeDecodeError`
-# and `RecursionError`. All of them mean the same.
+# The peer chooses the bytes, so the decoder can fail in many ways: besides its own errors, it raises `UnicodeDecodeError` and
+# `RecursionError`. All these errors mean the same.
 
 
 def decode_request(data: bytes | memoryview) -> Request:
@@ -402,9 +403,9 @@ _REPEATED: Final = (Get, GetMany, Exchange, Commit, Backout)
 
 
 class Decoded:
-    """Decodes each request once, by its bytes: a consumer sends the same request for the next message again and again.
+    """Decodes each request and keeps the result, because a consumer repeats the same request for the next messages.
 
-    Keeps a bounded number of short requests. A longer request carries a message, and is decoded each time.
+    Keeps a limited number of short requests. A longer request contains a message, and is decoded each time.
     """
 
     def __init__(self) -> None:
@@ -426,7 +427,7 @@ class Decoded:
 
 
 def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[tuple[tuple[MessageDescriptor, bytes], ...]]:
-    """Yield the messages in parts, each of which fits into a frame. A very long message is a part of its own."""
+    """Yield the messages in parts that each fit into a frame. A very long message is a part of its own."""
     part: list[tuple[MessageDescriptor, bytes]] = []
     part_bytes = 0
     for message in messages:
@@ -441,7 +442,7 @@ def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[t
 
 
 def in_runs(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]:
-    """Return the messages in runs: if consecutive messages share a descriptor, the descriptor appears once."""
+    """Return the messages in runs. Consecutive messages with the same descriptor record are one run, with one descriptor."""
     runs: list[tuple[MessageDescriptor, list[bytes]]] = []
     for descriptor, body in messages:
         if runs and runs[-1][0] is descriptor:
@@ -452,12 +453,12 @@ def in_runs(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> tuple[tuple[
 
 
 def failure_of(error: MQIError) -> Failure:
-    """Return the error in the form that a reply carries."""
+    """Return the error in the form for a reply."""
     return Failure(int(error.reason), error.verb, error.object_name, error.queue_manager, error.detail, int(error.completion))
 
 
 def error_of(failure: Failure) -> MQIError:
-    """Return the error that the failure in a reply stands for."""
+    """Return the error for a failure in a reply."""
     error = error_for(failure.reason, failure.verb, failure.object_name, failure.queue_manager, failure.detail)
     error.completion = CompletionCode(failure.completion)
     return error

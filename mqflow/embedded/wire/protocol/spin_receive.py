@@ -1,9 +1,9 @@
-"""Receives from a peer that answers within microseconds: polls the socket for a short time before it sleeps.
+"""Receives from a peer that answers within microseconds: polls the socket for a short time before it blocks.
 
-A thread that sleeps must be woken up. On an idle machine a wake-up takes longer than the answer, because the processor is in a
-power-saving state. So after several quick answers, a receive first polls for the time that a wake-up costs, and gives way to
-other threads between two polls. Only then it sleeps. So a receive takes at most twice as long as the faster of sleep and poll.
-After a slow answer, receives sleep without a poll until answers are quick again. This module knows a socket, but no frame.
+A blocked thread must be woken. On an idle machine this takes longer than the answer, because the processor is in a power-saving
+state. So after several quick answers, a receive first polls for the time that a wake-up costs, and lets other threads run
+between two polls. Only then does it block. So a receive takes at most twice as long as the faster of the two ways. After a slow
+answer, receives block without polling until answers are quick again. This module knows a socket, but no frame.
 """
 
 import socket
@@ -15,9 +15,9 @@ from mqflow.world import SYSTEM_CLOCK, give_way
 __all__ = ("LOOK_S", "SpinReceive")
 
 LOOK_S: Final = 100e-6
-"""The polling time: the time that a wake-up costs if both sides sleep, and wake up on another processor."""
+"""The polling time: the cost of a wake-up if both sides are blocked and wake on another processor."""
 _QUICK_S: Final = 3 * LOOK_S
-"""A receive that slept for less than this time, including the wake-up, was quick."""
+"""A blocked receive was quick if it took less time than this, with the wake-up."""
 _QUICK_MIN: Final = 8
 _QUICK_MAX: Final = 4_096
 
@@ -27,7 +27,7 @@ Received = TypeVar("Received")
 
 
 class SpinReceive(Generic[Wanted, Received]):
-    """The `recv` or `recv_into` of a socket, for a peer that can be quick."""
+    """The `recv` or `recv_into` of a socket whose peer can be quick."""
 
     __slots__ = ("_clock", "_distrust", "_give_way", "_next_distrust", "_recv")
 
@@ -40,13 +40,13 @@ class SpinReceive(Generic[Wanted, Received]):
         self._recv = recv
         self._clock = clock
         self._give_way = give_way
-        #: The number of quick waits in a row that must come before the next poll.
+        #: The number of consecutive quick receives before the next poll.
         self._distrust = _QUICK_MIN
-        #: The value of `_distrust` after the next poll without an answer.
+        #: The value of `_distrust` after the next poll that gets no answer.
         self._next_distrust = _QUICK_MIN
 
     def recv(self, most: Wanted) -> Received:
-        """Return the result of the socket's call, after a sleep or after polls. Raises the errors of that call."""
+        """Return the result of the socket's call, after blocking or polling. Raises the errors of that call."""
         began = self._clock()
         if not self._distrust:
             return self._spin(most, began + LOOK_S)
@@ -55,7 +55,7 @@ class SpinReceive(Generic[Wanted, Received]):
         return data
 
     def _spin(self, most: Wanted, until: float) -> Received:
-        """Poll until `until`, then sleep; return the received bytes. First let other threads run: no answer is immediate."""
+        """Poll until `until`, then block. Return the received bytes. First let other threads run, as no answer is immediate."""
         while True:
             self._give_way()
             try:
@@ -65,7 +65,7 @@ class SpinReceive(Generic[Wanted, Received]):
                     continue
                 self._distrust_longer()
                 return self._recv(most, 0)
-            if self._clock() >= until:  # other threads took long: a sleep would have ended before they were done
+            if self._clock() >= until:  # other threads took long: a blocking receive would have been quicker
                 self._distrust_longer()
             elif self._next_distrust > _QUICK_MIN:
                 self._next_distrust = max(_QUICK_MIN, self._next_distrust >> 1)

@@ -1,6 +1,6 @@
-"""The streams that carry frames: a plain socket, or a socket behind TLS, with the same small set of calls.
+"""The streams that transport frames: a plain socket, or a socket with TLS, with the same few methods.
 
-Two threads can send a heartbeat and an answer while a third thread receives. OpenSSL does not allow that on one connection. So
+Two threads can send a heartbeat and a reply while a third thread receives. OpenSSL does not allow this on one connection. So
 TLS works on buffers under a lock, and the threads share only the socket itself. This module knows no frame.
 """
 
@@ -19,32 +19,32 @@ class Stream(Protocol):
     """A connected stream."""
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """Receive bytes, as `socket.recv` does."""
+        """Receive bytes like `socket.recv`."""
         ...
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
-        """Send bytes, as `socket.send` does."""
+        """Send bytes like `socket.send`."""
         ...
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
-        """Set an option, as `socket.setsockopt` does."""
+        """Set an option like `socket.setsockopt`."""
         ...
 
     def fileno(self) -> int:
-        """The descriptor to wait for."""
+        """Return the file descriptor, for a wait."""
         ...
 
     def shutdown(self, how: int, /) -> None:
-        """Shut the stream down, as `socket.shutdown` does."""
+        """Shut the stream down like `socket.shutdown`."""
         ...
 
     def close(self) -> None:
-        """Close the stream, as `socket.close` does."""
+        """Close the stream like `socket.close`."""
         ...
 
 
 class TlsStream:
-    """A socket behind TLS. The first call that sends or receives makes the handshake."""
+    """A socket with TLS. `handshake` must be called before bytes are sent or received."""
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, *, server_side: bool, host: str | None = None) -> None:
         self._raw: Final = raw
@@ -57,7 +57,7 @@ class TlsStream:
         self._shaken = False
 
     def handshake(self) -> None:
-        """Make the handshake. Raises `ssl.SSLError` if the certificate of the peer is wrong, `OSError` if the peer is gone."""
+        """Make the handshake. Raises `ssl.SSLError` if the peer's certificate is wrong, and `OSError` if the peer is gone."""
         while not self._shaken:
             try:
                 with self._lock:
@@ -67,7 +67,7 @@ class TlsStream:
                 pass
             except ssl.SSLError:
                 with contextlib.suppress(OSError):
-                    self._flush(0)  # the alert, which tells the peer why
+                    self._flush(0)  # sends the alert, with the reason for the peer
                 raise
             self._flush(0)
             if not self._shaken:
@@ -75,14 +75,14 @@ class TlsStream:
 
     @property
     def peer_names(self) -> list[str]:
-        """The common names in the certificate of the peer; empty if the peer showed no certificate."""
-        # Any: getpeercert() gives other types for other fields.
+        """The common names in the peer's certificate; empty if the peer showed no certificate."""
+        # Any: getpeercert() has a different type for each field.
         certificate: dict[str, Any] = self._tls.getpeercert() or {}
         fields: list[tuple[str, str]] = [field for group in certificate.get("subject", ()) for field in group]
         return [value for key, value in fields if key == "commonName"]
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """Return bytes of the peer; empty at the end of the stream."""
+        """Return bytes from the peer; no bytes at the end of the stream."""
         while True:
             with self._lock:
                 try:
@@ -91,32 +91,32 @@ class TlsStream:
                     pass
                 except ssl.SSLZeroReturnError:
                     return b""
-                except ssl.SSLEOFError:  # the peer ended without a TLS close; `Frames` notices a frame that it cut
+                except ssl.SSLEOFError:  # the peer ended without a TLS close; `Frames` notices an incomplete frame
                     return b""
             if not self._feed(flags):
                 return b""
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
-        """Send the bytes. Takes all of them: the part that the socket has no room for goes with the next call."""
+        """Send the bytes. Accepts all of them: the next call sends the bytes for which the socket has no room."""
         with self._lock:
             self._tls.write(data)
         try:
             self._flush(flags)
         except BlockingIOError:
-            if not flags & socket.MSG_DONTWAIT:  # a send that must not block leaves the rest in the buffer
+            if not flags & socket.MSG_DONTWAIT:  # if the send must not block, the rest stays in the buffer
                 raise
         return len(data)
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
-        """Set an option, as `socket.setsockopt` does."""
+        """Set an option like `socket.setsockopt`."""
         self._raw.setsockopt(level, option, value)
 
     def fileno(self) -> int:
-        """The descriptor of the socket."""
+        """Return the file descriptor of the socket."""
         return self._raw.fileno()
 
     def shutdown(self, how: int, /) -> None:
-        """Shut the socket down without the closing message of TLS, because the connection is broken off."""
+        """Shut the socket down without TLS's closing message, because this breaks the connection off."""
         self._raw.shutdown(how)
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class TlsStream:
         return bool(more)
 
     def _flush(self, flags: int) -> None:
-        """Send the output of TLS, in order. If the call must not block, the part that does not fit stays in the buffer."""
+        """Send the output of TLS, in order. If the call must not block, the bytes that do not fit stay in the buffer."""
         with self._flushing:
             while True:
                 with self._lock:

@@ -1,4 +1,4 @@
-"""A signal between threads that a thread can wait for together with a stream.
+"""A signal between threads. A thread can wait for the signal and for a stream at the same time.
 
 This module knows descriptors, but no frame and no verb.
 """
@@ -14,22 +14,22 @@ __all__ = ("HasDescriptor", "Signal", "SocketSignal", "Waited")
 
 
 class HasDescriptor(Protocol):
-    """An object that the system can wait for."""
+    """An object with a file descriptor, for which the system can wait."""
 
     def fileno(self) -> int:
-        """The number of the descriptor."""
+        """Return the number of the file descriptor."""
         ...
 
 
 class Waited(Struct, frozen=True):
-    """The result of a wait; neither field is set if the time ran out."""
+    """The result of a wait. Both fields are false if the time is over."""
 
     readable: bool
     signalled: bool
 
 
 class Signal(Protocol):
-    """A signal from another thread. A thread can wait for the signal and a stream together."""
+    """A signal from another thread. A thread can wait for the signal and for a stream at the same time."""
 
     def set(self) -> None:
         """Set the signal."""
@@ -40,20 +40,20 @@ class Signal(Protocol):
         ...
 
     def heard_within(self, wait_s: float) -> bool:
-        """Wait until the signal is set, or the time runs out; return whether the signal is set."""
+        """Wait until the signal is set or the time is over. Return whether the signal is set."""
         ...
 
     def heard_beside(self, stream: HasDescriptor, wait_s: float | None) -> Waited:
-        """Wait until the signal is set, the stream has bytes or has ended, or the time runs out."""
+        """Wait until the signal is set, the stream has bytes or has ended, or the time is over."""
         ...
 
     def close(self) -> None:
-        """Close the signal. Afterwards no thread may set it or wait for it."""
+        """Close the signal. After this, no thread may set it or wait for it."""
         ...
 
 
 class SocketSignal:
-    """A signal that is a byte sent over a pair of sockets."""
+    """A signal by a byte on a pair of sockets."""
 
     def __init__(self) -> None:
         self._heard, self._said = socket.socketpair()
@@ -62,7 +62,7 @@ class SocketSignal:
 
     def set(self) -> None:
         """Set the signal."""
-        with contextlib.suppress(BlockingIOError):  # the signal is set often enough
+        with contextlib.suppress(BlockingIOError):  # the socket is full, so the signal is set already
             self._said.send(b"!")
 
     def clear(self) -> None:
@@ -72,13 +72,13 @@ class SocketSignal:
                 pass
 
     def heard_within(self, wait_s: float) -> bool:
-        """Wait until the signal is set, or the time runs out; return whether the signal is set."""
+        """Wait until the signal is set or the time is over. Return whether the signal is set."""
         poll = select.poll()
         poll.register(self, select.POLLIN)
         return bool(poll.poll(wait_s * 1000))
 
     def heard_beside(self, stream: HasDescriptor, wait_s: float | None) -> Waited:
-        """Wait until the signal is set, the stream has bytes or has ended, or the time runs out."""
+        """Wait until the signal is set, the stream has bytes or has ended, or the time is over."""
         poll = select.poll()
         poll.register(stream, select.POLLIN)
         poll.register(self, select.POLLIN)
@@ -86,10 +86,10 @@ class SocketSignal:
         return Waited(stream.fileno() in ready, self.fileno() in ready)
 
     def fileno(self) -> int:
-        """The descriptor to wait for."""
+        """Return the file descriptor, for a wait."""
         return self._heard.fileno()
 
     def close(self) -> None:
-        """Close the signal. Afterwards no thread may set it or wait for it."""
+        """Close the signal. After this, no thread may set it or wait for it."""
         self._heard.close()
         self._said.close()

@@ -1,8 +1,8 @@
-"""Sends a unit of work in parts, so that the application reads a part while the server writes the next part.
+"""Sends a unit of work in parts, so that the application reads one part while the server writes the next.
 
-A part is short enough to arrive before the application's thread sleeps, and long enough to cost little for each message. A part
-has up to 16 messages; if the messages are long, it has fewer. The length of the last part sent decides how many: an application
-that gets long messages mostly gets more long messages. This module knows `requests`, but no socket.
+A part is short enough to arrive before the application's thread blocks, and long enough to cost little for each message. A part
+has up to 16 messages, or fewer if the messages are long. The length of the last part decides the number, because an application
+that gets long messages mostly gets more of them. This module knows `requests`, but no socket.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from mqflow.verbs import Got
 __all__ = ("MESSAGES_MAX", "PART_BYTES", "AnswerParts")
 
 MESSAGES_MAX: Final = 16
-"""The most messages of a part."""
+"""The most messages in a part."""
 PART_BYTES: Final = 48 * 1024
-"""The desired length of a part with long messages: Linux passes on this many bytes of a write in one piece."""
+"""The desired length of a part with long messages: Linux delivers this many bytes of a write in one piece."""
 
 
 class AnswerParts:
@@ -28,7 +28,7 @@ class AnswerParts:
         self._messages = MESSAGES_MAX
 
     def send_all_but_last(self, unit: Sequence[Got], send: Callable[[Exchanged], int]) -> Exchanged:
-        """Send all parts but the last part, in order; return the last part. `send` returns the number of bytes that it sent."""
+        """Send all parts except the last, in order, and return the last part. `send` returns the number of bytes sent."""
         start = 0
         while len(unit) - start > self._messages:
             end = start + self._messages

@@ -1,7 +1,7 @@
-"""Certificates for a queue manager served over TCP: one for the server, and one for each user that connects without a password.
+"""Certificates for a queue manager served over TCP: for the server, and for each user who connects without a password.
 
-If your company has certificates, name their files instead of using this module. To make certificates, this module needs the
-package `cryptography` (``pip install 'mqflow[tls]'``). To use certificates, it needs only the standard library.
+If your company has certificates, name their files instead of using this module. Making certificates needs the package
+`cryptography` (``pip install 'mqflow[tls]'``). Using certificates needs only the standard library.
 """
 
 import ipaddress
@@ -32,7 +32,7 @@ __all__ = (
 )
 
 EXPIRES_SOON_DAYS: Final = 30
-"""A certificate that is valid for fewer days needs a successor now."""
+"""A certificate that expires within this number of days needs a new certificate now."""
 
 _AUTHORITY_DAYS: Final = 3_650
 _CERTIFICATE_DAYS: Final = 397
@@ -44,7 +44,7 @@ _HOST_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 
 class CertificateError(Exception):
-    """Certificates cannot be made or used. The text names the reason and the remedy."""
+    """Certificates cannot be made or used. The text says the reason and the remedy."""
 
 
 class CertificateFiles(Struct, frozen=True):
@@ -54,7 +54,7 @@ class CertificateFiles(Struct, frozen=True):
 
     @property
     def authority(self) -> Path:
-        """The authority that clients trust."""
+        """The certificate of the authority that clients trust."""
         return self.folder / "ca.pem"
 
     @property
@@ -69,7 +69,7 @@ class CertificateFiles(Struct, frozen=True):
 
     @property
     def client_authority(self) -> Path:
-        """The authority of client certificates, which the server trusts."""
+        """The certificate of the authority for client certificates, which the server trusts."""
         return self.folder / "clients-ca.pem"
 
     @property
@@ -78,20 +78,20 @@ class CertificateFiles(Struct, frozen=True):
         return self.folder / "clients-ca.key"
 
     def client(self, user: str) -> Path:
-        """The certificate of this user; its key is beside it."""
+        """Return the path of this user's certificate. The key is beside it."""
         return self.folder / "clients" / f"{user}.pem"
 
     def all_certificates(self) -> list[Path]:
-        """Return the certificates that exist."""
+        """Return the paths of the existing certificates."""
         own = [self.authority, self.certificate, self.client_authority]
         return [path for path in (*own, *sorted((self.folder / "clients").glob("*.pem"))) if path.exists()]
 
 
 def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: datetime) -> CertificateFiles:
-    """Make and return the files: an authority, and a certificate of this authority for these hosts, valid for 397 days.
+    """Make and return the files: an authority, and its certificate for these hosts, valid for 397 days.
 
-    The key of the authority is not kept. So the next certificate has a new authority, which clients must receive again.
-    Raises `CertificateError` if `cryptography` is not installed, or if there is no host.
+    The key of the authority is not kept. So the next certificate has a new authority, which every client needs again. Raises
+    `CertificateError` if `cryptography` is not installed, or if `hosts` is empty.
     """
     try:
         from cryptography import x509  # noqa: PLC0415 - optional
@@ -114,10 +114,10 @@ def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: dat
 
 
 def make_client_certificate(folder: Path, user: str, *, name: str, now: datetime) -> Path:
-    """Make a certificate with which this user connects without a password, and return its path; the key is beside it.
+    """Make a certificate with which this user connects without a password, and return its path. The key is beside it.
 
-    The first call makes the authority of client certificates. Raises `CertificateError` if `cryptography` is not installed, for
-    a name that is no file name, or if the authority has another key.
+    The first call makes the authority for client certificates. Raises `CertificateError` if `cryptography` is not installed, or
+    if the user's name cannot be a file name. Also raises it if the key of the authority is missing or wrong.
     """
     try:
         from cryptography import x509  # noqa: PLC0415 - optional
@@ -133,7 +133,7 @@ def make_client_certificate(folder: Path, user: str, *, name: str, now: datetime
     if not files.client_authority.exists():
         made = _new_key()
         _write_key(files.client_authority_key, made)
-        _write_certificate(files.client_authority, _authority(made, f"the clients of {name}", now))  # last: now both are there
+        _write_certificate(files.client_authority, _authority(made, f"the clients of {name}", now))  # written after its key
     elif not files.client_authority_key.exists():
         raise _not_made_here(files)
     authority_key = serialization.load_pem_private_key(files.client_authority_key.read_bytes(), password=None)
@@ -150,9 +150,9 @@ def make_client_certificate(folder: Path, user: str, *, name: str, now: datetime
 
 
 def days_left(certificate: Path, now: datetime) -> int | None:
-    """Return the whole days until the certificate expires, below 0 if it has expired; None without `cryptography`.
+    """Return the full days until the certificate expires; negative if it has expired, None without `cryptography`.
 
-    Raises `CertificateError` for a file that is no certificate.
+    Raises `CertificateError` if the file is not a certificate.
     """
     try:
         from cryptography import x509  # noqa: PLC0415 - optional
@@ -166,9 +166,9 @@ def days_left(certificate: Path, now: datetime) -> int | None:
 
 
 def server_context(certificate: Path, key: Path, client_authority: Path | None = None) -> ssl.SSLContext:
-    """Return the TLS context of a server. Raises `CertificateError` for files that cannot be used.
+    """Return the TLS context of a server. Raises `CertificateError` for unusable files.
 
-    If `client_authority` is given, a client can show a certificate of that authority. A wrong certificate ends the handshake.
+    With `client_authority`, a client can show a certificate of that authority. A wrong certificate ends the handshake.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -188,10 +188,10 @@ def server_context(certificate: Path, key: Path, client_authority: Path | None =
 
 
 def client_context(authority: Path | None = None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
-    """Return the TLS context of a client that trusts this authority, or the system's authorities if `authority` is None.
+    """Return the TLS context of a client. It trusts this authority, or the system's authorities if `authority` is None.
 
-    The client always checks host names. It shows `certificate` to the server, if `certificate` is given. Raises
-    `CertificateError` for files that cannot be used.
+    The client always checks host names. It shows `certificate` to the server if `certificate` is given. Raises
+    `CertificateError` for unusable files.
     """
     try:
         context = ssl.create_default_context(cafile=authority)
@@ -229,7 +229,7 @@ def _signed(
     usage: "ObjectIdentifier",
     names: "x509.SubjectAlternativeName | None" = None,
 ) -> "x509.Certificate":
-    """Return a certificate of the authority for this use: as a server with these names, or as a client."""
+    """Return a certificate of the authority for this use: for a server with these names, or for a client."""
     from cryptography import x509  # noqa: PLC0415 - optional
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
 
@@ -323,7 +323,7 @@ def _general_name(host: str) -> "x509.GeneralName":
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Replace the file. A kill leaves the earlier file, or all of the new file."""
+    """Replace the file. A kill leaves either the whole old file or the whole new file."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)

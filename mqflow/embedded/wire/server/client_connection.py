@@ -1,9 +1,9 @@
-"""The server's end of one application's connection, from the first request (the hello) to the end.
+"""The server's end of one application's connection, from its first request (the hello) to its end.
 
-The connection's own thread calls the verbs (`verb_calls`), waits for messages, and sleeps while the idle poller answers
-(`commit_and_next`). If the stream ends, or no byte arrives for too long, the application counts as dead: the server backs out
-its unit of work. The connection of an administrator carries out administration, but no verb. This module knows `requests`, but
-no rule of MQ.
+The connection's own thread calls the verbs (`verb_calls`) and waits for messages. It blocks while the idle poller answers
+(`commit_and_next`). If the stream ends or stays silent for too long, the application counts as dead, and the server backs out
+its unit of work. A connection of an administrator carries out administration, but no verb. This module knows `requests`, but no
+rule of MQ.
 """
 
 import contextlib
@@ -48,11 +48,11 @@ __all__ = ("ClientConnection",)
 
 Taken = TypeVar("Taken", "Got | None", list[Got])
 
-# A peer without a hello must not take megabytes.
+# A peer that has sent no hello yet must not take megabytes of memory.
 _HELLO_BYTES_MAX: Final = 64 * 1024
-# The buffer of an answer is kept for the next answer, up to this length.
+# Up to this length, the buffer of a reply is kept for the next reply.
 _ANSWER_BYTES_MAX: Final = 1024 * 1024
-# The messages of units ahead return to their places before any of these requests.
+# Before any of these requests, the messages of units ahead return to their places.
 _ENDS_UNITS_AHEAD: Final = (
     requests.Exchange,
     requests.Get,
@@ -61,12 +61,12 @@ _ENDS_UNITS_AHEAD: Final = (
     requests.Backout,
     requests.Disconnect,
 )
-#: Stands for an answer that another thread sent.
+#: The result of a request to which another thread has already replied.
 _SAID: Final = object()
 
 
 class ClientConnection:
-    """The connection of one application, on a thread of its own."""
+    """The connection of one application. It has its own thread."""
 
     def __init__(
         self,
@@ -87,17 +87,17 @@ class ClientConnection:
         hello_s: float,
         full: MQIError | None = None,
     ) -> None:
-        #: The refusal for applications if the server is full; administrators still get in.
+        #: If the server is full, the refusal for applications; administrators can still connect.
         self._full = full
         self._pulses = pulses
         self._runner = runner
         self._idle_poller = idle_poller
         self._line: CommitAndNext | None = None
-        # A request that the idle poller received, to carry out next.
+        # A request that the idle poller has received, to be carried out next.
         self._frame: bytes | None = None
-        # The number of the pulse whose heartbeats stand for this connection; 0 without a pulse.
+        # The number of the pulse that replaces this connection's heartbeats; 0 without a pulse.
         self._pulse = 0
-        #: Whether this connection is a pulse itself.
+        #: Whether this connection itself is a pulse.
         self.is_pulse: bool = False
         self.is_checked: bool = False
         self._queue_manager = queue_manager
@@ -106,7 +106,7 @@ class ClientConnection:
         self._login = login
         self._host = host
         self._frames = Frames(raw, silence_s=heartbeats.silence_s, clock=clock)
-        #: The time until which the hello must come; None after the hello.
+        #: The time by which the hello must arrive; None after the hello.
         self.unknown_until: float | None = clock.monotonic() + hello_s
         self._clock = clock
         self._heartbeats = heartbeats
@@ -116,7 +116,7 @@ class ClientConnection:
         self._arrived = arrived
         self._decoded = requests.Decoded()
         self._parts = AnswerParts()
-        #: The buffer of the answers.
+        #: The buffer for replies.
         self._answer = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[requests.Exchange | None, GetOptions] = None, GetOptions()
         #: Whether the application has ended the waits of its gets.
@@ -124,7 +124,7 @@ class ClientConnection:
         self._ending = False
 
     def run(self) -> None:
-        """Answer requests until the application disconnects, dies, or sends bytes that are no request."""
+        """Reply to requests until the application disconnects, dies, or sends bytes that are not a request."""
         connection: ServableConnection | None = None
         try:
             self._secured = self._login.secured(self._raw)
@@ -140,7 +140,7 @@ class ClientConnection:
                 if isinstance(request, requests.Interrupt):
                     self._interrupted = True
                     continue
-                self._frames.beating = True  # the application receives only while it waits for an answer
+                self._frames.beating = True  # the application only receives while it waits for a reply
                 reply = self._answered(verbs, request)
                 if reply is not None:
                     self._say(reply)
@@ -148,7 +148,7 @@ class ClientConnection:
         except UndecodableError as error:
             self._complain(f"A peer at {self._address()} sent bytes that are no request, and is disconnected: {error}.")
         except (OSError, FrameError):
-            pass  # the application is gone, whatever the reason, and cannot receive an error
+            pass  # the application is gone and cannot receive an error
         finally:
             self._heartbeats.remove(self._frames)
             self._pulses.leave(self._pulse, self)
@@ -158,22 +158,22 @@ class ClientConnection:
             self._over(self)
 
     def _address(self) -> str:
-        """Return the address of the peer, without its port."""
+        """Return the address of the peer, without the port."""
         try:
             address = self._raw.getpeername()
-        except OSError:  # the peer has gone already
+        except OSError:  # the peer has already gone
             return "an unknown address"
         return str(address[0]) if isinstance(address, tuple) else "the Unix socket"
 
     def let_go(self) -> None:
-        """Close the socket and the signal. `run` calls this. If `run` never ran, the caller must call this."""
+        """Close the socket and the signal. `run` calls this method; if `run` never runs, the caller must call it."""
         self._raw.close()
         self._arrived.close()
 
     def end(self) -> None:
-        """Make `run` return. The server still answers a call under way, because its effect must not be in doubt."""
+        """Make `run` return. The server still replies to the present call, because its effect must not be in doubt."""
         self._ending = True
-        with contextlib.suppress(OSError):  # the stream has ended already
+        with contextlib.suppress(OSError):  # the stream has already ended
             self._raw.shutdown(socket.SHUT_RD)
 
     def _welcome(self) -> ServableConnection | None:
@@ -185,7 +185,7 @@ class ClientConnection:
             self._administer(hello)
             return None
         if self._full is not None:
-            if isinstance(hello, requests.Hello | requests.Pulse):  # a peer that sent no hello expects no answer
+            if isinstance(hello, requests.Hello | requests.Pulse):  # a peer without a hello expects no reply
                 self._say_no(self._full)
             return None
         if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._login.same_machine:
@@ -199,13 +199,13 @@ class ClientConnection:
             return None
         try:
             self._frames.send(requests.encode(requests.Reply(None, connection.queue_manager_name)))
-        except BaseException:  # the application did not wait for the answer
+        except BaseException:  # the application did not wait for the reply
             connection.abandon()
             raise
         return connection
 
     def _say(self, reply: requests.Reply[object]) -> None:
-        """Send the reply. A unit of many messages goes in several parts."""
+        """Send the reply. A unit of work with many messages is sent in several parts."""
         value = reply.value
         if isinstance(value, requests.Exchanged) and len(value.unit) > 1:
             reply = requests.Reply(
@@ -224,21 +224,21 @@ class ClientConnection:
         return sent_bytes
 
     def _beat(self) -> None:
-        """Serve this connection as a pulse: receive heartbeats for other connections until the heartbeats stop."""
+        """Serve this connection as a pulse: receive heartbeats for other connections until they stop."""
         number = self._pulses.begin()
         self.is_pulse = True
         self.unknown_until = None
         try:
             self._frames.send(requests.encode(requests.Reply(None, number)))
             self._frames.beating = True
-            self._frames.receive()  # nothing but heartbeats ever comes
+            self._frames.receive()  # only heartbeats arrive
         finally:
             self._pulses.end(number)
 
     def _administer(self, hello: requests.Hello) -> None:
-        """Carry out the questions and orders of an administrator, until it ends the connection.
+        """Carry out the questions and orders of an administrator until the connection ends.
 
-        An administrator is not an application: it has no unit of work, and there are places for it beyond the limit of
+        An administrator is not an application and has no unit of work. There are places for administrators beyond the limit for
         applications. An administrator can connect while the queue manager quiesces.
         """
         try:
@@ -260,7 +260,7 @@ class ClientConnection:
 
     def _administered(self, user: str, request: requests.Request) -> requests.Reply[object]:
         try:
-            administration = self._queue_manager.administration_of(user)  # a user can have lost the authority since then
+            administration = self._queue_manager.administration_of(user)  # the user can have lost the authority since the hello
             if isinstance(request, requests.HostOrder):
                 self._host(request)
                 return requests.Reply(None)
@@ -274,7 +274,7 @@ class ClientConnection:
         self._frames.send(requests.encode(requests.Reply[None](requests.failure_of(error))))
 
     def _live_by(self, pulse: int) -> None:
-        """If the hello names a pulse, wait for the application without a time limit. Raises 2009 if that pulse has stopped."""
+        """If the hello names a pulse, wait for the application without a time limit. Raises 2009 if the pulse has stopped."""
         if not pulse:
             return
         if not self._pulses.join(pulse, self):
@@ -295,7 +295,7 @@ class ClientConnection:
         return connection
 
     def _known(self, hello: requests.Hello) -> str:
-        """Return the user of the hello. Raises `MQIError` if the login refuses the hello."""
+        """Return the user of the hello. Raises `MQIError` if the log-in refuses the hello."""
         name = self._queue_manager.name
         if hello.version != requests.PROTOCOL_VERSION:
             detail = f"The owner speaks version {requests.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
@@ -310,12 +310,12 @@ class ClientConnection:
             self.is_checked = False
 
     def _next(self) -> Frame | None:
-        """Return the request that the idle poller received. Without such a request, wait for one."""
+        """Return the request that the idle poller has received, or wait for the next request."""
         frame, self._frame = self._frame, None
         return self._frames.receive() if frame is None else frame
 
     def _answered(self, verbs: VerbCalls, request: requests.Request) -> requests.Reply[object] | None:
-        """Return the reply to send; None if the reply has gone out already."""
+        """Return the reply to send; None if the reply is already sent."""
         try:
             result = self._perform(verbs, request)
             return None if result is _SAID else requests.Reply(None, result)
@@ -327,7 +327,7 @@ class ClientConnection:
             return settled_many(verbs.connection, verbs.handle(request.handle), request, self._runner)
         if isinstance(request, _ENDS_UNITS_AHEAD):
             verbs.connection.give_back()
-        if isinstance(request, requests.Exchange):  # first, because a consumer sends one for each unit of work
+        if isinstance(request, requests.Exchange):  # checked first, because a consumer sends it for each unit of work
             return self._exchange(verbs, request)
         if isinstance(request, requests.VerbGet):
             return self._any_get(verbs, request)
@@ -344,7 +344,7 @@ class ClientConnection:
     def _get(
         self, connection: ServableConnection, handle: ObjectHandle, options: GetOptions, get: Callable[[GetOptions], Taken]
     ) -> Taken:
-        """Call `get`, and wait here if necessary. The application can die during the wait, and only the socket shows that."""
+        """Call `get`, and wait here if necessary. If the application dies during the wait, only the socket shows this."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return get(options)
@@ -358,7 +358,7 @@ class ClientConnection:
                 continue
             try:
                 arrived = self._arrives_within(ends_at)
-                got = get(at_once)  # before `withdraw`: a waiter that has not got its message wakes another waiter
+                got = get(at_once)  # before `withdraw`: a waiter without its message wakes another waiter
             finally:
                 withdraw()
                 self._arrived.clear()
@@ -367,7 +367,7 @@ class ClientConnection:
         return got
 
     def _exchange(self, verbs: VerbCalls, request: requests.Exchange) -> object:
-        """Commit or back out, then get. If possible, do both in one step."""
+        """Commit or back out, then get messages. If possible, do both in one step."""
         connection, handle = verbs.connection, verbs.handle(request.handle)
         options, commit = self._without_wait(request), request.commit
         unit: list[Got] | None = None
@@ -388,7 +388,7 @@ class ClientConnection:
         return self._get_settled(connection, request, handle, options) if left is None else self._done_with(verbs, left)
 
     def _commit(self, verbs: VerbCalls, request: requests.Exchange) -> LeftOver | None:
-        """Commit. If many connections commit, the idle poller commits and answers later requests; return the left-over work."""
+        """Commit. With many committing connections, let the idle poller commit and answer; return the left-over work."""
         left: LeftOver | None = None
         if self._idle_poller is None or self._frames.socket is not self._raw:
             verbs.connection.commit()
@@ -401,7 +401,7 @@ class ClientConnection:
         return left
 
     def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
-        """Sleep while the idle poller answers this and later requests; return the left-over work. None if it refuses."""
+        """Block while the idle poller answers this and later requests. Return the left-over work, or None if it refuses."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
             self._line = CommitAndNext(
@@ -410,11 +410,11 @@ class ClientConnection:
         return self._line.hand_over(request)
 
     def _done_with(self, verbs: VerbCalls, left: LeftOver) -> object:
-        """Finish a request that the thread which watches idle connections could not finish; return the value to reply with."""
+        """Finish a request that the idle poller could not finish, and return the value for the reply."""
         if left.unsent:
             self._frames.send_made(b"")
         if left.failure is not None:
-            if left.settled is not None:  # reply first: otherwise the effect of the commit would be in doubt
+            if left.settled is not None:  # reply first, so that the effect of the commit is not in doubt
                 ended = error_for(Reason.CONNECTION_BROKEN, "MQGET", queue_manager=self._queue_manager.name)
                 self._frames.send(requests.encode(requests.Reply(None, requests.Exchanged(get=requests.failure_of(ended)))))
             raise left.failure
@@ -428,7 +428,7 @@ class ClientConnection:
     def _get_settled(
         self, connection: ServableConnection, request: requests.Exchange, handle: ObjectHandle, options: GetOptions
     ) -> requests.Exchanged:
-        """Get messages. If the get must wait, first reply to the application that the commit or backout succeeded."""
+        """Get messages. If the get must wait, first reply that the commit or backout has succeeded."""
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT and not self._interrupted:
@@ -439,7 +439,7 @@ class ClientConnection:
         return requests.Exchanged(unit=tuple(unit))
 
     def _without_wait(self, request: requests.Exchange) -> GetOptions:
-        """Return the request's options without the wait. The same request gets the same record."""
+        """Return the request's options without the wait. The same request always gets the same record."""
         if request is not self._last_exchange[0]:
             self._last_exchange = request, without_wait(request.options)
         return self._last_exchange[1]
@@ -455,20 +455,18 @@ class ClientConnection:
         return self._get(connection, handle, request.options, get)
 
     def _arrives_within(self, ends_at: float | None) -> bool:
-        """Wait for a message; return False when the time runs out. Raises `FrameError` if the application dies before."""
+        """Wait for a message. Return False if the time is over. Raises `FrameError` if the application dies meanwhile."""
         interrupted = self._interrupted
         self._frames.let_go()
         self._answer = bytearray(LENGTH_BYTES)
-        if self._frames.has_more:  # more bytes came with the request, so the socket does not show them
+        if self._frames.has_more:  # these bytes came with the request, so the socket cannot show them
             interrupted = self._hears_interrupt()
         while not interrupted:
             left_s = _left_s(ends_at, self._clock)
             silence_s = math.inf if self._frames.patient else self._frames.silence_s
             wait_s = silence_s if left_s is None else min(left_s, silence_s)
             waited = self._arrived.heard_beside(self._frames.socket, None if wait_s == math.inf else wait_s)
-            stopped = (
-                self._ending and waited.signalled
-            )  # a queue manager that stops sets the signal first: the get raises the reason
+            stopped = self._ending and waited.signalled  # a stop sets the signal first; the get raises its reason
             if waited.readable and not stopped:
                 interrupted = self._hears_interrupt()
             if waited.signalled:
@@ -489,7 +487,7 @@ class ClientConnection:
         return self._interrupted
 
 
-@lru_cache(maxsize=64)  # a queue manager can keep a plan for a record, so it receives the same record again
+@lru_cache(maxsize=64)  # the same record again, because a queue manager can keep a plan for each record
 def _at_once(options: GetOptions) -> GetOptions:
     return msgspec.structs.replace(options, wait_ms=0)
 

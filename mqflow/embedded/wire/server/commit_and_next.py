@@ -1,10 +1,10 @@
-"""Answers a connection that only sends "commit, and the next", while the connection's own thread sleeps.
+"""Answers a connection that only repeats "commit, then get the next", while the connection's own thread blocks.
 
-The thread of the idle poller receives the requests of all such connections and begins the commits. The store's thread, which
-makes a commit durable, gets the next messages and answers. All other work is left over for the connection's own thread. Such
-work is another request, a message with special options, or a wait. Such work is also an answer that the socket does not take
-immediately, or a peer that is gone. So no connection of the poller waits for another connection. This module knows frames and
-`requests`, but no rule of MQ.
+The idle poller's thread receives the requests of all such connections and begins the commits. The store's thread, which makes a
+commit durable, gets the next messages and replies. All other work is left over for the connection's own thread: any other
+request, a message with special options, or a wait. The same holds if the socket does not accept a reply immediately, or if the
+peer is gone. So no connection of the poller waits for another connection. This module knows frames and `requests`, but no rule
+of MQ.
 """
 
 from collections.abc import Callable
@@ -25,22 +25,22 @@ __all__ = ("CommitAndNext", "LeftOver")
 
 
 class LeftOver(Struct, frozen=True):
-    """The work left for the connection's own thread; an empty record if that thread only has to receive again."""
+    """The work left over for the connection's own thread. In an empty record, that thread only has to receive again."""
 
-    #: The exchange that was settled, but has no messages yet.
+    #: The exchange that is settled, but has no messages yet.
     settled: requests.Exchange | None = None
     #: A request that the idle poller cannot answer.
     frame: bytes | None = None
     #: The error that ends the connection.
     failure: Exception | None = None
-    #: Whether only a part of an answer has gone out.
+    #: Whether only a part of a reply is sent.
     unsent: bool = False
     #: Whether the application has ended the waits of its gets.
     interrupted: bool = False
 
 
 class CommitAndNext:
-    """A connection while the idle poller and the store answer its requests. Each thread that uses this object takes a lock."""
+    """A connection while the idle poller and the store answer its requests. Each thread takes a lock to use this object."""
 
     def __init__(
         self,
@@ -61,7 +61,8 @@ class CommitAndNext:
         self._guard = runner.lock()
         self._over = runner.event()
         self._handed_over = False
-        #: The exchange whose commit is under way. During the commit, only the store's thread can hand the connection back.
+        #: The exchange whose commit has begun. Until the commit is complete, only the store's thread can hand the connection
+        #: back.
         self._owed: requests.Exchange | None = None
         #: The error of a stream that ended during a commit.
         self._broken: Exception | None = None
@@ -75,15 +76,15 @@ class CommitAndNext:
         return self._frames.socket
 
     def hand_over(self, request: requests.Exchange) -> LeftOver | None:
-        """Let the idle poller answer this and later requests of its kind. Sleep until work is left over; return that work.
+        """Let the idle poller answer this request and later ones of its kind. Block until work is left over, and return it.
 
-        Returns None if the idle poller cannot take the connection. In that case the request is still to be carried out.
+        Returns None if the idle poller cannot take the connection. The caller must then carry out the request itself.
         """
         self._over.clear()
         with self._guard:
             try:
                 self._idle_poller.connect(self)
-            except (OSError, RuntimeError):  # the system has no memory or no thread left
+            except (OSError, RuntimeError):  # the system has no memory or no threads left
                 return None
             self._handed_over, self._quiet, self._broken = True, False, None
             self._begin(request)
@@ -97,7 +98,7 @@ class CommitAndNext:
                 return
             try:
                 self._hear()
-            except Exception as error:  # noqa: BLE001 - any error ends this connection's own thread, and no other
+            except Exception as error:  # noqa: BLE001 - any error ends only this connection, on its own thread
                 if self._owed is None:
                     self._hand_back(LeftOver(failure=error))
                 else:
@@ -105,7 +106,7 @@ class CommitAndNext:
                     self._idle_poller.disconnect(self)
 
     def tick(self) -> None:
-        """Hand the connection back if no request came since the last tick. Runs on the idle poller's thread."""
+        """Hand the connection back if no request has arrived since the last tick. Runs on the idle poller's thread."""
         with self._guard:
             if self._handed_over and self._owed is None:
                 if self._quiet:
@@ -129,7 +130,7 @@ class CommitAndNext:
 
     def _begin(self, request: requests.Exchange) -> None:
         self._owed = request
-        self._frames.beating = True  # the application receives only while it waits for an answer
+        self._frames.beating = True  # the application only receives while it waits for a reply
         try:
             if not self._connection.begin_commit(self._settled):
                 return
@@ -142,7 +143,7 @@ class CommitAndNext:
             self._answer(None)
 
     def _settled(self, error: MQIError | None) -> None:
-        """Answer the exchange. Runs on the store's thread, so this function must not raise or wait."""
+        """Reply to the exchange. Runs on the store's thread, so this method must not raise or wait."""
         with self._guard:
             self._answer(error)
 
@@ -167,7 +168,7 @@ class CommitAndNext:
             self._hand_back(LeftOver(failure=self._broken, unsent=not whole))
 
     def _got(self, request: requests.Exchange) -> list[Got]:
-        if self._broken is not None:  # a message would be backed out immediately, and its backout counted
+        if self._broken is not None:  # a message would be backed out immediately, and the backout counted
             return []
         handle, options = self._handle_of(request.handle), self._options_of(request)
         return self._connection.get_at_once(handle, options, most=request.most, bytes_max=UNIT_BYTES_MAX)

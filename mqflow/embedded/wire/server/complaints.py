@@ -1,4 +1,4 @@
-"""Log lines about peers that break the protocol: a bounded number a minute, whatever the peers send.
+"""Log lines about peers that break the protocol. Their number in each minute is limited.
 
 This module knows no socket.
 """
@@ -24,13 +24,13 @@ class Complaints:
         self._minute_began = clock.monotonic()
         self._lines = 0
         self._left_out = 0
-        #: The number of all complaints, logged or left out.
+        #: The number of all complaints, with those that were left out of the log.
         self.count: int = 0
 
     def __call__(self, sentence: str) -> None:
-        """Count the complaint, and log it if the limit of lines in this minute is not reached.
+        """Count the complaint. Log it unless this minute's limit of lines is reached.
 
-        The first line of a later minute says how many lines were left out.
+        The first line after that minute says how many lines were left out.
         """
         with self._guard:
             now = self._clock.monotonic()

@@ -1,6 +1,6 @@
-"""The contract of a queue manager that can be served to other processes, and of its connections.
+"""The protocols of a queue manager that can be served to other processes, and of its connections.
 
-This file has protocols only.
+This file has protocols and one record, but no code of a server.
 """
 
 import socket
@@ -21,40 +21,40 @@ __all__ = ("Admit", "Arrival", "Host", "Peers", "Servable", "ServableConnection"
 
 
 class ServableConnection(InlineConnection, BatchConnection, Protocol):
-    """A connection that can be served: its application can die in another process."""
+    """A connection that can be served. Its application runs in another process, and can die there."""
 
     def browse_back(self, handle: ObjectHandle, count: int) -> None:
-        """Move the browse cursor back by `count` messages of the last `get_many`, even if these messages are gone."""
+        """Move the browse cursor back by `count` messages of the last `get_many`, even if they are no longer on the queue."""
         ...
 
     def exchange_at_once(
         self, handle: ObjectHandle, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """Commit if `commit` is set. Then get messages if the first message is plain. Return None if the commit must wait."""
+        """Commit if `commit` is true, then get messages if the first is plain. Return None if the commit must wait."""
         ...
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return plain messages that are on the queue now; an empty list if the first is special, or a get would be refused."""
+        """Return available plain messages; an empty list if the first message is special or the get is refused."""
         ...
 
     def take_ahead(
         self, handle: ObjectHandle, options: GetOptions, *, most: int, units: int, bytes_max: int
     ) -> list[list[Got]]:
-        """Get up to `units` units of work ahead, each of up to `most` plain messages, without a wait.
+        """Get up to `units` units of work ahead, each of up to `most` plain messages, without waiting.
 
-        The connection's unit of work is the first unit that is not settled. `begin_commit` with `behind` settles this unit.
+        The first unit that is not settled is the connection's unit of work. `begin_commit` with `behind` settles this unit.
         """
         ...
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places. None for `count` means all units ahead.
+        """Return the messages of the last `count` units of work to their places; None means all units ahead.
 
-        The backout counts of the messages do not rise.
+        The backout counts of the messages do not increase.
         """
         ...
 
     def abandon(self) -> None:
-        """End the connection as if the application had died: the unit of work is backed out."""
+        """End the connection as after the death of the application: back out the unit of work."""
         ...
 
 
@@ -68,11 +68,11 @@ class Servable(Protocol):
 
     @property
     def owner(self) -> str:
-        """The user that runs the queue manager. Over a Unix socket, this is the user of an application that names no user."""
+        """The user that runs the queue manager. Over a Unix socket, an application that names no user has this user."""
         ...
 
     def administration_of(self, user: str) -> Administration:
-        """Return the administration, for a user that may administer the queue manager. Refuses other users with 2035."""
+        """Return the administration for a user who may administer the queue manager. Refuses any other user with 2035."""
         ...
 
     def administers(self, user: str) -> bool:
@@ -80,9 +80,9 @@ class Servable(Protocol):
         ...
 
     def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
-        """Check authorities from now on, also without an authority record: other machines can connect.
+        """Turn the authority checks on, even if no authority record exists, because other machines can connect.
 
-        `made_administrator` returns whether the owner made this user an administrator.
+        `made_administrator` returns whether the owner made a user an administrator.
         """
         ...
 
@@ -92,48 +92,48 @@ class Servable(Protocol):
 
 
 Host = Callable[[requests.HostOrder], None]
-"""Ends the queue manager, or backs it up. Runs on the thread of the administrator's connection."""
+"""Ends the queue manager or backs it up. Runs on the thread of the administrator's connection."""
 
 
 def no_host(request: requests.HostOrder) -> None:
-    """Refuse the order: this queue manager belongs to an application, and ends with that application."""
+    """Refuse the order, because this queue manager belongs to an application and ends with it."""
     said = "The queue manager belongs to a running application: stop the application, or use `mqflow qmgr start` in its place"
     raise error_for(Reason.FUNCTION_NOT_SUPPORTED, type(request).__name__, detail=said)
 
 
 class ServedPeer(Protocol):
-    """The server's end of one peer's stream, on a thread of its own."""
+    """The server's end of one peer's stream. It has its own thread."""
 
-    #: The time until which the peer must have logged in; None after the log-in.
+    #: The time by which the peer must log in; None after its log-in.
     unknown_until: float | None
-    #: Whether the server checks the log-in of the peer now, and waits for no bytes of it.
+    #: Whether the server is now checking the peer's log-in, so that it does not wait for bytes from the peer.
     is_checked: bool
-    #: Whether other connections end before this one.
+    #: Whether this peer is a pulse, which ends only after all other connections.
     is_pulse: bool
 
     def run(self) -> None:
-        """Answer the peer until it ends."""
+        """Serve the peer until it ends."""
         ...
 
     def end(self) -> None:
-        """Make `run` return. The server still answers a call under way."""
+        """Make `run` return. The server still replies to the present call."""
         ...
 
     def let_go(self) -> None:
-        """Close the stream and the signal. `run` calls this. If `run` never ran, the caller must call this."""
+        """Close the stream and the signal. `run` calls this method; if `run` never runs, the caller must call it."""
         ...
 
 
 class Admit(Protocol):
-    """Gives a place to a peer that has logged in. Raises `MQIError` 2025 if no place is free."""
+    """Gives a place to a peer after its log-in. Raises `MQIError` 2025 if no place is free."""
 
     def __call__(self, connection: ServedPeer, *, administers: bool) -> None:
-        """Give the peer a place as an application, or as an administrator."""
+        """Give the peer a place as an application or as an administrator."""
         ...
 
 
 class Arrival(Struct, frozen=True):
-    """A peer that has just connected, and the clock, the functions and the limits that the server gives to the peer's end."""
+    """A newly connected peer, with the clock, the functions and the limits that the server provides for the peer's end."""
 
     raw: socket.socket
     clock: Clock
@@ -143,15 +143,15 @@ class Arrival(Struct, frozen=True):
     admit: Admit
     #: Takes a place for one more connection of an admitted peer. Raises `MQIError` 2025 if no place is free.
     take_place: Callable[[], None]
-    #: Gives back a place of `take_place`. The server itself gives back the place of `admit`.
+    #: Frees a place from `take_place`. The server itself frees the place from `admit`.
     give_place_back: Callable[[], None]
-    #: The peer calls this when it has ended.
+    #: The peer's end calls this function when it has ended.
     over: Callable[[ServedPeer], None]
-    #: The longest time until the peer has logged in.
+    #: The longest time until the log-in of the peer, in seconds.
     hello_s: float
-    #: The refusal for applications if the server is full.
+    #: If the server is full, the refusal for applications.
     full: MQIError | None
 
 
 Peers = Callable[[Arrival], ServedPeer]
-"""Makes the server's end for a peer: one for each protocol."""
+"""Makes the server's end of a peer. Each protocol has such a function."""

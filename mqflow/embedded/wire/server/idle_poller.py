@@ -1,7 +1,7 @@
-"""Waits for the requests of many connections on one thread, while the threads of the connections sleep.
+"""Waits for the requests of many connections on one thread, while the threads of the connections block.
 
-The store's thread answers a unit of work that becomes durable. If each connection's own thread received the next request,
-the threads of sixteen connections would wait for each other in turn. The poller is one thread that is already awake.
+The store's thread replies after a unit of work is durable. If each connection's own thread then received the next request, the
+threads of sixteen connections would wait for each other in turn. The poller is one thread, and it is already awake.
 This module knows descriptors and their connections, but no frame and no verb.
 """
 
@@ -14,16 +14,16 @@ from mqflow.world import Clock, Runner, Running
 __all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdleLine", "IdlePoller", "idle_poller_of_system")
 
 QUIET_S: Final = 0.5
-"""After this time without a request, a connection goes back to its own thread, which checks that the peer is alive."""
+"""After this time without a request, a connection returns to its own thread, which checks whether the peer is alive."""
 
-# With this many connections that commit, the poller saves more time than it costs: measured with 1, 2, 3, 4 and 16.
+# With so many committing connections, the poller saves more time than it costs: measured with 1, 2, 3, 4 and 16.
 _COMMITTERS_MIN: Final = 4
 
 
 class Committers:
-    """Counts the connections that commit now or are handed to the poller.
+    """Counts the connections that are committing now, and those that the poller has.
 
-    If these connections are few, their own threads answer sooner than the poller.
+    If there are only a few, their own threads answer sooner than the poller.
     """
 
     def __init__(self, runner: Runner, least: int | None = None) -> None:
@@ -33,7 +33,7 @@ class Committers:
 
     @property
     def are_many(self) -> bool:
-        """Whether so many connections commit that the poller saves time."""
+        """Whether enough connections commit for the poller to save time."""
         return self._count >= self._least
 
     def __enter__(self) -> None:
@@ -46,7 +46,7 @@ class Committers:
 
 
 class IdleLine(Protocol):
-    """A connection of the idle poller. The poller's thread calls `heard` and `tick`, which raise nothing."""
+    """A connection of the idle poller. The poller's thread calls `heard` and `tick`, which must not raise."""
 
     @property
     def stream(self) -> HasDescriptor:
@@ -54,37 +54,37 @@ class IdleLine(Protocol):
         ...
 
     def heard(self) -> None:
-        """Receive bytes, or the end of the stream, which have arrived."""
+        """Receive the bytes that have arrived, or the end of the stream."""
         ...
 
     def tick(self) -> None:
-        """Record that `QUIET_S` seconds or more have passed."""
+        """Record that at least `QUIET_S` seconds have passed."""
         ...
 
 
 class IdlePoller(Protocol):
-    """Waits for the requests of connections, from `connect` to `disconnect`. Any thread can call these methods."""
+    """Waits for requests of connections, from `connect` to `disconnect`. Any thread can call these methods."""
 
     @property
     def committers(self) -> Committers:
-        """The count of the connections that commit."""
+        """Counts the committing connections."""
         ...
 
     def connect(self, line: IdleLine) -> None:
-        """Wait for requests of this connection. Raises `OSError` or `RuntimeError` if the system has no room for that."""
+        """Wait for requests of this connection. Raises `OSError` or `RuntimeError` if the system lacks the resources."""
         ...
 
     def disconnect(self, line: IdleLine) -> None:
-        """Stop waiting for requests of this connection. A call of `heard` or `tick` that is under way still completes."""
+        """Stop waiting for requests of this connection. A call of `heard` or `tick` that has begun still completes."""
         ...
 
     def close(self) -> None:
-        """End the poller. Call this after the last `disconnect`; there must be no `connect` afterwards."""
+        """End the poller. The caller must have disconnected all connections, and must not connect again."""
         ...
 
 
 class EpollIdlePoller:
-    """Waits for any number of connections by epoll. The thread of the poller lives while the poller has connections."""
+    """Waits for any number of connections with epoll. The poller's thread runs while the poller has connections."""
 
     def __init__(self, runner: Runner, clock: Clock, wake: SocketSignal) -> None:
         self.committers: Final = Committers(runner)
@@ -99,7 +99,7 @@ class EpollIdlePoller:
         self._closing = False
 
     def connect(self, line: IdleLine) -> None:
-        """Wait for requests of this connection. Raises `OSError` or `RuntimeError` if the system has no room for that."""
+        """Wait for requests of this connection. Raises `OSError` or `RuntimeError` if the system lacks the resources."""
         with self._guard:
             if self._running is None:
                 self._running = self._runner.start(self._run, "mqflow-switchboard")
@@ -107,13 +107,13 @@ class EpollIdlePoller:
             self._lines[line.stream.fileno()] = line
 
     def disconnect(self, line: IdleLine) -> None:
-        """Stop waiting for requests of this connection. A call of `heard` or `tick` that is under way still completes."""
+        """Stop waiting for requests of this connection. A call of `heard` or `tick` that has begun still completes."""
         with self._guard:
             if self._lines.pop(line.stream.fileno(), None) is not None:
                 self._poll.unregister(line.stream.fileno())
 
     def close(self) -> None:
-        """End the poller. Call this after the last `disconnect`; there must be no `connect` afterwards."""
+        """End the poller. The caller must have disconnected all connections, and must not connect again."""
         with self._guard:
             self._closing = True
             running = self._running
@@ -136,7 +136,7 @@ class EpollIdlePoller:
             tick_at = now + QUIET_S
             with self._guard:
                 lines = tuple(self._lines.values())
-                if not lines:  # `connect` starts the thread again
+                if not lines:  # the next `connect` starts the thread again
                     self._running = None
                     return
             for line in lines:
@@ -144,6 +144,6 @@ class EpollIdlePoller:
 
 
 def idle_poller_of_system(runner: Runner, clock: Clock) -> IdlePoller | None:
-    """Return an idle poller if the system has epoll, as Linux has; None on other systems."""
-    # hasattr: `select` has epoll on Linux only.
+    """Return an idle poller if the system has epoll; None on other systems."""
+    # hasattr: `select` has epoll only on Linux.
     return EpollIdlePoller(runner, clock, SocketSignal()) if hasattr(select, "epoll") else None

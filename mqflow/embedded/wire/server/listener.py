@@ -1,6 +1,6 @@
-"""Serves a queue manager to other processes: over a Unix socket to the same user, over TCP to users with a password.
+"""Serves a queue manager to other processes: to the same user over a Unix socket, to users with a password over TCP.
 
-The server accepts connections, and gives each a thread (`client_connection`). This module knows no verb and no rule of MQ.
+The server accepts connections and gives each its own thread (`client_connection`). This module knows no verb and no rule of MQ.
 """
 
 import os
@@ -43,30 +43,30 @@ __all__ = (
 )
 
 CONNECTIONS_MAX: Final = 2_048
-"""The default limit of connections at a time."""
+"""The default limit for connections at the same time."""
 BACKLOG: Final = 2_048
-"""The connections that wait in the queue of the system."""
-# The longest path of a Unix socket: 108 bytes on Linux, 104 on macOS, less one for the end.
+"""The most new connections that wait in the system until the server accepts them."""
+# The longest path of a Unix socket: 108 bytes on Linux, 104 on macOS, minus one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
 _HELLO_S: Final = 10.0
-"""The longest time for the hello of a peer of this machine."""
+"""The longest time in seconds until a peer on this machine sends its hello."""
 _BEYOND_MAX: Final = 16
-"""The most peers beyond the limit at each address. Of these, the server serves administrators, and refuses applications."""
+"""The most peers beyond the limit at each address. The server still serves administrators there, but refuses applications."""
 _BEYOND_HELLO_S: Final = 2.0
 _STRANGER_AGAIN_S: Final = 0.01
 
 
 class ServingError(Exception):
-    """The server cannot listen at the address. The text names the reason and the remedy."""
+    """The server cannot listen at the address. The text says the reason and the remedy."""
 
 
 class UnprotectedAddressError(ServingError):
-    """An address that other machines can reach needs TLS."""
+    """Other machines can reach the address, so it needs TLS."""
 
 
 class Room:
-    """Counts the free places for connections, at all addresses of a queue manager together."""
+    """Counts the free places for connections, for all addresses of a queue manager together."""
 
     def __init__(self, connections_max: int = CONNECTIONS_MAX) -> None:
         self.connections_max: Final = connections_max
@@ -74,7 +74,7 @@ class Room:
         self._guard = threading.Lock()
 
     def take(self) -> bool:
-        """Take a place; return False if none is free."""
+        """Take a place. Return False if no place is free."""
         with self._guard:
             if self._left == 0:
                 return False
@@ -88,7 +88,7 @@ class Room:
 
 
 class Server:
-    """A server of a queue manager at one address, until `close`."""
+    """The server of a queue manager at one address. It runs until `close`."""
 
     def __init__(
         self,
@@ -109,13 +109,13 @@ class Server:
         when_closed: Callable[[], None] = lambda: None,
         strangers: StrangerLimits | None = None,
     ) -> None:
-        #: The address. If the caller asked for any free port, this has the real port.
+        #: The address, with the real port if the caller requested any free port.
         self.address: Final = address
         self._queue_manager = queue_manager
         self._login = login
         self._host = host
         self._listener = listener
-        #: Listens again at the address, after `stop_listening`; None for a server that never stops before its close.
+        #: Listens again after `stop_listening`; None if the server listens until its close.
         self._listen = listen
         self._when_closed = when_closed
         self._closed = False
@@ -126,17 +126,17 @@ class Server:
         self._clock = clock
         self._room = room
         self._beyond = Room(_BEYOND_MAX)
-        #: The places of peers on a network that have not logged in: they take no place of an application.
+        #: The places for peers on a network before their log-in. These peers take no place from an application.
         self._limits = strangers or StrangerLimits()
         self._strangers = Room(self._limits.most)
-        #: The stranger that the server ended last, to make room. Its place is free when `_served` does not have it any more.
+        #: The stranger that the server ended last, to make room. Its place is free after it has left `_served`.
         self._leaving: ServedPeer | None = None
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
-        #: For each connection: its thread, and the `Room` that holds its place.
+        #: For each connection, its thread and the `Room` with its place.
         self._served: dict[ServedPeer, tuple[Running, Room]] = {}
-        #: The address of each stranger on a network, and when it connected.
+        #: The address of each stranger on a network, and the time when it connected.
         self._arrived: dict[ServedPeer, tuple[str, float]] = {}
         self._complaints = Complaints(clock, runner)
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
@@ -147,7 +147,7 @@ class Server:
 
     @property
     def path(self) -> Path:
-        """The path of the socket; only a server at a Unix socket has one."""
+        """The path of the socket. Only a server at a Unix socket has a path."""
         assert isinstance(self.address, UnixAddress)  # noqa: S101 - only such a server has a path
         return self.address.path
 
@@ -158,7 +158,7 @@ class Server:
             return len(self._served)
 
     def close(self) -> None:
-        """Accept no more connections, end all connections and back out their units of work. A second call does nothing."""
+        """Accept no more connections. End all connections, and back out their units of work. A second call does nothing."""
         with self._switching:
             if self._closed:
                 return
@@ -172,7 +172,7 @@ class Server:
             self._remove_socket(self.address.path)
         with self._guard:
             served = dict(self._served)
-        # End the pulses last: an application whose pulse stops no longer waits for answers.
+        # End the pulses last, because an application without its pulse stops waiting for replies.
         for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
             running.join()
@@ -181,7 +181,7 @@ class Server:
         self._closing.close()
 
     def stop_listening(self) -> None:
-        """Refuse new connections, and end the connections that have not logged in. All other connections continue."""
+        """Refuse new connections, and end the connections before their log-in. All other connections continue."""
         with self._switching:
             if self._closed or self._listener.fileno() < 0:
                 return
@@ -195,7 +195,7 @@ class Server:
             stranger.end()
 
     def start_listening(self) -> None:
-        """Accept connections again, after `stop_listening`. Raises `OSError` if the address is taken."""
+        """Accept connections again after `stop_listening`. Raises `OSError` if the address is taken."""
         with self._switching:
             if self._closed or self._listen is None or self._listener.fileno() >= 0:
                 return
@@ -203,7 +203,7 @@ class Server:
             self._accepting = self._runner.start(self._accept, f"mqflow-serve-{self._queue_manager.name}")
 
     def _remove_socket(self, path: Path) -> None:
-        """Remove the socket, unless another server has put its own socket there by now."""
+        """Remove the socket file, unless another server has since made its own socket there."""
         if file_identity(path) == self._socket:
             path.unlink(missing_ok=True)
 
@@ -224,7 +224,7 @@ class Server:
                 continue
             try:
                 self._let_in(*self._accepted())
-            except (OSError, RuntimeError):  # too many open files or threads: the open connections go on
+            except (OSError, RuntimeError):  # too many open files or threads: the open connections continue
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
 
     def _accepted(self) -> tuple[socket.socket, object]:
@@ -255,7 +255,7 @@ class Server:
     def _answer(
         self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None, *, source: str = ""
     ) -> None:
-        """Serve the peer. The caller has already taken a place in `room` for this peer."""
+        """Serve the peer. The caller has already taken a place in `room` for it."""
         try:
             connection = self._peers(
                 Arrival(
@@ -272,7 +272,7 @@ class Server:
                 )
             )
             try:
-                with self._guard:  # the thread forgets the peer at its end, under the same guard
+                with self._guard:  # the thread removes the peer at its end, under the same lock
                     self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection"), room
                     self._arrived[connection] = source, self._clock.monotonic()
             except BaseException:
@@ -283,7 +283,7 @@ class Server:
             raise
 
     def _own_peer(self, arrival: Arrival) -> ServedPeer:
-        """Return the server's end of a peer that speaks mqflow's own protocol."""
+        """Return the server's end of a peer with mqflow's own protocol."""
         return ClientConnection(
             self._queue_manager,
             arrival.raw,
@@ -303,9 +303,9 @@ class Server:
         )
 
     def _admit(self, connection: ServedPeer, *, administers: bool) -> None:
-        """Give a peer a place of the limit for connections, after its log-in. Raises 2025 if no place is free.
+        """Give a peer a place within the limit for connections after its log-in. Raises 2025 if no place is free.
 
-        For administrators there are places beyond the limit. A peer at a Unix socket has its place already.
+        There are places for administrators beyond the limit. A peer at a Unix socket already has a place.
         """
         if self._login.same_machine:  # it took the place when it connected
             return
@@ -328,13 +328,13 @@ class Server:
     def _patience_s(self) -> float | None:
         """Return the longest wait for the next peer, in seconds; None for no limit.
 
-        The wait is short while a connected peer has not logged in, because the server ends such a peer when its time is over.
+        The wait is short while a peer has not logged in, because the server ends this peer when its time is over.
         """
         with self._guard:
             return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None
 
     def _make_room(self) -> None:
-        """End one peer that has not logged in, unless such a peer ends already. Its place is free when its thread has ended."""
+        """End one peer before its log-in, unless such a peer is already ending. Its place is free when its thread has ended."""
         with self._guard:
             if self._leaving in self._served:
                 return
@@ -375,10 +375,10 @@ def serve(
 ) -> Server:
     """Return a running server, through which other processes of this user use the queue manager.
 
-    If an application sends nothing for `silence_s`, not even a heartbeat, it counts as dead: its unit of work is backed out.
+    An application that sends nothing for `silence_s`, not even a heartbeat, counts as dead: its unit of work is backed out.
 
-    Raises `ServingError` if the socket belongs to another server or its path is too long, and `UnsafeFolderError` if other
-    users can replace it. Close the server before the queue manager.
+    Raises `ServingError` if another server has the socket or the path is too long, and `UnsafeFolderError` if other users can
+    replace the socket. Close the server before the queue manager.
     """
     prepare_folder(socket_path.parent, create=True)
     if len(os.fsencode(socket_path)) > _PATH_BYTES_MAX:
@@ -426,11 +426,11 @@ def serve_tcp(
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
-    Servers of one queue manager share a `guard`, so that one password is checked at a time. The first server that closes ends
-    the pauses of all these servers. `peers_of` makes the server's ends of peers with another protocol than mqflow's own;
-    `when_closed` runs when the server has closed. From now on the queue manager checks authorities, also without an authority
-    record: a user has only the granted authorities.
-    Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
+    Servers of one queue manager share a `guard`, so that passwords are checked one at a time. The first of these servers to
+    close ends the pauses of all of them. `peers_of` makes the server's ends for another protocol than mqflow's own.
+    `when_closed` runs after the server has closed. From now on the queue manager checks authorities, even without an authority
+    record: a user has only granted authorities.
+    Raises `ServingError` if the port is not free, or for an address beyond this machine without TLS.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(
@@ -466,12 +466,12 @@ def serve_tcp(
 
 
 def _source_of(address: object) -> str:
-    """Return the host of a peer's address."""
+    """Return the host in a peer's address."""
     return str(address[0]) if isinstance(address, tuple) and address else ""
 
 
 def _remove_left_behind(path: Path) -> None:
-    """Remove the socket file of a killed server. Raises if the server is alive."""
+    """Remove the socket file of a killed server. Raises `ServingError` if the server is alive."""
     if not path.exists():
         return
     if not path.is_socket():

@@ -1,4 +1,4 @@
-"""The login at a served queue manager: a Unix socket admits the same user, TCP users with a password or a certificate.
+"""The log-in at a served queue manager: the same user over a Unix socket, users with a password or a certificate over TCP.
 
 This file knows sockets, TLS and the hello, but no verb.
 """
@@ -25,13 +25,13 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class Login(Protocol):
-    """Decides which peers the server admits, and the user of each connection."""
+    """Decides which peers the server admits, and which user each connection has."""
 
     #: Whether all peers are processes of this machine.
     same_machine: ClassVar[bool]
 
     def admits(self, raw: socket.socket) -> bool:
-        """Return whether to serve this peer at all. Never blocks."""
+        """Return whether the server admits this peer at all. Never blocks."""
         ...
 
     def secured(self, raw: socket.socket) -> Stream:
@@ -39,26 +39,26 @@ class Login(Protocol):
         ...
 
     def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:
-        """Return the user of the application on this stream. Can wait. Raises `MQIError` 2035 if the login fails."""
+        """Return the user of the application on this stream. Can wait. Raises `MQIError` 2035 if the log-in fails."""
         ...
 
     def check_user(self, user: str) -> None:
-        """Refuse a user that this server never admits, whatever the password. Raises `MQIError` 2035."""
+        """Refuse a user that this server never admits, even with the right password. Raises `MQIError` 2035."""
         ...
 
     def close(self) -> None:
-        """End all waits of `user_of`."""
+        """End all waits in `user_of`."""
         ...
 
 
 class SameUser:
-    """The login over a Unix socket. It admits only the user that runs the queue manager, under any user name."""
+    """The log-in over a Unix socket. It admits only the user that runs the queue manager, but with any user name."""
 
     same_machine: ClassVar[bool] = True
 
     def admits(self, raw: socket.socket) -> bool:
-        """Admit the same user. If the system does not give the peer's user, the socket's mode (0600) keeps other users out."""
-        # getattr: `socket` has the option on Linux only.
+        """Admit the same user. If the system does not tell the peer's user, the socket's mode (0600) excludes other users."""
+        # getattr: `socket` has the option only on Linux.
         option = getattr(socket, "SO_PEERCRED", None)
         if option is None:
             return True
@@ -69,19 +69,19 @@ class SameUser:
         """Return the socket itself."""
         return raw
 
-    def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:  # noqa: ARG002 - as `Login`
-        """Return the user that the hello names, or the owner."""
+    def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:  # noqa: ARG002 - as in `Login`
+        """Return the user in the hello, or the owner."""
         return hello.user or owner
 
     def check_user(self, user: str) -> None:
-        """Refuse no user: the socket admits only processes of the owner."""
+        """Refuse no user, because the socket admits only processes of the owner."""
 
     def close(self) -> None:
-        """Do nothing: nobody waits."""
+        """Do nothing, because `user_of` never waits."""
 
 
 class WithPassword:
-    """The login over TCP: a user with a password or a certificate, behind TLS if other machines can reach the address."""
+    """The log-in over TCP: with a password or a certificate, and with TLS if other machines can reach the address."""
 
     same_machine: ClassVar[bool] = False
 
@@ -93,7 +93,7 @@ class WithPassword:
         complain: Callable[[str], None],
         guard: PasswordGuard,
     ) -> None:
-        """Take the passwords, and the function that returns whether a user of this name has every authority."""
+        """Store the parts. `administers` returns whether a user of this name has every authority."""
         self._passwords = passwords
         self._administers = administers
         self._complain = complain
@@ -101,11 +101,11 @@ class WithPassword:
         self._guard = guard
 
     def admits(self, raw: socket.socket) -> bool:  # noqa: ARG002 - the hello names the user
-        """Admit every peer: the password decides."""
+        """Admit every peer, because the password decides."""
         return True
 
     def secured(self, raw: socket.socket) -> Stream:
-        """Return the socket, behind TLS if the server has a certificate."""
+        """Return the socket, with TLS if the server has a certificate."""
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is None:
             return raw
@@ -119,10 +119,10 @@ class WithPassword:
         return stream
 
     def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:  # noqa: ARG002 - a password proves the user
-        """Return the user of the hello if the password is right, or without a password the user of the certificate.
+        """Return the user of the hello if the password is right or, without a password, the user of the certificate.
 
-        A certificate with several common names is for no user. A refusal gives no hint whether user or password is wrong. The
-        name of an administrator of this machine is refused, unless the owner made this user an administrator over TCP too.
+        A certificate with several common names is for no user. A refusal does not say whether the user or the password is
+        wrong. An administrator of this machine is refused, unless the owner made this user an administrator over TCP too.
         """
         names = stream.peer_names if isinstance(stream, TlsStream) and not hello.password else []
         if len(names) > 1:
@@ -145,7 +145,7 @@ class WithPassword:
         return user
 
     def check_user(self, user: str) -> None:
-        """Refuse an invalid name, and an administrator of this machine that the owner made no administrator over TCP."""
+        """Refuse an invalid name, and an administrator of this machine whom the owner made no administrator over TCP."""
         said = why_no_user(user)
         if not said and self._administers(user) and not self._passwords.administers(user):
             said = (
@@ -156,19 +156,19 @@ class WithPassword:
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
 
     def close(self) -> None:
-        """End the pauses that follow failed log-ins."""
+        """End the pauses after failed log-ins."""
         self._guard.close()
 
 
 def _address_of(raw: socket.socket) -> str:
     try:
         return str(raw.getpeername()[0])
-    except OSError:  # the peer has gone already
+    except OSError:  # the peer has already gone
         return "an unknown address"
 
 
 def _read_to_the_end(raw: socket.socket) -> None:
-    """Read until the peer ends the stream: a close with unread bytes could destroy the alert that is under way to the peer.
+    """Read until the peer ends the stream: closing with unread bytes could destroy the alert on its way to the peer.
 
     The server ends a peer that takes too long, like any peer without a hello.
     """

@@ -1,9 +1,9 @@
-"""Slows guesses of passwords down, so that the guesses take little processor time and do not delay other addresses.
+"""Slows down password guessing, so that guesses take little processor time and do not delay other addresses.
 
-A check of a password takes 50 ms of a processor and 16 megabytes, on purpose. One check runs at a time. One user at one address
-has one attempt at a time, with a pause before each attempt after a failure. One address has one check at a time, with a pause
-after each failed check. So its guesses take a fifth of one processor at most. A user whose password was right before waits for
-nothing. This file knows no socket and no TLS.
+The check of a password deliberately takes 50 ms of a processor and 16 megabytes. Only one check runs at a time. A user at an
+address has one attempt at a time, with a pause before each attempt after a failure. An address has one check at a time, with a
+pause after each failed check. So the guesses from one address take at most a fifth of one processor. A user who logs in again
+with the same right password does not wait. This file knows no socket and no TLS.
 """
 
 from collections import OrderedDict
@@ -20,13 +20,13 @@ __all__ = ("PAUSE_S_MAX", "PasswordGuard", "Passwords", "pause_s")
 PAUSE_S_MAX: Final = 4.0
 _PAUSE_S_FIRST: Final = 0.25
 _FORGOTTEN_AFTER_S: Final = 600.0
-#: A peer can give any number of names, so the number of remembered failures needs a bound.
+#: A peer can try any number of user names, so the number of remembered failures needs a limit.
 _REMEMBERED_MAX: Final = 10_000
 _REST_PER_CHECK: Final = 4.0
 
 
 def pause_s(failures: int) -> float:
-    """Return the pause after this number of failures in a row: 0.25 s, doubled by each failure, at most 4 s."""
+    """Return the pause after a number of consecutive failures: 0.25 s, doubled by each further failure, at most 4 s."""
     return min(_PAUSE_S_FIRST * 2 ** min(failures - 1, 10), PAUSE_S_MAX) if failures else 0.0
 
 
@@ -34,11 +34,11 @@ class Passwords(Protocol):
     """Checks passwords."""
 
     def knows(self, user: str, password: str) -> bool:
-        """Return whether this is the password of the user. Takes long, so that guesses take long."""
+        """Return whether this is the user's password. Deliberately slow, so that guessing is slow."""
         ...
 
     def knows_again(self, user: str, password: str) -> bool:
-        """Return whether this password of the user was right before, and is right still. This check is fast."""
+        """Return whether this password was right at an earlier log-in and is still right. This check is fast."""
         ...
 
     def administers(self, user: str) -> bool:
@@ -47,14 +47,14 @@ class Passwords(Protocol):
 
 
 class _Failures(Struct, frozen=True):
-    """The failed log-ins of one user at one address, one after the other."""
+    """The consecutive failed log-ins of one user at one address."""
 
     count: int
     last_at: float
 
 
 class _Turn(Struct):
-    """A lock, and the number of threads that hold it or wait for it."""
+    """A lock, and the number of threads that have it or wait for it."""
 
     lock: Lock
     threads: int = 0
@@ -74,12 +74,12 @@ class PasswordGuard:
         self._closing: Final[Event] = runner.event()
 
     def knows(self, user: str, password: str, address: str) -> bool:
-        """Return whether this is the password of the user. After failures of the same user at the address, pause first."""
+        """Return whether this is the user's password. After failures of this user at this address, pause first."""
         if self._passwords.knows_again(user, password):
             return True
         with self._turn((user, address)):
             self._closing.wait(self._pause_s(user, address))
-            if self._passwords.knows_again(user, password):  # proved while this thread waited for its turn
+            if self._passwords.knows_again(user, password):  # another log-in has proved the password meanwhile
                 return True
             with self._turn(address):
                 began = self._clock.monotonic()

@@ -1,7 +1,7 @@
-"""Commits several units of work of a connection, and gets new units of work while the store writes.
+"""Commits several units of work of a connection, and gets new units of work while the store writes the commits.
 
-A unit of work that only removes messages shares its sync with the units behind it. Any other unit is answered before the
-next begins: if the store refused it, the puts of later units would overtake its puts. This module knows no frame.
+A unit of work that only removes messages shares a sync with later units. Any other commit must be complete before the next
+begins: if the store refused it, the puts of later units would overtake its puts. This module knows no frame.
 """
 
 from functools import partial
@@ -16,13 +16,13 @@ from mqflow.world import Runner
 __all__ = ("UNITS_BYTES_MAX", "settled_many")
 
 UNITS_BYTES_MAX = 1024 * 1024
-"""The most bytes of all units of an answer."""
+"""The most bytes of all units in one reply."""
 
 
 def settled_many(
     connection: ServableConnection, handle: ObjectHandle, request: requests.SettleMany, runner: Runner
 ) -> requests.SettledMany:
-    """Return the reply when all commits are answered. The store writes them while this function gets the new units."""
+    """Return the reply after all commits are complete. The store writes them while this function gets the new units."""
     answers = _Answers(runner, request.commits)
     for number in range(request.commits):
         is_alone = not connection.only_removes
@@ -36,7 +36,7 @@ def settled_many(
 
 
 class _Answers:
-    """The answers of several commits. The store's thread gives them, and the thread of the connection waits for all."""
+    """The results of several commits. The store's thread sets them; the connection's thread waits for all of them."""
 
     def __init__(self, runner: Runner, commits: int) -> None:
         self._failures: list[requests.Failure | None] = [None] * commits
@@ -58,7 +58,7 @@ class _Answers:
             self._answer(number, error)
 
     def wait(self) -> tuple[requests.Failure | None, ...]:
-        """Wait until no commit is under way, and return the failures of the commits, in order."""
+        """Wait until all commits are complete. Return their failures, in order; None for a success."""
         self._all.wait()
         return tuple(self._failures)
 

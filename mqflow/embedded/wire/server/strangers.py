@@ -1,6 +1,6 @@
-"""Strangers are peers on a network that have not logged in. This file has their limits, and decides which stranger must end.
+"""Strangers are peers on a network before their log-in. This file has their limits, and decides which stranger must leave.
 
-This file is pure: records, and one decision over them.
+This file is pure: records, and one decision about them.
 """
 
 from collections import Counter
@@ -12,30 +12,30 @@ __all__ = ("Stranger", "StrangerLimits", "stranger_to_end")
 
 
 class StrangerLimits(Struct, frozen=True, kw_only=True):
-    """The limits of the strangers at one address of the server."""
+    """The limits for the strangers at one address of the server."""
 
     most: int = 256
-    #: The longest time until a peer has logged in.
+    #: The longest time until the log-in of a peer, in seconds.
     hello_s: float = 10.0
-    #: If all places are taken, a peer that has not logged in within this time can be ended, to make room for the next peer.
+    #: After this time without a log-in, the server can end a stranger to make room, but only if all places are taken.
     patience_s: float = 1.0
 
 
 class Stranger(Struct, frozen=True, kw_only=True):
-    """A peer that has not logged in."""
+    """A peer before its log-in."""
 
     address: str
-    #: When it connected, in seconds.
+    #: The time of its connection, in seconds.
     since: float
-    #: Whether the server checks its log-in now; if not, the server waits for bytes of the peer.
+    #: Whether the server is now checking its log-in, so that the server does not wait for bytes from it.
     checked: bool = False
 
 
 def stranger_to_end(strangers: Sequence[Stranger], now: float, patience_s: float) -> int | None:
-    """Return the index of the stranger whose connection ends, to make room for the next peer; None if all strangers may stay.
+    """Return the index of the stranger that must leave, to make room for the next peer; None if all of them can stay.
 
-    This stranger is the oldest stranger of the address with the most strangers. Therefore a flood of connections from one
-    address takes no place from other addresses.
+    It is the oldest stranger of the address with the most strangers. So a flood of connections from one address takes no places
+    from other addresses.
     """
     counts = Counter(each.address for each in strangers)
     leaving = [

@@ -1,6 +1,6 @@
-"""The users that can connect over TCP, and their passwords, as scrypt hashes in the folder of the queue manager.
+"""The users who can connect over TCP, with their passwords as scrypt hashes, in the folder of the queue manager.
 
-This module knows a file, but no authority: authority records hold the rights of a user.
+This module knows a file, but no authority: the rights of a user are in authority records.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _NOBODY_SALT: Final = bytes(_SALT_BYTES)
 
 
 def why_no_user(user: str) -> str:
-    """Return why this cannot be the name of a user, or an empty string."""
+    """Return the reason why this text cannot be a user name, or an empty text."""
     if not user:
         return "A user has a name"
     if len(user) > USER_CHARS:
@@ -39,7 +39,7 @@ def why_no_user(user: str) -> str:
 
 
 class UserPassword(Struct, frozen=True):
-    """A stored password: the salt, the hash and the cost of the hash."""
+    """A stored password: the salt, the hash, and the cost of the hash."""
 
     salt: bytes
     hash: bytes
@@ -49,16 +49,16 @@ class UserPassword(Struct, frozen=True):
 
 
 class UsersFile:
-    """The users of one queue manager. Reads the file for each call, so the removal of a user takes effect immediately."""
+    """The users of one queue manager. Each call reads the file, so the removal of a user takes effect immediately."""
 
     def __init__(self, path: Path, salt: Callable[[int], bytes], *, cost: int = _COST) -> None:
-        """`cost` is scrypt's N for new passwords, a power of 2. Tests that are not about passwords lower it, to be quick."""
+        """`cost` is scrypt's N for new passwords, a power of 2. Tests about other things lower it, to be quick."""
         self._path: Final = path
         self._salt = salt
         self._cost: Final = cost
-        #: A key of this process only, for the next field.
+        #: A random key of this process, for the hashes in `_proved`.
         self._key: Final = salt(32)
-        #: For each user whose password was right: a short hash of that password, so that the next log-in costs no scrypt.
+        #: For each user whose password was right, a quick hash of this password: the next log-in then needs no scrypt.
         self._proved: Final[dict[str, bytes]] = {}
 
     def names(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class UsersFile:
         return known is not None and known.administrator
 
     def set(self, user: str, password: str, *, administrator: bool = False) -> None:
-        """Add the user, or replace its password and its `administrator` flag. Raises `ValueError` for an invalid name."""
+        """Add the user, or replace the user's password and `administrator` flag. Raises `ValueError` for an invalid name."""
         if said := why_no_user(user):
             raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
@@ -79,7 +79,7 @@ class UsersFile:
         self._write(self._read() | {user: made})
 
     def remove(self, user: str) -> bool:
-        """Remove the user; return False if there is no such user."""
+        """Remove the user. Return False if the user does not exist."""
         known = self._read()
         found = known.pop(user, None)
         if found is not None:
@@ -87,7 +87,7 @@ class UsersFile:
         return found is not None
 
     def knows(self, user: str, password: str) -> bool:
-        """Return whether this is the password of the user; for an unknown user this takes the same time."""
+        """Return whether this is the user's password. The check takes the same time for an unknown user."""
         known = self._read().get(user)
         expected = known or UserPassword(_NOBODY_SALT, b"", self._cost)
         given = _hash(password, expected.salt, expected.cost)
@@ -97,7 +97,7 @@ class UsersFile:
         return is_right
 
     def knows_again(self, user: str, password: str) -> bool:
-        """Return whether this password was right before in this process, and the user still has this password."""
+        """Return whether this process has already found this password right, and the user still has this password."""
         proved = self._proved.get(user)
         known = None if proved is None else self._read().get(user)
         return proved is not None and known is not None and hmac.compare_digest(self._proof(known, password), proved)

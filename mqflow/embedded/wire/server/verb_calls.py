@@ -1,6 +1,6 @@
-"""Carries out the requests of an application on its connection. A request names each handle by a number.
+"""Carries out an application's requests on its connection. Requests name handles by number.
 
-`client_connection` carries out the gets, because gets can wait. This module knows `requests`, but no frame and no rule of MQ.
+`client_connection` carries out the gets, because they can wait. This module knows `requests`, but no frame and no rule of MQ.
 """
 
 from typing import Final, assert_never, cast
@@ -19,7 +19,7 @@ __all__ = ("VerbCalls",)
 
 
 class _NoHandle(Struct, frozen=True):
-    """Stands for a number without a handle. The queue manager refuses this object, because it belongs to no connection."""
+    """The handle for a number that no handle has. The queue manager refuses it, because it belongs to no connection."""
 
     name: str = ""
     options: OpenOption = OpenOption(0)
@@ -31,7 +31,7 @@ _NO_HANDLE: Final = _NoHandle()
 
 
 class VerbCalls:
-    """Calls the verbs of one connection, and keeps its handles by number."""
+    """Calls the verbs of one connection, and keeps the handles of the connection by number."""
 
     def __init__(self, connection: ServableConnection) -> None:
         self.connection: Final = connection
@@ -47,11 +47,11 @@ class VerbCalls:
         return None
 
     def has(self, number: int) -> bool:
-        """Return whether an object is open with that number."""
+        """Return whether an open object has this number."""
         return number in self._objects
 
     def handle(self, number: int) -> ObjectHandle:
-        """Return the handle of that number; if no handle has it, a handle that the queue manager refuses with 2019."""
+        """Return the handle with this number. For an unknown number, the queue manager refuses the returned handle with 2019."""
         return self._objects.get(number, _NO_HANDLE)
 
     def _subscription(self, number: int) -> SubscriptionHandle:
@@ -60,7 +60,7 @@ class VerbCalls:
     def _given(self, number: int | None) -> ObjectHandle | None:
         return None if number is None else self.handle(number)
 
-    def _ask(self, request: requests.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
+    def _ask(self, request: requests.VerbQuestion) -> object:  # noqa: PLR0911 - one return for each verb
         match request:
             case requests.Open():
                 return self._open(request)
@@ -90,7 +90,7 @@ class VerbCalls:
         try:
             self.connection.close(handle, CloseOption(request.options))
         except MQIError as error:
-            if error.completion is CompletionCode.WARNING:  # the object is closed despite the warning
+            if error.completion is CompletionCode.WARNING:  # the object is closed in spite of the warning
                 self._forget(request.handle)
             raise
         self._forget(request.handle)
@@ -151,7 +151,7 @@ class VerbCalls:
 def _target(request: requests.Open | requests.Put1) -> ObjectDescriptor:
     target = ObjectDescriptor(
         request.name,
-        cast("ObjectType", request.object_type),  # any number: the queue manager refuses an unknown one
+        cast("ObjectType", request.object_type),  # any number, because the queue manager refuses an unknown type
         queue_manager=request.queue_manager,
         alternate_user=request.alternate_user,
         object_string=request.object_string,
