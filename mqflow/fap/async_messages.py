@@ -1,4 +1,4 @@
-"""Messages that a queue manager sends to a handle: the client's request for messages, the messages, and notifications.
+"""Messages that a queue manager sends without a get: the client's request, the messages themselves, and notifications.
 
 Source: Wireshark's layouts; the flows of IBM's JMS classes.
 """
@@ -22,11 +22,11 @@ _CONTINUED_BYTES: Final = 24
 
 
 class RequestFlag(IntFlag):
-    """The flags of a request for messages. mqflow has chosen the names, except SELECTION."""
+    """The flags of a request for messages. All names except SELECTION are mqflow's own."""
 
     #: The client calls a listener for each message.
     CALLS_BACK = 0x01
-    #: Answer now, with a message or a notice: the client asks whether the queue manager really has no message.
+    #: The client asks whether there is really no message: answer now, with a message or a notice.
     CHECK = 0x02
     CHECK_REPLY = 0x04
     #: The client waits for a message.
@@ -35,7 +35,7 @@ class RequestFlag(IntFlag):
 
 
 class Notice(IntEnum):
-    """The meaning of a notification."""
+    """The kinds of notification."""
 
     GET_INHIBITED = 1
     GET_ALLOWED = 2
@@ -57,7 +57,7 @@ class Notice(IntEnum):
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """The messages that the client wants, until it sends another selection."""
+    """The selection of messages by the client. It applies until the client sends another selection."""
 
     index: int = 0
     descriptor_version: int = 2
@@ -73,7 +73,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader) -> "Selection":
-        """Read the structure. It contains an identifier only if `match` asks for this identifier."""
+        """Read the structure. It has only the identifiers that `match` asks for."""
         index, version = reader.short(), reader.short()
         ccsid, encoding, sequence_number, offset, match = (reader.number() for _ in range(5))
         return cls(
@@ -92,27 +92,27 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 class MessageRequest(Struct, frozen=True, kw_only=True):
-    """REQUEST_MESSAGES: the client wants messages of a handle, up to `wanted_bytes` together."""
+    """REQUEST_MESSAGES: the client wants messages of a handle, together up to `wanted_bytes`."""
 
     handle: int
-    #: The bytes that the client has taken since its last request, and the bytes that it wants.
+    #: The bytes that the client has received since its last request, and the bytes that it wants now.
     received_bytes: int
     wanted_bytes: int
-    #: The longest message that the client takes.
+    #: The longest message that the client accepts.
     message_bytes_max: int
     options: int
     wait_ms: int
     queue_status: int
     flags: int
-    #: The number of the last message of the connection that the client has received.
+    #: The number of the last message that the client has received on the connection.
     message_index: int
     selection: Selection | None = None
 
     @property
     def stands(self) -> bool:
-        """Whether the request stays valid after its first message: the client calls a listener for each message.
+        """Whether the request stays valid after its first message, because the client calls a listener for each message.
 
-        A connection consumer (ASF) makes such a request too, and sets no flag.
+        A connection consumer (ASF) also makes such a request, without any flag.
         """
         return bool(self.flags & RequestFlag.CALLS_BACK) or not self.flags & (RequestFlag.WAITS | RequestFlag.CHECK)
 
@@ -149,7 +149,7 @@ def async_message(
 ) -> Iterator[bytes]:
     """Yield the segments of one message.
 
-    `number` counts the messages of the handle, `connection_number` those of the connection.
+    `number` counts the messages of the handle; `connection_number` counts the messages of the connection.
     """
     order = header.order
     first = Writer(order)
@@ -169,7 +169,7 @@ def async_message(
         at += room
         last = at >= len(content)
         flags = (Flag.FIRST if index == 0 else Flag(0)) | (Flag.LAST if last else Flag(0))
-        # The length counts the bytes of the message alone.
+        # The length counts only the bytes of the message data.
         length = len(part) - (descriptor_bytes if index == 0 else 0)
         described = Writer(order).number(1, handle, number, connection_number, length).short(index, selection.index)
         sent = Header(
@@ -182,7 +182,7 @@ def async_message(
 
 
 class Notification(Struct, frozen=True):
-    """NOTIFICATION: a change of state, of a handle or of the whole connection (-1)."""
+    """NOTIFICATION: a change of state of a handle, or of the whole connection (handle -1)."""
 
     handle: int
     notice: int
@@ -196,7 +196,7 @@ class Notification(Struct, frozen=True):
 
 
 def notification(header: Header, handle: int, notice: Notice, value: int = 0) -> Flow:
-    """Return a notification for a handle; it answers the request of the header."""
+    """Return a notification about a handle, as an answer to the request with this header."""
     order: ByteOrder = header.order
     sent = Header(kind=SegmentType.NOTIFICATION, conversation=header.conversation, request=header.request, order=order)
     return Flow(sent, Writer(order).number(1, handle, notice, value).done())

@@ -1,7 +1,7 @@
 """The verbs of the MQI as flows: the API header, and the body of each request and reply.
 
-This file reads requests and writes replies. It does not yet write the requests and read the replies, as a client needs. It
-knows no queue manager.
+This file reads requests and writes replies, as a server needs. It cannot write requests or read replies yet. It knows no queue
+manager.
 Source: Wireshark's layouts; the flows of IBM's JMS classes.
 """
 
@@ -53,22 +53,22 @@ _CONNECTION_TAG_BYTES: Final = 200
 
 
 class VerbRequest(Struct, frozen=True, kw_only=True):
-    """The request of any verb: the API header, and the structures of the verb as bytes."""
+    """The request of any verb: the handle from the API header, and the structures of the verb as bytes."""
 
     header: Header
     handle: int
-    #: The bytes behind the API header.
+    #: The bytes after the API header.
     body: bytes
 
     @classmethod
     def of(cls, flow: Flow) -> "VerbRequest":
-        """Return the call of a flow. Raises `FlowError` if the flow has no API header."""
+        """Return the call in a flow. Raises `FlowError` if the flow has no API header."""
         reader = Reader(flow.body, flow.header.order, kind_name(flow.header.kind))
         reader.raw(12)
         return cls(header=flow.header, handle=reader.number(), body=flow.body[API_BYTES:])
 
     def reader(self) -> Reader:
-        """Return a reader of the structures."""
+        """Return a reader for the structures."""
         return Reader(self.body, self.header.order, kind_name(self.header.kind))
 
     def writer(self) -> Writer:
@@ -108,7 +108,7 @@ class Connect(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, writer: Writer, request: Reader, queue_manager: str, identifier: bytes) -> bytes:
-        """Return the body of the reply: the name, and on request the identifier of the connection (24 bytes)."""
+        """Return the body of the reply: the names and, on request, the identifier of the connection (24 bytes)."""
         writer.text(queue_manager, 48).text(self.application_name, 28).number(self.application_type)
         writer.raw(self.accounting_token).number(self.options, self.extended_options)
         if request.next_is(_FCNO):
@@ -117,11 +117,11 @@ class Connect(Struct, frozen=True, kw_only=True):
 
 
 class OpenDefaults(Struct, frozen=True):
-    """The defaults of a queue that a client learns when it opens the queue. The client itself applies them to its puts."""
+    """The defaults of a queue. An open returns them to the client, and the client itself applies them to its puts."""
 
     #: DEFPSIST.
     persistence: int
-    #: DEFPRESP: 1 if the client waits for the answer to a put, 2 if not.
+    #: DEFPRESP: 1 if the client waits for the reply to a put, 2 if it does not.
     put_response: int = 1
 
 
@@ -145,13 +145,13 @@ class OpenCall(Struct, frozen=True, kw_only=True):
         opened.write(writer)
         writer.number(self.options)
         if self.wants_defaults:
-            # There is no read-ahead, and properties are as PROPCTL(COMPAT).
+            # There is no read-ahead, and properties are returned as with PROPCTL(COMPAT).
             writer.raw(b"FOPA").number(1, 28, defaults.persistence, defaults.put_response, 0, 0)
         return writer.done()
 
 
 class PutCall(Struct, frozen=True, kw_only=True):
-    """MQPUT, and MQPUT1 if there are `fields` of an object."""
+    """MQPUT, or MQPUT1 if `fields` has an object."""
 
     fields: ObjectFields | None
     descriptor: MessageDescriptor
@@ -177,7 +177,7 @@ class PutCall(Struct, frozen=True, kw_only=True):
 
 
 class GetCall(Struct, frozen=True, kw_only=True):
-    """MQGET: the client asks for one message, and waits for the reply."""
+    """MQGET with a reply: the client asks for one message and waits for the reply."""
 
     descriptor: MessageDescriptor
     descriptor_version: int
@@ -191,7 +191,7 @@ class GetCall(Struct, frozen=True, kw_only=True):
         return cls(descriptor=descriptor, descriptor_version=version, get=GetFields.read(reader), bytes_max=reader.count())
 
     def answer(self, writer: Writer, got: Got | None) -> bytes:
-        """Return the body of the reply; without a message, the structures come back as they were."""
+        """Return the body of the reply. Without a message, the structures go back unchanged."""
         given = self.get
         write_descriptor(writer, self.descriptor if got is None else got.descriptor, self.descriptor_version)
         GetFields(
@@ -223,7 +223,7 @@ class InquireCall(Struct, frozen=True, kw_only=True):
         return cls(selectors=tuple(reader.number() for _ in range(count)), integer_count=integers, text_bytes=text_bytes)
 
     def answer(self, writer: Writer, values: Mapping[int, int | str]) -> bytes:
-        """Return the body of the reply: as many numbers as the client asked for (-1 fills missing ones), and then the texts."""
+        """Return the body of the reply: the requested count of numbers (filled up with -1), then the texts."""
         found = [values[selector] for selector in self.selectors]
         numbers = [value for value in found if isinstance(value, int)][: self.integer_count]
         numbers += [-1] * (self.integer_count - len(numbers))
@@ -239,7 +239,7 @@ class SetCall(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader, lengths: Mapping[int, int]) -> "SetCall":
-        """Read the request; `lengths` has the length of each text attribute by its selector."""
+        """Read the request. `lengths` has the length of each text attribute, by selector."""
         count, integers, text_bytes = reader.count(_SELECTORS_MAX), reader.count(_SELECTORS_MAX), reader.count(64 * 1024)
         selectors = [reader.number() for _ in range(count)]
         numbers = [reader.number() for _ in range(integers)]
@@ -256,12 +256,12 @@ class SetCall(Struct, frozen=True, kw_only=True):
 
 
 class PutStatus(Struct, frozen=True, kw_only=True):
-    """The counts of asynchronous puts since the last MQSTAT: the client did not wait for a reply to these puts."""
+    """The counts of asynchronous puts since the last MQSTAT. The client did not wait for the replies to these puts."""
 
     succeeded: int = 0
     warned: int = 0
     failed: int = 0
-    #: Completion code, reason and object of the first failure; otherwise of the first warning.
+    #: Completion code, reason and object of the first failure or, without a failure, of the first warning.
     completion: int = 0
     reason: int = 0
     object_type: int = 0
@@ -281,7 +281,7 @@ class PutStatus(Struct, frozen=True, kw_only=True):
 
 
 class SubscribeCall(Struct, frozen=True, kw_only=True):
-    """MQSUB. The handle in the header of the call, and of the reply, is the handle of the queue."""
+    """MQSUB. The handle in the header of the call and of the reply is that of the queue."""
 
     fields: SubscriptionFields
 
@@ -306,7 +306,7 @@ class StatusCall(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader) -> "StatusCall":
-        """Read the request: the type, and MQSTS."""
+        """Read the request: the type and MQSTS."""
         kind = reader.number()
         reader.identifier(b"STAT")
         return cls(kind=kind, version=reader.version(2))
@@ -323,7 +323,7 @@ class StatusCall(Struct, frozen=True, kw_only=True):
 
 
 class SubscriptionRequestCall(Struct, frozen=True, kw_only=True):
-    """MQSUBRQ. The handle of the call is the handle of the subscription."""
+    """MQSUBRQ. The handle in the header of the call is that of the subscription."""
 
     action: int
     version: int
@@ -331,7 +331,7 @@ class SubscriptionRequestCall(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader) -> "SubscriptionRequestCall":
-        """Read the request: the action, and MQSRO."""
+        """Read the request: the action and MQSRO."""
         action = reader.number()
         reader.identifier(b"SRO ")
         return cls(action=action, version=reader.version(1), options=reader.number())
@@ -341,5 +341,5 @@ class SubscriptionRequestCall(Struct, frozen=True, kw_only=True):
         return writer.number(self.action).raw(b"SRO ").number(self.version, self.options, publications).done()
 
 
-# MQCA_FIRST: selectors of texts begin here.
+# MQCA_FIRST: the first selector of a text.
 _FIRST_TEXT: Final = 2001

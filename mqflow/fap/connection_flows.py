@@ -1,4 +1,4 @@
-"""The flows of a connection besides the verbs: user and password, the state of the channel, conversations of a shared socket.
+"""The flows of a connection that are not verbs: log-in, state of the channel, and conversations on a shared socket.
 
 Source: Wireshark's layouts; the flows of IBM's JMS classes.
 """
@@ -19,7 +19,7 @@ _LENGTH_MAX: Final = 1024
 
 
 class Credentials(Struct, frozen=True):
-    """A user and a password, as the client sends them."""
+    """A user and a password from the client."""
 
     user: str
     password: str
@@ -29,14 +29,14 @@ class Credentials(Struct, frozen=True):
 
     @classmethod
     def of_user_data(cls, reader: Reader) -> "Credentials":
-        """Read the user data (UID): the user and password of a client that sends no MQCSP."""
+        """Read the user data (UID): user and password of a client that sends no MQCSP."""
         reader.identifier(b"UID ")
         user, password = reader.text(12), reader.text(12)
-        return cls(reader.text(64) or user if reader.left >= 64 else user, password)  # noqa: PLR2004 - the long user
+        return cls(reader.text(64) or user if reader.left >= 64 else user, password)  # noqa: PLR2004 - the long user name
 
     @classmethod
     def of_authentication(cls, reader: Reader) -> "Credentials":
-        """Read user and password from the flow CAUT, which has the MQCSP. Raises `FlowError` for another authentication."""
+        """Read user and password from the flow CAUT with the MQCSP. Raises `FlowError` for any other kind of authentication."""
         reader.identifier(b"CAUT")
         if (kind := reader.number()) != _PASSWORD:
             raise FlowError(f"the authentication has the type {kind}; only user and password (1) are served")
@@ -64,14 +64,14 @@ class StatusCode(IntEnum):
 
 
 class Status(Struct, frozen=True):
-    """STATUS: the end of a step, or of the channel."""
+    """STATUS: reports the end of a step, or of the channel."""
 
     code: int
-    #: A reason code; 0 for none.
+    #: A reason code, or 0.
     value: int = 0
 
     def flow(self, header: Header, flags: int) -> Flow:
-        """Return the flow."""
+        """Return the flow of this status."""
         writer = Writer(header.order)
         if self.value:
             writer.number(12, self.code, self.value)
@@ -106,7 +106,7 @@ class SocketAction(Struct, frozen=True):
         return cls(*(reader.number() for _ in range(5)))
 
     def started(self, header: Header) -> Flow:
-        """Return the answer to a start."""
+        """Return the reply to the start of a conversation."""
         sent = Header(
             kind=SegmentType.SOCKET_ACTION, flags=0, conversation=self.conversation, request=self.request, order=header.order
         )
@@ -115,5 +115,5 @@ class SocketAction(Struct, frozen=True):
 
 
 def heartbeat(header: Header) -> Flow:
-    """Return the answer to a heartbeat."""
+    """Return the reply to a heartbeat."""
     return Flow(replace(header, flags=ONLY), b"")

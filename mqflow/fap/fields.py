@@ -1,4 +1,4 @@
-"""Reads and writes the fields of a flow, one after the other, in the byte order of the peer. This file knows no structure."""
+"""Reads and writes the fields of a flow, one after another, in the byte order of the peer. This file knows no structure."""
 
 import struct
 from typing import Final, Literal
@@ -12,7 +12,7 @@ _INT_MAX: Final = 0x7FFF_FFFF
 
 
 class FlowError(Exception):
-    """The peer sent bytes that are no flow of a client channel. The text says what is wrong."""
+    """The bytes from the peer are not a flow of a client channel. The text says why."""
 
 
 def aligned(length: int, unit: int = 4) -> int:
@@ -21,7 +21,7 @@ def aligned(length: int, unit: int = 4) -> int:
 
 
 class Reader:
-    """Takes fields from the front of a body. Raises `FlowError` if the body is too short."""
+    """Takes fields from the start of a body. Raises `FlowError` if the body is too short."""
 
     def __init__(self, data: bytes, order: ByteOrder, what: str, at: int = 0) -> None:
         self.data: Final = data
@@ -32,7 +32,7 @@ class Reader:
 
     @property
     def left(self) -> int:
-        """The number of bytes that are left."""
+        """The number of bytes not yet read."""
         return len(self.data) - self.at
 
     def raw(self, length: int) -> bytes:
@@ -66,32 +66,32 @@ class Reader:
         return stripped(self.raw(length))
 
     def count(self, most: int = _INT_MAX) -> int:
-        """Return a number that counts bytes or items: not negative, at most `most`."""
+        """Return a number that counts bytes or items: 0 to `most`."""
         number = self.number()
         if not 0 <= number <= most:
             raise FlowError(f"{self._what} has the count {number} at {self.at - 4}; at most {most} are accepted")
         return number
 
     def identifier(self, *known: bytes) -> bytes:
-        """Take the identifier of a structure. Raises `FlowError` if it is not one of the known identifiers."""
+        """Take the identifier of a structure. Raises `FlowError` for an identifier that is not in `known`."""
         found = self.raw(4)
         if found not in known:
             raise FlowError(f"{self._what} has {found!r} where {' or '.join(map(repr, known))} belongs")
         return found
 
     def version(self, most: int) -> int:
-        """Return the version of a structure, 1 to `most`."""
+        """Return the version of a structure: 1 to `most`."""
         version = self.number()
         if not 1 <= version <= most:
             raise FlowError(f"{self._what} has a structure of version {version}; versions 1 to {most} are known")
         return version
 
     def next_is(self, identifier: bytes) -> bool:
-        """Return whether the structure with this identifier comes next."""
+        """Return whether the next structure has this identifier."""
         return self.data[self.at : self.at + 4] == identifier
 
     def string(self, start: int) -> bytes:
-        """Take an MQCHARV of 20 bytes; return its bytes, which are at an offset from `start`."""
+        """Take an MQCHARV (20 bytes), and return the bytes of its text. The MQCHARV gives their offset from `start`."""
         self.number()
         offset = self.number()
         self.number()
@@ -137,12 +137,12 @@ class Writer:
         return self
 
     def raw(self, value: bytes, length: int | None = None) -> "Writer":
-        """Add bytes; with `length`, padded with NULs or cut."""
+        """Add bytes. With `length`, pad them with NULs or cut them."""
         self._parts += value if length is None else value[:length].ljust(length, b"\0")
         return self
 
     def string(self, offset: int, value: bytes, ccsid: int, room: int = 0) -> "Writer":
-        """Add an MQCHARV (20 bytes). Its text is at `offset` from the start of the structure that has the MQCHARV."""
+        """Add an MQCHARV (20 bytes). `offset` is the distance of its text from the start of the surrounding structure."""
         return self.number(0, offset if value else 0, room, len(value), ccsid)
 
     def __len__(self) -> int:

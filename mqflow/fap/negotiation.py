@@ -1,7 +1,7 @@
 """The initial data (ID) of both ends, and the answer to the client's initial data.
 
-Each limit in the answer is the lower of the two limits, and the heartbeat interval is the longer of the two.
-The client repeats its initial data with the values of the answer until both ends agree.
+Each limit in the answer is the lower limit of both ends; the heartbeat interval is the longer one. The client repeats its
+initial data with the values of the answer until both ends agree.
 Source: Wireshark's description of the structure; IBM, MQCD (what a channel negotiates).
 """
 
@@ -26,10 +26,10 @@ _ERROR_CCSID, _ERROR_TRANSMISSION, _ERROR_LEVEL, _ERROR_MESSAGE, _ERROR_BATCH, _
 class InitialData(Struct, frozen=True, kw_only=True):
     """The initial data of one end."""
 
-    #: The level of formats and protocols.
+    #: The level of formats and protocols (FAP level).
     level: int
     flags1: int = 0
-    #: The values that the receiver must change.
+    #: Flags for the values that the receiver must change.
     errors1: int = 0
     errors2: int = 0
     batch_messages_max: int = 0
@@ -41,7 +41,7 @@ class InitialData(Struct, frozen=True, kw_only=True):
     ccsid: int = 0
     queue_manager: str = ""
     heartbeat_s: int = 0
-    #: The most conversations on one socket; 0 if the socket is not shared.
+    #: The most conversations on one socket; 0 if conversations share no socket.
     conversations_max: int = 0
     flags3: int = 0
     process: int = 0
@@ -65,12 +65,12 @@ class InitialData(Struct, frozen=True, kw_only=True):
             sequence_wrap=reader.number(),
             channel=reader.text(20),
         )
-        if level < 4:  # noqa: PLR2004 - as in _LENGTHS
+        if level < 4:  # noqa: PLR2004 - a level of _LENGTHS
             return data
         flags2 = reader.byte()
         reader.byte()
         data = replace(data, flags2=flags2, ccsid=reader.short(), queue_manager=reader.text(48), heartbeat_s=reader.number())
-        if reader.left < 60:  # noqa: PLR2004 - up to the product
+        if reader.left < 60:  # noqa: PLR2004 - the bytes up to the product
             return data
         reader.raw(2)
         errors2 = reader.byte()
@@ -92,7 +92,7 @@ class InitialData(Struct, frozen=True, kw_only=True):
         return replace(data, queue_manager_identifier=reader.text(48)) if reader.left >= 48 else data  # noqa: PLR2004
 
     def to_bytes(self, order: ByteOrder) -> bytes:
-        """Return the structure, in the length of its level."""
+        """Return the structure, in the length for its level."""
         length = next(length for below, length in _LENGTHS if self.level < below)
         writer = Writer(order)
         writer.raw(b"ID  ").byte(self.level, self.flags1, 0, self.errors1).short(0, self.batch_messages_max)
@@ -102,13 +102,13 @@ class InitialData(Struct, frozen=True, kw_only=True):
         writer.short(0x00FF).raw(b"\0" + b"\xff" * 15).short(0).number(0)
         writer.number(self.conversations_max).byte(self.flags3, 0, 0, 0).number(self.process, self.thread, 0)
         writer.text(self.product, 12).text(self.queue_manager_identifier, 48)
-        # The algorithms that protect a password: none, so the client sends the password as it is, or over TLS.
+        # Algorithms for password protection: none. So the client sends the password unprotected, or protected by TLS.
         writer.short(0).raw(b"\xff" * 18).raw(bytes(12))
         return writer.done()[:length]
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """The values of the listener's end, which `answer` compares with the values of the client."""
+    """The listener's own values for the negotiation. `answer` compares them with the client's values."""
 
     queue_manager: str
     queue_manager_identifier: str
@@ -121,11 +121,11 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
-    """Return the initial data to answer with, and whether both ends agree now.
+    """Return the initial data for the answer, and whether both ends now agree.
 
-    Raises `FlowError` for a client of a level below 4, and for a client that takes only tiny segments.
+    Raises `FlowError` for a client of a level below 4, or for a client that accepts only tiny segments.
     """
-    if client.level < 4:  # noqa: PLR2004 - as in _LENGTHS
+    if client.level < 4:  # noqa: PLR2004 - a level of _LENGTHS
         raise FlowError(f"the client speaks level {client.level} of the protocol; level 4 is the lowest that is served")
     level = min(client.level, offer.level)
     transmission = min(client.transmission_bytes_max, offer.transmission_bytes_max)
@@ -133,7 +133,7 @@ def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
         raise FlowError(f"the client takes {transmission} bytes a segment; {_TRANSMISSION_BYTES_MIN:,} is the least")
     message = min(client.message_bytes_max or offer.message_bytes_max, offer.message_bytes_max)
     conversations = min(client.conversations_max, offer.conversations_max)
-    # The longer interval holds, up to the longest that MQ knows (IBM, HBINT).
+    # The longer interval applies, up to MQ's maximum (IBM, HBINT).
     heartbeat = min(max(client.heartbeat_s, offer.heartbeat_s), _HEARTBEAT_S_MAX)
     errors = 0
     errors |= _ERROR_LEVEL if level != client.level else 0

@@ -1,6 +1,6 @@
-"""The verbs of the SPI that JMS classes use: list, open (with the defaults of the queue), put, reserve, subscribe.
+"""The SPI verbs that JMS classes use: query, open (with the defaults of the queue), put, reserve, subscribe.
 
-A reply has the input-output structure (SPxU) and the output structure (SPxO). Source: Wireshark's layouts; the flows of IBM's
+A reply has an input-output structure (SPxU) and an output structure (SPxO). Source: Wireshark's layouts; the flows of IBM's
 JMS classes.
 """
 
@@ -19,11 +19,11 @@ from mqflow.verbs import Put
 __all__ = ("SpiCall", "SpiOpen", "SpiOpenOption", "SpiPut", "SpiSubscribe", "SpiVerb", "query_answer", "reserve_answer")
 
 _BASE_BYTES: Final = 12
-#: Each verb with its versions of the input-output, input and output structures, and flags.
+#: Each verb with its versions of the input-output, input and output structures, and its flags.
 _SERVED: Final = ((1, 1, 1, 1, 0), (2, 1, 1, 1, 0), (6, 1, 1, 1, 0), (7, 1, 1, 1, 0), (12, 1, 1, 1, 0))
 _LSD_BYTES: Final = 196
 _TAG_BYTES: Final = 24
-# The options of the LSD for a shared subscription of JMS 2.0.
+# The bits in the options of the LSD that mean a shared subscription of JMS 2.0.
 _SHARED: Final = 0x50
 
 
@@ -43,7 +43,7 @@ class SpiVerb(IntEnum):
 
 
 class SpiOpenOption(IntFlag):
-    """The options of the SPI's open."""
+    """The options of an SPI open."""
 
     SAVE_IDENTITY_CONTEXT = 0x01
     SAVE_ORIGIN_CONTEXT = 0x02
@@ -51,7 +51,7 @@ class SpiOpenOption(IntFlag):
 
 
 class SpiCall(Struct, frozen=True, kw_only=True):
-    """The front of every SPI call."""
+    """The beginning of every SPI call."""
 
     verb: int
     version: int
@@ -61,7 +61,7 @@ class SpiCall(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader) -> "SpiCall":
-        """Read verb, version, length and the base of the input-output structure."""
+        """Read verb, version, length, and the beginning of the input-output structure."""
         verb, version, most = reader.number(), reader.number(), reader.number()
         reader.raw(4)
         both_version = reader.number()
@@ -71,14 +71,14 @@ class SpiCall(Struct, frozen=True, kw_only=True):
     def front(
         self, writer: Writer, both: bytes, out: bytes, out_version: int, content: bytes, both_content: bytes = b""
     ) -> bytes:
-        """Return the body of the reply."""
+        """Return the body of the reply: the beginning, then both structures."""
         writer.number(self.verb, self.version, self.reply_bytes_max)
         writer.raw(both).number(self.both_version, _BASE_BYTES + len(both_content)).raw(both_content)
         return writer.raw(out).number(out_version, _BASE_BYTES + len(content)).raw(content).done()
 
 
 def query_answer(call: SpiCall, writer: Writer) -> bytes:
-    """Return the body of the reply that lists the verbs."""
+    """Return the body of the reply with the list of verbs."""
     rows = Writer(writer.order).number(len(_SERVED))
     for row in _SERVED:
         rows.number(*row)
@@ -86,7 +86,7 @@ def query_answer(call: SpiCall, writer: Writer) -> bytes:
 
 
 class SpiOpen(Struct, frozen=True, kw_only=True):
-    """The open of the SPI (LPOO and MQOD)."""
+    """An SPI open (LPOO and MQOD)."""
 
     call: SpiCall
     in_version: int
@@ -94,12 +94,12 @@ class SpiOpen(Struct, frozen=True, kw_only=True):
     options: int
     spi_options: int
     fields: ObjectFields
-    #: The bytes between the defaults and the MQOD, which later versions have.
+    #: The bytes between the defaults and the MQOD. Only later versions have them.
     extra: bytes
 
     @classmethod
     def read(cls, call: SpiCall, reader: Reader) -> "SpiOpen":
-        """Read the request behind its front."""
+        """Read the rest of the request, after its `SpiCall`."""
         reader.identifier(b"SPOI")
         in_version = reader.number()
         reader.number()
@@ -119,7 +119,7 @@ class SpiOpen(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, writer: Writer, opened: ObjectFields, defaults: OpenDefaults) -> bytes:
-        """Return the body of the reply. There is no read-ahead, and properties are as PROPCTL(COMPAT)."""
+        """Return the body of the reply. There is no read-ahead, and properties are returned as with PROPCTL(COMPAT)."""
         content = Writer(writer.order).raw(b"LPOO").number(self.version, self.options, self.spi_options)
         content.number(defaults.persistence, defaults.put_response, 0, 0).raw(self.extra)
         opened.write(content)
@@ -127,11 +127,11 @@ class SpiOpen(Struct, frozen=True, kw_only=True):
 
 
 class SpiPut(Struct, frozen=True, kw_only=True):
-    """The put of the SPI: JMS classes use this verb to put a message with a delivery delay."""
+    """An SPI put. JMS classes use it for a message with a delivery delay."""
 
     call: SpiCall
     in_version: int
-    #: Blank padded 1, syncpoint 2, deferred 4; 0 is a put like MQPUT.
+    #: Blank padded 1, syncpoint 2, deferred 4; 0 for a put like MQPUT.
     options: int
     descriptor: MessageDescriptor
     descriptor_version: int
@@ -140,7 +140,7 @@ class SpiPut(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, call: SpiCall, reader: Reader) -> "SpiPut":
-        """Read the request behind its front: MQMD and MQPMO, then the input structure with the message."""
+        """Read the rest of the request, after its `SpiCall`: MQMD, MQPMO, then the input structure with the message."""
         descriptor, version = read_descriptor(reader)
         put = PutFields.read(reader)
         reader.identifier(b"SPPI")
@@ -166,16 +166,17 @@ class SpiPut(Struct, frozen=True, kw_only=True):
 
 
 def reserve_answer(call: SpiCall, writer: Writer, first: bytes, counted_byte: int, count: int) -> bytes:
-    """Return the body of the reply that reserves identifiers for the messages of the client's asynchronous puts.
+    """Return the body of the reply that reserves message identifiers for asynchronous puts of the client.
 
-    The client takes `first` (24 bytes), and adds 1 to the byte at `counted_byte` for each further identifier, `count` in all.
+    The first identifier is `first` (24 bytes). For each further one, up to `count`, the client adds 1 to the byte at
+    `counted_byte`.
     """
     content = Writer(writer.order).number(count, counted_byte).raw(first, _TAG_BYTES).done()
     return call.front(writer, b"SPRU", b"SPRO", 1, content)
 
 
 class SpiSubscribe(Struct, frozen=True, kw_only=True):
-    """The subscribe of the SPI: a description of the queue (LSD), and MQSD."""
+    """An SPI subscribe: a description of the queue (LSD), and MQSD."""
 
     call: SpiCall
     in_version: int
@@ -187,7 +188,7 @@ class SpiSubscribe(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, call: SpiCall, reader: Reader) -> "SpiSubscribe":
-        """Read the request behind its front. Raises `FlowError` for a version of the LSD other than 1."""
+        """Read the rest of the request, after its `SpiCall`. Raises `FlowError` for a version of the LSD other than 1."""
         reader.identifier(b"SPBI")
         in_version = reader.number()
         reader.number()

@@ -1,6 +1,6 @@
-"""The structures of the MQI as they go over a channel: MQOD, MQGMO, MQPMO, MQSD. Pointers have four bytes there.
+"""The structures of the MQI in their form on a channel: MQOD, MQGMO, MQPMO, MQSD. Their pointers have four bytes.
 
-Character strings of variable length (MQCHARV) are behind their structure. This file knows no verb. Source: Wireshark's layouts;
+Strings of variable length (MQCHARV) follow after their structure. This file knows no verb. Source: Wireshark's layouts;
 IBM, MQI reference.
 """
 
@@ -40,7 +40,7 @@ class ObjectFields(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader) -> "ObjectFields":
-        """Read the structure, and the strings behind it. Refuses a distribution list."""
+        """Read the structure and the strings after it. Refuses a distribution list."""
         start = reader.at
         reader.identifier(b"OD  ")
         version = reader.version(4)
@@ -48,7 +48,7 @@ class ObjectFields(Struct, frozen=True, kw_only=True):
         name, queue_manager, dynamic_name = (reader.text(48) for _ in range(3))
         alternate_user = reader.text(12)
         resolved_queue = resolved_queue_manager = object_string = selection = ""
-        if version >= 2:  # noqa: PLR2004 - the version is the name, here and below
+        if version >= 2:  # noqa: PLR2004 - the number is the version, here and below
             if reader.number() != 0:
                 raise FlowError("an MQOD names a distribution list, which is not served")
             reader.raw(28)
@@ -62,7 +62,7 @@ class ObjectFields(Struct, frozen=True, kw_only=True):
             _skip_strings(reader, strings)
         descriptor = ObjectDescriptor(
             name,
-            cast("ObjectType", object_type),  # any number: the queue manager refuses an unknown one
+            cast("ObjectType", object_type),  # any number, because the queue manager refuses an unknown type
             queue_manager=queue_manager,
             dynamic_name=dynamic_name,
             alternate_user=alternate_user,
@@ -77,7 +77,7 @@ class ObjectFields(Struct, frozen=True, kw_only=True):
         )
 
     def write(self, writer: Writer) -> None:
-        """Add the structure, and the strings behind it."""
+        """Add the structure and the strings after it."""
         given = self.descriptor
         writer.raw(b"OD  ").number(self.version, given.object_type)
         writer.text(given.name, 48).text(given.queue_manager, 48).text(given.dynamic_name, 48).text(given.alternate_user, 12)
@@ -146,7 +146,7 @@ class GetFields(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def status_of(got: Got) -> bytes:
-        """Return GroupStatus, SegmentStatus and Segmentation of a message."""
+        """Return GroupStatus, SegmentStatus and Segmentation of a message, and a blank as the reserved byte."""
         flags = got.descriptor.message_flags
         group = b"L" if flags & MessageFlag.LAST_MSG_IN_GROUP else b"G" if flags & MessageFlag.MSG_IN_GROUP else b" "
         segment = b"L" if flags & MessageFlag.LAST_SEGMENT else b"S" if flags & MessageFlag.SEGMENT else b" "
@@ -191,7 +191,7 @@ class PutFields(Struct, frozen=True, kw_only=True):
         )
 
     def of(self, done: Put, queue_manager: str) -> "PutFields":
-        """Return the structure of the reply."""
+        """Return the structure for the reply."""
         manager = done.resolved_queue_manager or queue_manager
         return replace(self, resolved_queue=done.resolved_queue, resolved_queue_manager=manager)
 
@@ -213,7 +213,7 @@ class SubscriptionFields(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, reader: Reader) -> "SubscriptionFields":
-        """Read the structure, and the strings behind it."""
+        """Read the structure and the strings after it."""
         start = reader.at
         reader.identifier(b"SD  ")
         version = reader.version(1)
@@ -246,7 +246,7 @@ class SubscriptionFields(Struct, frozen=True, kw_only=True):
         )
 
     def write(self, writer: Writer) -> None:
-        """Add the structure, and the strings behind it."""
+        """Add the structure and the strings after it."""
         given = self.descriptor
         texts = (given.object_string, given.name, given.user_data, given.selection, given.topic_string)
         strings = [text.encode() for text in texts]
@@ -285,13 +285,13 @@ def _decoded(value: bytes) -> str:
 
 
 def _skip_strings(reader: Reader, strings: "tuple[bytes, ...] | list[bytes]") -> None:
-    """Pass over the strings behind a structure: each begins at a multiple of four bytes."""
+    """Skip the strings after a structure. Each of them begins at a multiple of four bytes."""
     for value in strings:
         reader.raw(min(aligned(len(value)), reader.left))
 
 
 def _places(strings: list[bytes], first: int) -> list[int]:
-    """Return the offset of each string, the first one at `first`."""
+    """Return the offsets of the strings; the first string is at `first`."""
     places: list[int] = []
     for value in strings:
         places.append(first)

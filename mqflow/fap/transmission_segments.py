@@ -1,6 +1,6 @@
-"""The segments of a client channel: their header (TSH), and whole flows of several segments out of the bytes of a stream.
+"""The segments of a client channel: their header (TSH), and how segments from a stream become whole flows.
 
-This file knows no structure behind the header. Source: Wireshark's description of the header; IBM q016810 (segment types).
+This file knows only the header, and no structure after it. Source: Wireshark's description; IBM q016810 (segment types).
 """
 
 import struct
@@ -31,7 +31,7 @@ __all__ = (
 
 
 class SegmentType(IntEnum):
-    """The segment types that a client channel has. The reply to a verb has the type of the verb plus `REPLY`."""
+    """The segment types of a client channel. The reply to a verb has the type of the verb plus `REPLY`."""
 
     INITIAL_DATA = 0x01
     STATUS = 0x05
@@ -99,20 +99,20 @@ _IDENTIFIERS: Final = frozenset({b"TSH ", b"TSHM", b"TSHC"})
 _ASCII_CCSID: Final = 819
 _BIG, _LITTLE = 1, 2
 SEGMENT_BYTES_MAX: Final = 1024 * 1024
-"""The most bytes of one segment; the negotiation can agree on fewer bytes."""
+"""The most bytes in one segment. The negotiation can lower this limit."""
 CONVERSATIONS_MAX: Final = 10
-"""The most conversations of a socket; the negotiation can agree on fewer conversations."""
+"""The most conversations on a socket. The negotiation can lower this limit."""
 FLOW_BYTES_MAX: Final = 104_857_600 + 64 * 1024
-"""The most bytes of one flow: the longest message of IBM MQ, and the structures in front of it."""
+"""The most bytes in one flow: the longest message of IBM MQ, plus the structures in front of it."""
 
 
 class Header(Struct, frozen=True, kw_only=True):
-    """The header of a segment (TSH), with a conversation on a shared socket (TSHM)."""
+    """The header of a segment (TSH). On a shared socket it names a conversation (TSHM)."""
 
     kind: int
     flags: int = ONLY
     flags2: int = 0
-    #: The conversation and the number of the request; None without shared conversations.
+    #: The number of the conversation, and the number of the request; None and 0 on a socket that is not shared.
     conversation: int | None = None
     request: int = 0
     order: ByteOrder = ">"
@@ -127,14 +127,14 @@ class Header(Struct, frozen=True, kw_only=True):
 
 
 class Flow(Struct, frozen=True):
-    """A whole flow: the header of its first segment, and the bytes of all its segments without their headers."""
+    """A whole flow: the header of its first segment, and the bytes of all its segments without headers."""
 
     header: Header
     body: bytes
 
 
 def to_segment(header: Header, body: bytes) -> bytes:
-    """Return one segment."""
+    """Return the bytes of one segment."""
     front = b"TSHC" if header.of_socket else b"TSH " if header.conversation is None else b"TSHM"
     front += struct.pack(">I", header.length + len(body))
     if header.conversation is not None:
@@ -161,17 +161,17 @@ class Flows:
 
     def __init__(self) -> None:
         self._waiting = bytearray()
-        #: The flow under way of each conversation: the header of its first segment, and the bytes so far.
+        #: The incomplete flow of each conversation: the header of its first segment, and the bytes so far.
         self._begun: dict[int | None, tuple[Header, bytearray]] = {}
         self._begun_bytes = 0
         self.segment_bytes_max = SEGMENT_BYTES_MAX
-        #: The most flows under way: each conversation has one at a time.
+        #: The most incomplete flows. Each conversation has at most one.
         self.conversations_max = CONVERSATIONS_MAX
-        #: The most bytes of all flows under way together.
+        #: The most bytes of all incomplete flows together.
         self.flow_bytes_max = FLOW_BYTES_MAX
 
     def feed(self, data: bytes) -> Iterator[Flow]:
-        """Yield the flows that these bytes complete. Raises `FlowError` if the bytes are no segments, or too many."""
+        """Yield the flows that these bytes complete. Raises `FlowError` for bytes that are not segments, or beyond a limit."""
         self._waiting += data
         while (segment := self._segment()) is not None:
             flow = self._flow(*segment)
