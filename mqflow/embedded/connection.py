@@ -223,8 +223,7 @@ class EmbeddedConnection:
     def on_arrival(self, handle: object, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Call `wake` when a get with these options may find a message. Return a function that withdraws this request.
 
-        Returns None if the caller must get now, because a message may be available already, or because the get would be
-        refused.
+        Returns None if the caller must get now: a message may be available already, or the get would be refused.
         """
         queue_manager = self._queue_manager
         with queue_manager.lock:
@@ -407,7 +406,7 @@ class EmbeddedConnection:
     def _get_following(
         self, handle: ObjectHandle, options: GetOptions, unit: list[Got], most: int, bytes_max: int, trail: list[int]
     ) -> None:
-        """Add the following messages that are available now to `unit`."""
+        """Add further messages that are available now to `unit`."""
         left_bytes = bytes_max - sum(len(got.body) for got in unit)
         next_options = following(options)
         try:
@@ -420,7 +419,7 @@ class EmbeddedConnection:
                 left_bytes -= sum(len(got.body) for got in more)
         except MQIError:
             pass  # the caller gets the messages in `unit`, and its next call gets this error
-        except Refusal as refusal:  # only 2549 is not refused again: `pending_refusal` keeps it for the next get
+        except Refusal as refusal:  # the next get is refused again, except with 2549: `pending_refusal` keeps it
             self.state.pending_refusal = refusal if refusal.reason == Reason.CALL_INTERRUPTED else None
         handle.trail = trail
 
@@ -458,7 +457,7 @@ class EmbeddedConnection:
             self.state.busy = False
 
     def _get_refused(self, handle: object, refusal: Refusal) -> MQIError:
-        """Return the error of a refused get. A refusal that an earlier `get_many` could not raise has precedence."""
+        """Return the error of a refused get. A refusal that an earlier `get_many` could not raise comes first."""
         earlier, self.state.pending_refusal = self.state.pending_refusal, None
         return self._refused(earlier or refusal, "MQGET", _name_of(handle))
 
@@ -502,7 +501,7 @@ def _unusable(connection: ConnectionState) -> Refusal | None:
 
 
 def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
-    """Return the refusal of any call with this handle now (2018, 2219, 2019, 2052 or 2041), or None.
+    """Return why a call with this handle is refused now (2018, 2219, 2019, 2052 or 2041), or None if it is allowed.
 
     A name instead of a handle is not checked, because the call opens the object or needs no object.
     """
@@ -587,7 +586,7 @@ def _get_woken(
 def _get_more(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Return available messages: several plain messages, or one special message. Their bodies have at most `bytes_max`."""
+    """Return available messages: several plain messages, or one special message. Together they have up to `bytes_max`."""
     plain = get_plain(state, handle, options, most, bytes_max)
     if plain.value:
         return plain

@@ -135,7 +135,7 @@ class EmbeddedQueueManager:
         return self._definitions
 
     def administers(self, user: str) -> bool:
-        """Return whether the user has every authority. Every user has, while the authority checks are off."""
+        """Return whether the user has every authority. While the authority checks are off, every user has every authority."""
         with self._state.lock:
             return self._state.authorities.administers(user[:USER_CHARS])
 
@@ -187,7 +187,7 @@ class EmbeddedQueueManager:
                 state.when_staged.append(wake)
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` once, from any thread, when the staging queue gets a message. Return a function that cancels this."""
+        """Call `wake` once, from any thread, when the staging queue gets a message. Return a function that cancels the call."""
         state = self._state
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)

@@ -219,7 +219,7 @@ class TopicAdministration(Protocol):
         ...
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """Return the status of each topic with an object, a subscription, a publisher or a retained publication, sorted."""
+        """Return the status of each topic with an object, a subscription, a publisher or a retained publication."""
         ...
 
     def clear_retained(self, topic_string: str) -> None:
@@ -291,8 +291,7 @@ class ChannelAdministration(Protocol):
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
         """Set a record. Without `replace`, raises 3337 if the record exists already.
 
-        A list (BLOCKUSER, BLOCKADDR) is added to the list of the existing record. With `replace`, it replaces the existing
-        list.
+        A list (BLOCKUSER, BLOCKADDR) is added to the existing record's list. With `replace`, it replaces the existing list.
         """
         ...
 
@@ -405,7 +404,7 @@ class Administration(Protocol):
         ...
 
     def report_command(self, text: str, *, shows: bool) -> None:
-        """Put the command event of a successful MQSC command if CMDEV requires it. `shows` is true for a DISPLAY command."""
+        """Put the command event of a successful MQSC command if CMDEV requires it. Set `shows` for a DISPLAY command."""
         ...
 
     @property

@@ -142,7 +142,7 @@ class Definitions:
             )
 
     def report_command(self, text: str, *, shows: bool) -> None:
-        """Put the command event of a successful MQSC command if CMDEV requires it. `shows` is true for a DISPLAY command."""
+        """Put the command event of a successful MQSC command if CMDEV requires it. Set `shows` for a DISPLAY command."""
         with self._state.lock:
             mqsc_event(self._state, text, shows=shows)
 

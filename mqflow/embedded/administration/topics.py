@@ -67,7 +67,7 @@ class TopicDefinitions:
         self._carry_out("DELETE TOPIC", name, lambda: self._delete_topic(name))
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """Return the status of each topic with an object, a subscription, a publisher or a retained publication, sorted."""
+        """Return the status of each topic with an object, a subscription, a publisher or a retained publication."""
         state = self._state
         with state.lock:
             counts: dict[str, int] = {}

@@ -33,7 +33,7 @@ from mqflow.verbs import GetOptions, Got
 
 __all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message", "planned")
 
-# Plain numbers, because testing the bits of a flag is slow. Names for single members, because a look-up on the class is slow.
+# Plain numbers, because testing the bits of a flag is slow. Constants for members, because looking them up is slow too.
 _NEXT: Final = Reach.NEXT
 _UNDER_CURSOR: Final = Reach.UNDER_CURSOR
 _BROWSE_FIRST: Final = Reach.BROWSE_FIRST
@@ -211,7 +211,7 @@ def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage,
 
 
 def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Remove the message from the store together with its report: after a crash, one of them exists, never both or neither.
+    """Remove the message from the store in one step with its report. After a crash, either the report or the message exists.
 
     If the store has no room for the report, the message is removed without a report.
     """

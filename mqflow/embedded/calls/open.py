@@ -65,7 +65,7 @@ class Wanted(Struct, frozen=True, gc=False):
 
     descriptor: ObjectDescriptor
     options: OpenOption
-    #: Whether the queue manager itself needs the open. Such an open is not checked for authority.
+    #: Whether the queue manager opens the object for the application. Then no authority is checked.
     trusted: bool = False
     #: Whether the open is part of MQPUT1. MQPUT1 refuses a model (rc2057): its message would be lost with the created queue.
     for_one_put: bool = False

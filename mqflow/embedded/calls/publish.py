@@ -119,7 +119,7 @@ def publication_now(
 def matching_subscriptions(
     state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None
 ) -> list[Subscription]:
-    """Return the subscriptions that get a copy. Leave out those of the connection of the handle `own`, if a handle is given."""
+    """Return the subscriptions that get a copy. If `own` is given, leave out the subscriptions of its connection."""
     wanted = selected_subscriptions(
         state,
         publication,
@@ -307,7 +307,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """Whether a topic object with WILDCARD(BLOCK) excludes the subscription: its wildcard is above that object in the tree."""
+    """Whether a topic object with WILDCARD(BLOCK) excludes the subscription, whose wildcard is above the object in the tree."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)

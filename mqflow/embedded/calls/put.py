@@ -271,7 +271,7 @@ def _unit_of_work(
 def _resolved(
     state: QueueManagerState, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
 ) -> MessageDescriptor:
-    """Return the descriptor with its defaults resolved. The opened name, alias or queue, gives the *_AS_Q_DEF values."""
+    """Return the descriptor with its defaults resolved. The opened alias or queue decides the *_AS_Q_DEF values."""
     persistence = descriptor.persistence
     if persistence == _AS_Q_DEF:
         persistence = first.default_persistence

@@ -1,7 +1,7 @@
 """Puts with a delivery delay: the queue manager places each delayed message as a staged message on the staging queue.
 
-A sender puts the header of a delayed message, without a target, in front of its data: to the target queue, or to a topic. The
-put checks the target and the sender's authority like any put. Then the put places one staged message, or one for each
+A sender adds a delay header without a target in front of its data. The sender puts this message to the target queue or a topic.
+The put checks the target and the sender's authority like any put. Then the put places one staged message, or one for each
 subscription, on the staging queue, in the put's unit of work. So a sender needs no authority on the staging queue. Only an
 administrator can put a staged message directly on the staging queue.
 The delay processor later puts a staged publication to the subscription's queue, and this later put removes the header.
@@ -191,8 +191,7 @@ def _copy(
             copy = replace(copy, persistence=int(Persistence.NOT_PERSISTENT))
         if copy.priority == PRIORITY_AS_Q_DEF:
             copy = replace(copy, priority=queue.attributes.default_priority)
-    # All copies have the MsgId of the publication, so a search by MsgId finds them. The delay processor uses the report
-    # options.
+    # All copies have the MsgId of the publication, so a search by MsgId finds them. `report` is for the delay processor.
     own = replace(
         copy,
         message_id=publication.descriptor.message_id,

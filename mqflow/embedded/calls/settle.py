@@ -1,8 +1,9 @@
 """The end of a unit of work: makes it durable, then visible to other applications, or backs it out.
 
-The puts of a unit of work become available, and its gets final, only after the store has written both to disk. If the store
-refuses the changes, the unit of work is backed out. If nobody knows whether the store wrote them, the queue manager stops. This
-file writes units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and the reason of a stop.
+A unit of work is settled, and its puts are available, only after the store has written both its puts and its gets to disk. If
+the store refuses the changes, the unit of work is backed out. If nobody knows whether the store wrote them, the queue manager
+stops. This file writes units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and the reason of
+a stop.
 """
 
 from collections.abc import Callable
@@ -156,12 +157,12 @@ def fail(state: QueueManagerState, failure: Exception) -> None:
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether the store certainly wrote nothing. After any other failure nobody knows, so the queue manager stops."""
+    """Whether the store has certainly written nothing. After any other failure nobody knows, so the queue manager stops."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
 
 class _Write:
-    """A commit that waits for the store to write it."""
+    """A commit that the store has not answered yet."""
 
     __slots__ = ("_counted", "_done", "_error", "_over", "_state", "_unit", "_waiting")
 

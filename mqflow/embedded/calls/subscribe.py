@@ -139,7 +139,7 @@ def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
 
 
 def request_retained(state: QueueManagerState, handle: SubscriptionHandle, options: SubscriptionRequestOption) -> Pending[int]:
-    """Place the retained publications of the subscription, and return their number. Refuses with 2437 if it has no such one."""
+    """Place the subscription's retained publications, and return their number. Refuses with 2437 if nothing is retained."""
     if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is not an MQSRO option")
     if state.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:

@@ -74,8 +74,8 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
-    # The queue has room for any number of messages, and for the longest message with its header, up to MAXMSGL of the queue
-    # manager.
+    # The queue has room for any number of messages, and for the longest message with its header: MAXMSGL is that of the
+    # queue manager.
     QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
     *(QueueAttributes(name=f"SYSTEM.ADMIN.{name}") for name in _ADMINISTRATION),
     *(QueueAttributes(name=f"SYSTEM.{name}") for name in _OTHERS),

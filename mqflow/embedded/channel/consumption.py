@@ -58,7 +58,7 @@ class Waits:
     ) -> None:
         """Begin a wait for a message. `progress` repeats a get with these options, and calls `done` with the outcome.
 
-        The options must not contain a wait. An earlier wait with this number ends without an outcome. `done` can begin the next
+        The options must not contain a wait. An earlier wait with this number ends without an outcome. `done` can begin a new
         wait.
         """
         self.cancel(number)
@@ -81,7 +81,7 @@ class Waits:
         return min((wait.ends_at for wait in self._waits.values() if wait.ends_at is not None), default=None)
 
     def progress(self, now: float) -> None:
-        """Try a get for every wait. After a message, an error or the end of its time, end the wait and call `done`."""
+        """Try a get for every wait. After a message, after an error, or if the time is over, end the wait and call `done`."""
         for number in tuple(self._waits):
             while (wait := self._waits.get(number)) is not None and (outcome := self._outcome(wait, now)) is not None:
                 del self._waits[number]

@@ -46,8 +46,8 @@ _TEXT_LENGTHS: Final = {spec.selector: spec.chars for spec in QUEUE_ATTRIBUTES i
 _NO_SELECTION: Final = Selection()
 _CLOSED: Final = -1
 _QUIESCE: Final = int(CloseOption.QUIESCE)
-# The client makes identifiers from a reserved one by counting up this byte; _RESERVED is their number. If the byte before
-# were not 0, the client would refuse many large reservations (2195).
+# The client makes further identifiers from a reserved identifier by counting up this byte. _RESERVED is their number. If the
+# byte before were not 0, the client would refuse many large reservations (2195).
 _COUNTED_BYTE: Final = 20
 _RESERVED: Final = 250
 # MQIA_DEF_PERSISTENCE, MQIA_DEF_PUT_RESPONSE_TYPE.
@@ -324,7 +324,7 @@ class Conversation:
 
     def _close(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
-        # The client has no messages read ahead, so QUIESCE has nothing to wait for.
+        # No messages are read ahead for the client, so QUIESCE has nothing to wait for.
         options = call.reader().number() & ~_QUIESCE
         if self._waits is not None:
             self._waits.cancel(call.handle)

@@ -42,7 +42,7 @@ from mqflow.world import Clock, Random
 __all__ = ("ChannelPeer", "Tap", "send_whole")
 
 Tap = Callable[[bool, Flow], None]
-"""Receives every flow: True with a flow from the client, False with a flow to the client."""
+"""A function that receives every flow, with True for a flow from the client and False for a flow to the client."""
 
 _RECEIVE_BYTES: Final = 256 * 1024
 _STRANGER_BYTES_MAX: Final = 64 * 1024

@@ -87,7 +87,7 @@ def put_message(
     body: bytes,
     bytes_max: int,
 ) -> Put:
-    """Put the message with the handle (MQPUT) or, if `fields` is given, to the object that it names (MQPUT1).
+    """Put the message with the handle (MQPUT) or, if `fields` is given, to the object in `fields` (MQPUT1).
 
     Raises 2010 for a message longer than `bytes_max`, the MAXMSGL of the channel (rc2010).
     """

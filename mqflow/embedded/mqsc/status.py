@@ -35,7 +35,7 @@ _YES_NO: Final = {"NO": 0, "YES": 1}
 
 
 class StatusKind(Struct, frozen=True):
-    """One kind of status: its attributes, and the function that finds them."""
+    """One kind of status: its attributes, and the function that finds its rows."""
 
     heading: str
     specs: tuple[AttributeSpec, ...]

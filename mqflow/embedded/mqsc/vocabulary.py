@@ -97,7 +97,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "STOP": (),
     "SUSPEND": (),
 }
-"""Every verb, with the MQSC nouns for which the embedded queue manager does not support it."""
+"""Every verb, with its MQSC nouns that the embedded queue manager does not support."""
 
 UNSUPPORTED_ATTRIBUTES: Final = {
     noun: frozenset(words.split())

@@ -85,7 +85,7 @@ _REASONS: Final[Mapping[int, int]] = {
     Reason.ITEM_VALUE_ERROR: PCFReason.ATTR_VALUE_ERROR,
     Reason.OBJECT_NAME_ERROR: PCFReason.OBJECT_NAME_ERROR,
 }
-"""The reason codes of verbs that have another number in responses to commands."""
+"""Reason codes of verbs, each with the different number that a response to a command has."""
 
 
 class _Failure(Struct, frozen=True):

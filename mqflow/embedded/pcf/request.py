@@ -1,6 +1,6 @@
 """One PCF command, and the checks of its parameters.
 
-Required parameters come first, in order. A second or an unexpected parameter is refused.
+Required parameters come first, in order. A parameter that is sent twice, or that is unexpected, is refused.
 
 This module is pure. It knows structures and reasons, but no command.
 Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
@@ -52,7 +52,7 @@ _TWICE: Final[Mapping[type[Parameter], PCFReason]] = {
 
 
 def unexpected(parameter: Parameter, detail: str = "") -> PCFError:
-    """Return the error for a parameter that the command does not accept, or not with this structure."""
+    """Return the error for a parameter that the command does not accept, or accepts only in another structure."""
     identifier = parameter.parameter
     detail = detail or f"Parameter {identifier} does not belong to the command, as a {type(parameter).__name__}"
     return PCFError(_STRANGER[type(parameter)], detail=detail, parameter=identifier)

@@ -71,7 +71,7 @@ class CommandServer:
             try:
                 self._carry_out_all()
             except MQIError:
-                # For example, the disk is full. The next command also retries the backed-out command; an immediate retry would
+                # For example, the disk is full. The next command also retries the backed-out one; an immediate retry would
                 # loop.
                 self._wait()
                 return
@@ -103,7 +103,7 @@ class CommandServer:
                 wait(handle, handle.queue, plan_get(_GET), self._wake)
 
     def _carry_out_all(self) -> None:
-        from mqflow.embedded.pcf.replies import reply  # noqa: PLC0415 - this imports all of PCF and MQSC, and most queue managers get no command
+        from mqflow.embedded.pcf.replies import reply  # noqa: PLC0415 - imports all of PCF and MQSC, which most queue managers never need
 
         while True:
             try:

@@ -115,7 +115,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     blocked_by: ChannelRule | None = None
     #: The most specific mapping that matches, which decides the user; None if no mapping matches.
     mapping: ChannelRule | None = None
-    #: The matching records that do not block because of WARN(YES).
+    #: The matching records that only warn instead of blocking, because of WARN(YES).
     warnings: tuple[ChannelRule, ...] = ()
 
 

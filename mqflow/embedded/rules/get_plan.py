@@ -120,7 +120,7 @@ def matches(match: Match, descriptor: MessageDescriptor) -> bool:
 
 
 _BROWSES: Final = frozenset({Reach.BROWSE_FIRST, Reach.BROWSE_NEXT, Reach.BROWSE_UNDER_CURSOR})
-#: The reaches that search the queue. The others use the cursor.
+#: The values of `Reach` that search the queue. The other values do not search.
 _MATCHING: Final = frozenset({Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT})
 _REACHES: Final = {
     GetOption.MSG_UNDER_CURSOR: Reach.UNDER_CURSOR,

@@ -80,7 +80,7 @@ class Authorities:
             raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._sentence(*place, words) for place, words in lacking.items()))
 
     def held(self, user: str, kind: AuthorityKind, name: str) -> frozenset[Authority]:
-        """Return the user's authorities on the object. Administrators have all authorities; without checks, every user has."""
+        """Return the user's authorities on the object. Administrators have all of them; without checks, every user has all."""
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:
@@ -92,7 +92,7 @@ class Authorities:
         return found
 
     def administers(self, user: str) -> bool:
-        """Return whether the user has every authority. Every user has, while the authority checks are off."""
+        """Return whether the user has every authority. While the authority checks are off, every user has every authority."""
         if not self.checked or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user):
             return True
         return self._made_administrator is not None and self._made_administrator(user)

@@ -44,7 +44,7 @@ class QueuedMessage(Struct, eq=False, gc=False):
     stored: bool = False
     #: Whether a backout changed the descriptor. The message must then stay in memory: the store may still have the old count.
     recounted: bool = False
-    #: The bytes that the message uses of the limit of `Pages`.
+    #: The bytes of this message that count towards the limit of `Pages`.
     counted_bytes: int = 0
 
     @property

@@ -95,8 +95,7 @@ class LocalQueue(Backlog):
         self.selecting: list[ObjectHandle] = []
         #: The messages browsed with MQGMO_LOCK: maps the key of a message to the handle with its lock.
         self.locks: dict[int, ObjectHandle] = {}
-        #: The messages marked for cooperating browsers: maps each key to the handle and the monotonic time at which the mark
-        #: ends.
+        #: The messages marked for cooperating browsers: maps each key to the handle and the monotonic time when the mark ends.
         self.co_op_marks: dict[int, tuple[ObjectHandle, float | None]] = {}
         self.deleted: bool = False
         #: How often ALTER with FORCE changed the open queue. Calls with handles from before the last change raise 2041.
@@ -267,7 +266,7 @@ class Subscription:
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
         #: The handles of the applications that use the subscription: at most one, unless the subscription is shared.
         self.holders: list[SubscriptionHandle] = []
-        #: NUMMSGS, and the times of the last message and of the last resume; both are None before the first since the start.
+        #: NUMMSGS, and the times of the last message and of the last resume since the start; None before the first.
         self.message_count: int = 0
         self.last_message_at: float | None = None
         self.resumed_at: float | None = None
@@ -464,8 +463,7 @@ class ConnectionState:
         self.ahead: deque[UnitAhead] = deque()
         #: Ends the connection with a reason code.
         self.end: Callable[[int], None] = partial(end, self)
-        #: 0 while the connection is open, then the reason of its end: 2018 disconnected, 2009 broken, 2162 queue manager
-        #: stopped.
+        #: 0 while the connection is open, then the reason of its end: 2018 disconnected, 2009 broken, 2162 stopped.
         self.ended: int = 0
         #: Whether a call waits without the lock.
         self.busy: bool = False

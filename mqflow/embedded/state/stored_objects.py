@@ -45,8 +45,7 @@ def load_objects(stored: Iterable[StoredObject]) -> Objects:
     objects: Objects = {kind: {} for kind in KINDS}
     for found in stored:
         if found.kind not in KINDS:
-            # Without this object, the queue manager might not deliver to a subscriber, or might admit a user that it must
-            # refuse.
+            # Without this object, the queue manager might not deliver to a subscriber, or might admit a user who has no access.
             detail = (
                 f"The store holds a {found.kind}, which this mqflow does not know. Open it with the newer one that wrote it"
             )

@@ -18,7 +18,7 @@ FileState = tuple[int, int, int, int]
 
 
 class Fence:
-    """Checks the owner's lock and files. `changed_by_others` returns evidence that others changed the files, or nothing."""
+    """Checks the owner's lock and files. `changed_by_others` returns evidence of changes by others, or an empty text."""
 
     def __init__(self, lock: OwnerLock, changed_by_others: Callable[[], str]) -> None:
         self._lock = lock

@@ -66,7 +66,7 @@ class FolderVersionError(FolderError):
 
 
 class ForeignFolderError(FolderError):
-    """The folder has other data than a queue manager's."""
+    """The folder contains something other than a queue manager's data."""
 
     def __init__(self, path: Path, found: str) -> None:
         self.path = path

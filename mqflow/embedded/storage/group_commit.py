@@ -35,7 +35,8 @@ class GroupCommit:
         #: The estimated number of callers: the highest number that recently waited at the same time.
         self._crowd = 0
         self._lull_s = 0.0
-        #: How many transactions do without a wait from now on (`_distrust`), and after the next useless wait (`_lesson`).
+        #: The number of next transactions without a wait (`_distrust`), and their number after the next useless wait
+        #: (`_lesson`).
         self._distrust = 0
         self._lesson = 1
 

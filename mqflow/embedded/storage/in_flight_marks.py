@@ -115,7 +115,7 @@ class InFlightMarks:
                 return
             first = len(self._chunks) * _SLOTS_PER_CHUNK
             try:
-                # Write zeros instead of only extending the file: on a full disk, writing into a hole of the mapping raises
+                # Write zeros instead of only extending the file: on a full disk, a write into a hole of the mapping raises
                 # SIGBUS.
                 begin, end = (number * _CHUNK_BYTES for number in (len(self._chunks), len(self._chunks) + 1))
                 while begin < end:  # an almost full disk writes only a part

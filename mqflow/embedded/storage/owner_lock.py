@@ -17,7 +17,7 @@ from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeF
 __all__ = ("OwnerLock", "take_ownership")
 
 _ATTEMPTS = 8
-# The attempts and pauses while another process only reads the owner: it holds the lock for microseconds, or somewhat longer.
+# How often and how long to wait for a process that only reads the owner. It has the lock for microseconds, or a bit longer.
 _LOOKS = 20
 _LOOK_S = 0.001
 # The file has the process id of the owner, then its epoch.

@@ -65,7 +65,7 @@ class ServedQueueManager:
         self._password = password
         self._tls = tls
         self._name = name
-        # The user of each connection that names no user. If it is empty, the owner's user is taken; the two users are the same.
+        # The user of each connection that names no user. Empty means the owner's user, which is also the user of this process.
         self._user = user
         self._lines: set[Line] = set()
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)

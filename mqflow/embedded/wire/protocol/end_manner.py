@@ -13,7 +13,7 @@ __all__ = ("End", "Manner", "reason_of")
 
 
 class Manner(Enum):
-    """How to end: which work the queue manager still waits for."""
+    """The ways of ending. They differ in the work that the queue manager still waits for."""
 
     CONTROLLED = "controlled"
     """Refuse new work, and end after the last application disconnects. Calls with FAIL_IF_QUIESCING get 2161."""

@@ -22,8 +22,7 @@ class HeartbeatSender:
         self.silence_s: Final = silence_s
         self._beat_s = silence_s / _BEATS_IN_A_SILENCE
         self._guard = runner.lock()
-        #: The sockets in the order of `add`. The order of a set differs in each process, so a simulated run could not be
-        #: repeated.
+        #: The sockets in the order of `add`. A set has another order in each process, so no simulated run could be repeated.
         self._beating: dict[Frames, None] = {}
         self._wake = runner.event()
         self._alive = False

@@ -37,7 +37,7 @@ class Dependent(Protocol):
 
 
 class PulseSender:
-    """Sends a process's heartbeats to a server. If the server sends nothing for too long, it ends the connections."""
+    """Sends a process's heartbeats to a server. If the server sends nothing for too long, the pulse ends its connections."""
 
     def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:
         self._heartbeats = heartbeats

@@ -61,8 +61,8 @@ class CommitAndNext:
         self._guard = runner.lock()
         self._over = runner.event()
         self._handed_over = False
-        #: The exchange whose commit has begun. Until the commit is complete, only the store's thread can hand the connection
-        #: back.
+        #: The exchange whose commit has begun. Until the commit is complete, only the store's thread can hand back the
+        #: connection.
         self._owed: requests.Exchange | None = None
         #: The error of a stream that ended during a commit.
         self._broken: Exception | None = None

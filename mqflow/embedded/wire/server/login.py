@@ -57,7 +57,7 @@ class SameUser:
     same_machine: ClassVar[bool] = True
 
     def admits(self, raw: socket.socket) -> bool:
-        """Admit the same user. If the system does not tell the peer's user, the socket's mode (0600) excludes other users."""
+        """Admit the same user. If the system does not return the peer's user, the socket's mode (0600) excludes other users."""
         # getattr: `socket` has the option only on Linux.
         option = getattr(socket, "SO_PEERCRED", None)
         if option is None:

@@ -51,7 +51,7 @@ class VerbCalls:
         return number in self._objects
 
     def handle(self, number: int) -> ObjectHandle:
-        """Return the handle with this number. For an unknown number, the queue manager refuses the returned handle with 2019."""
+        """Return the handle with this number. For an unknown number, return a handle that is refused with 2019."""
         return self._objects.get(number, _NO_HANDLE)
 
     def _subscription(self, number: int) -> SubscriptionHandle:
