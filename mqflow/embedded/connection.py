@@ -204,7 +204,7 @@ class EmbeddedConnection:
         return []
 
     def take_ahead(self, handle: object, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
-        """Get plain messages as units of work ahead (`calls.units_ahead`). Return none if the get is special or refused."""
+        """Get plain messages as units of work ahead (`calls.units_ahead`). Return no units if the get is special or refused."""
         try:
             return self._call("", handle, take_ahead, handle, options, most, units, bytes_max)
         except Refusal:

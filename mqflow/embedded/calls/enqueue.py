@@ -40,7 +40,7 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
 
 
 def check_not_staged(queue: LocalQueue, descriptor: MessageDescriptor) -> None:
-    """Refuse with 2035 a copy or a report that has the format of a staged message.
+    """Refuse with 2035 a copy or a report on the staging queue that has the format of a staged message.
 
     A program chooses the data of the copy or the report, so it can forge the target queue of a staged message.
     """

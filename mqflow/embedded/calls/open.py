@@ -163,7 +163,7 @@ def stored_serials(queue: LocalQueue, emptied: Emptied) -> tuple[int, ...] | Non
 
 
 def put_back(queue: LocalQueue, emptied: Emptied) -> None:
-    """Put messages back on the queue, and wake its waiters. Messages that arrived since then stay."""
+    """Put messages back on the queue, and wake its waiters. Messages that arrived meanwhile stay."""
     queue.put_back(emptied)
     for handle in queue.selecting:
         handle.passed_over = BEFORE_FIRST

@@ -1,9 +1,8 @@
 """The end of a unit of work: makes it durable, then visible to other applications, or backs it out.
 
-A unit of work is settled, and its puts are available, only after the store has written both its puts and its gets to disk. If
+The puts of a unit of work become available, and its gets become final, only after the store has written all of them to disk. If
 the store refuses the changes, the unit of work is backed out. If nobody knows whether the store wrote them, the queue manager
-stops. This file writes units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and the reason of
-a stop.
+stops. This file writes units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and `stopped`.
 """
 
 from collections.abc import Callable

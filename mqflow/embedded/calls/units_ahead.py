@@ -1,7 +1,7 @@
 """Units of work that a connection has got ahead: one call gets several, and the connection settles them in order.
 
 An application that processes many small units of work commits each of them alone. A unit ahead has plain messages only
-(`get_many`). If a unit is given back, the application has not received its messages, so no BackoutCount increases.
+(`get_many`). If a unit is given back, the application has not handled its messages, so no BackoutCount increases.
 Callers hold the lock. This file writes `ConnectionState.ahead` and, with it, `ConnectionState.unit_of_work`.
 """
 
@@ -70,7 +70,7 @@ def give_back(state: QueueManagerState, connection: ConnectionState, count: int)
 
 
 def _undo(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Put the messages back on their queues. The application never received them, so they do not count as gets."""
+    """Put the messages back on their queues. The application never handled them, so they do not count as gets."""
     for queue, _ in unit.gets:
         queue.statistics.dequeued -= 1
     back_out(state, unit, count=False)

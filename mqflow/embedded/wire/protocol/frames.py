@@ -87,7 +87,7 @@ class Frames:
         self._room = bytearray()
         self._sending = threading.Lock()
         self._unsent = b""
-        #: Short frames that the thread sends as soon as no other thread is sending.
+        #: Short frames to send as soon as no other thread is sending.
         self._to_say: deque[bytes] = deque()
         #: Whether the peer now waits for heartbeats.
         self.beating = True
@@ -115,7 +115,7 @@ class Frames:
         self.send_made(made(frame))
 
     def send_made(self, whole: bytes | bytearray) -> None:
-        """Send a frame from `made`. Raises the errors of `send`."""
+        """Send a frame that `made` has returned. Raises the errors of `send`."""
         with self._sending:
             if self._unsent:  # the rest of an earlier frame
                 whole, self._unsent = self._unsent + whole, b""
@@ -178,7 +178,7 @@ class Frames:
         return self.answer()
 
     def exchange_made(self, whole: bytes) -> Frame:
-        """Send a frame from `made`, and return the reply. Raises the errors of `exchange`."""
+        """Send a frame that `made` has returned, and return the reply. Raises the errors of `exchange`."""
         self.send_made(whole)
         return self.answer()
 

@@ -44,7 +44,7 @@ _HOST_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 
 class CertificateError(Exception):
-    """Certificates cannot be made or used. The text says the reason and the remedy."""
+    """Certificates cannot be made or used. The text gives the reason and the remedy."""
 
 
 class CertificateFiles(Struct, frozen=True):

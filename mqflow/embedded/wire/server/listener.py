@@ -58,7 +58,7 @@ _STRANGER_AGAIN_S: Final = 0.01
 
 
 class ServingError(Exception):
-    """The server cannot listen at the address. The text says the reason and the remedy."""
+    """The server cannot listen at the address. The text gives the reason and the remedy."""
 
 
 class UnprotectedAddressError(ServingError):
