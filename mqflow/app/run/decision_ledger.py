@@ -173,7 +173,7 @@ class DecisionLedger:
             try:
                 connection = connection or _open_for_writing(self.path)
                 _insert(connection, entries, self._entries_max)
-            except (sqlite3.Error, OSError, LedgerError) as error:
+            except (sqlite3.Error, UnicodeDecodeError, OSError, LedgerError) as error:
                 if not self.dropped:  # one warning is enough, because `dropped` counts further failures
                     _log.warning("The decision ledger %s cannot be written: %s. Deliveries go on without it.", self.path, error)
                 self.dropped += len(entries)
@@ -421,7 +421,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
             _check_version(connection, path)
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the sqlite3 module cannot decode an error that quotes a damaged name
         raise LedgerError(f"The decision ledger {path} cannot be read: {error}.") from error
 
 

@@ -92,7 +92,7 @@ class SharedNotes:
             if self._file is None:
                 self._file = _opened(self._path)
             return work(self._file)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             if not self._has_warned:
                 self._has_warned = True
                 _log.warning("The notes about failed messages are not shared with other processes. %s: %s", self._path, error)

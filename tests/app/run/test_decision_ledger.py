@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -252,6 +252,16 @@ def test_a_file_that_is_no_ledger_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(LedgerError, match="cannot be read"):
         story(tmp_path / "decisions.db", ONE)
+
+
+def test_a_ledger_with_a_damaged_definition_says_so(path: Path, ledger: DecisionLedger) -> None:
+    told(ledger, disposed(ONE))
+    whole = path.read_bytes()
+
+    for place in range(start := whole.index(b"CREATE TABLE"), start + 60):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x80]) + whole[place + 1 :])
+        with suppress(LedgerError):  # some of these bytes mean nothing to SQLite
+            story(path, ONE)
 
 
 def test_a_ledger_of_a_newer_version_is_refused_and_not_written(path: Path) -> None:

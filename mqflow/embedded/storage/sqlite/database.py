@@ -68,6 +68,8 @@ _UPGRADES: Final = {
     2: (_OBJECTS,),
 }
 
+_DAMAGED_TABLE: Final = "the definition of a table is damaged"
+
 
 def open_database(folder: DataFolder) -> sqlite3.Connection:
     """Return the only connection to the folder's SQLite file. Create the file if needed. One thread at a time can use it.
@@ -97,6 +99,9 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
             detail = f"There is no room {what} in {folder.path}"
             raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQCONN", detail=detail) from error
         raise DamagedFolderError(folder.database, str(error)) from error
+    except UnicodeDecodeError as error:  # the sqlite3 module cannot decode the error of SQLite, which quotes a damaged name
+        database.close()
+        raise DamagedFolderError(folder.database, _DAMAGED_TABLE) from error
     except BaseException:
         database.close()
         raise
@@ -186,7 +191,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
     """Refuse a file with a damaged table definition. Otherwise every read would put its message in quarantine."""
     if not _expected_columns() <= _columns(database):
-        raise DamagedFolderError(folder.database, "the definition of a table is damaged")
+        raise DamagedFolderError(folder.database, _DAMAGED_TABLE)
 
 
 @cache

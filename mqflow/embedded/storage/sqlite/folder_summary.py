@@ -28,7 +28,12 @@ def name_in(folder: DataFolder) -> str:
             state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
         known = state.get("queue_manager")
         return "" if known is None else msgspec.msgpack.decode(known, type=QueueManagerAttributes).name
-    except (sqlite3.Error, rows.DamagedRowError, msgspec.MsgspecError):  # the store reports the damage when it opens the file
+    except (
+        sqlite3.Error,
+        UnicodeDecodeError,
+        rows.DamagedRowError,
+        msgspec.MsgspecError,
+    ):  # the store reports the damage when it opens the file
         return ""
 
 
@@ -37,7 +42,7 @@ def messages_in(folder: DataFolder) -> int:
     try:
         with closing(_opened(folder)) as database:
             return int(database.execute("SELECT count(*) FROM message").fetchone()[0])
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return 0
 
 

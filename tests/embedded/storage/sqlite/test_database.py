@@ -12,6 +12,7 @@ import pytest
 
 from mqflow.embedded.storage.folder import DamagedFolderError, ForeignFolderError, prepare_folder
 from mqflow.embedded.storage.sqlite.database import APPLICATION_ID, is_full, open_database
+from mqflow.embedded.storage.sqlite.folder_summary import messages_in, name_in
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
@@ -96,6 +97,22 @@ def test_a_database_that_cannot_be_opened_on_a_full_disk_is_2192_and_another_err
 
     expected = (Reason.STORAGE_MEDIUM_FULL, "MQCONN", f"There is no room {said} in {tmp_path}")
     assert expected == (full.value.reason, full.value.verb, full.value.detail)
+
+
+def test_a_damaged_definition_whose_error_sqlite3_cannot_decode_is_damage(tmp_path: Path) -> None:
+    folder = prepare_folder(tmp_path, create=True)
+    open_database(folder).close()
+    whole = folder.database.read_bytes()
+    undecodable = 0
+
+    for place in range(start := whole.index(b"CREATE TABLE"), start + 60):
+        folder.database.write_bytes(whole[:place] + bytes([whole[place] ^ 0x80]) + whole[place + 1 :])
+        with pytest.raises(DamagedFolderError, match="is damaged: ") as raised:
+            open_database(folder)
+        assert ("", 0) == (name_in(folder), messages_in(folder))
+        undecodable += isinstance(raised.value.__cause__, UnicodeDecodeError)
+
+    assert undecodable
 
 
 def test_a_database_has_settings_that_lose_nothing(tmp_path: Path) -> None:
