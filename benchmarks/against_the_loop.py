@@ -1,4 +1,4 @@
-"""Goals 1 to 4: the framework against a plain loop on each transport, by the clock and by processor time."""
+"""Measures goals 1 to 4: the rate and the processor time of mqflow and of a plain loop, on each transport."""
 
 import sys
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from benchmarks.tables import Row, Table, missed
 __all__ = ("compare", "tables")
 
 _AFTER = (
-    "If calls leave the thread, most of the added time is the hand-over between two threads. In the durable rows the framework "
-    "waits for the disk on one thread while the loop blocks on it; the ratio above shows the effect."
+    "If calls run on another thread, most of the added time goes to the exchange between the two threads. In the durable rows, "
+    "mqflow handles messages while another thread waits for the disk; the loop itself waits for the disk."
 )
 
 
@@ -35,8 +35,8 @@ def tables(effort: Effort) -> Iterator[Table]:
     yield Table(
         title="Processor time that mqflow adds to each message",
         before=(
-            "The figures cover everything except transport, decoding and handler, without telemetry. They count all threads, "
-            "user and system."
+            "The added time covers everything except transport, decoding and handler. There is no telemetry. The figures count "
+            "user and system time of all threads."
         ),
         columns=("mqflow, µs", "loop, µs"),
         figure="added",
@@ -46,7 +46,7 @@ def tables(effort: Effort) -> Iterator[Table]:
 
 
 def compare(budget: Consuming, effort: Effort) -> tuple[Row, Row]:
-    """Return the row of the ratio and the row of the added processor time. If a row misses its bar, the first has a profile."""
+    """Return the row of the ratio and the row of the added processor time. The first row that misses its bar has a profile."""
     effort.say(f"goal {budget.goal}, {budget.name}")
     messages, unit = effort.scaled(budget.messages, least=budget.unit_of_work), budget.unit_of_work
     candidate = partial(framework, budget.make, messages, unit, concurrency=budget.connections)

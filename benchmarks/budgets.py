@@ -1,6 +1,6 @@
 """The comparisons with a plain loop (goals 1 to 4), and the figures that they must reach.
 
-The design's list of goals has the numbers of the goals.
+The numbers of the goals come from the list of goals in the design.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ class Consuming(Struct, frozen=True):
         return f"{self.transport}, unit of work {self.unit_of_work}, {connections}"
 
 
-#: At one connection and a unit of work of 32; at one connection and one commit for each message; at four connections.
+#: The bars of goals 1 and 2 with one connection, and of goal 3 with four connections: transports that wait, and that compute.
 _UNIT, _ONE = Bar(0.90, 0.95), Bar(0.75, 0.85)
 _WAITING, _COMPUTING = Bar(2.4, 3.0), Bar(0.90, 0.95)
 
@@ -64,7 +64,7 @@ CONSUMING: Final = (
     Consuming(3, "embedded, durable", durable, 1, 4, _WAITING, 4_000),
     *(budget for name in PACKAGES for budget in _by_package(name)),
 )
-"""Goals 1 to 3. Only the durable embedded queue manager has lower bars for goals 1 and 2: there, the disk sets the pace."""
+"""Goals 1 to 3. Only the durable embedded queue manager has lower bars for goals 1 and 2, because the disk limits its rate."""
 
 ADDED_CPU_US: Final = Bar(10.0, 5.0, at_most=True)
 """Goal 4: the processor time that mqflow adds to each message, on every transport."""

@@ -25,7 +25,7 @@ __all__ = ("PACKAGES", "through")
 PACKAGES: Final = tuple(name for name in ("ibmmq", "pymqi") if find_spec(name) and not can_load())
 """The installed packages.
 
-Empty if a stand-in library is impossible. ibmmq comes with the development tools; pymqi must be built.
+Empty if this machine cannot have a stand-in library. ibmmq comes with the development tools; pymqi must be built.
 """
 
 _CHANNEL, _HOST = "APP.SVRCONN", "localhost"

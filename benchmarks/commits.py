@@ -1,4 +1,4 @@
-"""Goals 9, 10 and 20: durable units of work against the disk's own speed, commits that workers share, and a long run."""
+"""Measures goals 9, 10 and 20: durable units of work beside plain writes to the disk, shared commits, and a long run."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ __all__ = ("floor", "soak", "tables", "through_the_engine")
 
 _GET: Final = GetOptions(options=GetOption.SYNCPOINT)
 _DESCRIPTOR: Final = MessageDescriptor(persistence=Persistence.PERSISTENT)
-#: The messages that wait on the queue while others come and go.
+#: The messages that stay on the queue during the measurement.
 _WAITING: Final = 1_000
 _OVER_THE_FLOOR: Final = (
     (1, 1_000, Bar(0.70, 0.75)),
@@ -53,9 +53,9 @@ def tables(effort: Effort) -> Iterator[Table]:
     yield Table(
         title="Durable commits",
         before=(
-            "*The floor* appends the same bytes to a file and forces them to the disk. It does so once for the puts, and once "
-            "for the gets of a unit of work. The long run puts and consumes messages in units of 32, and compares its last "
-            "tenth with its first."
+            "*The floor* is a program that appends the same bytes to a file and forces them to the disk. It does this twice for "
+            "each unit of work: for the puts and for the gets. The long run puts and consumes messages in units of 32, and "
+            "compares its last tenth with its first."
         ),
         columns=("measured", "against"),
         figure="figure",
@@ -86,7 +86,7 @@ def _with_profile(row: Row, run: Callable[[Profile], object], messages: int) -> 
 
 
 def through_the_engine(messages: int, unit_of_work: int, profile: Profile | None = None) -> Sample:
-    """Put, commit, get and commit durable messages, unit after unit, in one thread, with 1,000 others on the queue."""
+    """Put, commit, get and commit durable messages, unit after unit, in one thread, with 1,000 other messages on the queue."""
     unit, meter = [(_DESCRIPTOR, BODY)] * unit_of_work, Meter()
     with durable(_WAITING) as queue_manager:
         connection = queue_manager.connect()
@@ -141,7 +141,7 @@ def _shared(workers: int, bar: Bar, effort: Effort) -> Row:
 
 
 def soak(messages: int, effort: Effort) -> Iterator[Row]:
-    """Put and consume durable messages in ten parts. Yield the rate of the last part over the first, and the added memory."""
+    """Put and consume durable messages in ten parts. Yield the last part's rate over the first part's, and the added memory."""
     effort.say(f"goal 20, {messages:,} messages")
     busy = wait_for_idle(effort.patience_s)
     rates, memory_mb = anyio.run(_soak, messages // _TENTHS)

@@ -29,7 +29,7 @@ _GET = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
 def raw(transport: Transport, messages: int, unit_of_work: int) -> Sample:
     """Consume in a loop on one thread: get, decode, handle, commit. This is a program without a framework.
 
-    The loop uses the strongest verbs of its connection: `_units` says which.
+    The loop uses the verbs of its connection that need the fewest calls: see `_units`.
     """
     course = Course(messages)
     with transport(messages) as queue_manager:
@@ -57,7 +57,7 @@ def _units(connection: Any, handle: ObjectHandle, most: int) -> Iterator[Sequenc
         at_once = partial(connection.exchange_at_once, handle, _GET, commit=True, most=most, bytes_max=UNIT_BYTES_MAX)
         while unit := at_once():
             yield unit
-        if unit is None:  # this commit needs the disk, and so do the others
+        if unit is None:  # this commit needs the disk, and so do all later commits
             connection.commit()
     get_unit = partial(connection.get_many, handle, _GET, most) if hasattr(connection, "get_many") else None
     while unit := get_unit() if get_unit else _got_one_by_one(connection, handle, most):

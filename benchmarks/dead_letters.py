@@ -128,7 +128,8 @@ def tables(effort: Effort) -> Iterator[Table]:
         rows.append(Row(name=f"dead letters, {where}", cells=cells, figure=pairs.ratio, busy=busy))
     yield Table(
         title="The DLQ handler against a loop that gets, puts and commits",
-        before="Both use one connection, and a unit of work for each message. The handler has a table of four rules.",
+        before="The handler and the loop use the same connection, with a unit of work for each message. The handler has a "
+        "table of four rules.",
         columns=("handler, messages/s", "loop, messages/s"),
         figure="ratio",
         rows=rows,

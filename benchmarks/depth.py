@@ -56,7 +56,7 @@ class Deep(Struct, frozen=True):
     """A queue manager with a filled queue."""
 
     queue_manager: EmbeddedQueueManager
-    #: The messages on the queue; the CorrelId of each is a random number of its place.
+    #: The messages on the queue. The CorrelId of a message is random bytes, seeded with the number of the message.
     depth: int
     #: The memory that the messages added, in bytes.
     added_bytes: int
@@ -96,8 +96,8 @@ def tables(effort: Effort) -> Iterator[Table]:
     yield Table(
         title="Deep queues",
         before=(
-            f"A queue of {depth:,} durable messages of 1,024 bytes, against a queue of {_SHALLOW:,}. Memory is that of "
-            "the process (RSS) beyond a queue manager whose queue is empty."
+            f"The table compares a queue of {depth:,} durable messages of 1,024 bytes with a queue of {_SHALLOW:,}. The "
+            "memory is the RSS of the process minus the RSS of a queue manager with an empty queue."
         ),
         columns=("deep", "shallow"),
         figure="figure",

@@ -18,7 +18,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     pairs: int = 5
     #: The number of new processes.
     processes: int = 7
-    #: The part of the messages of a full sample.
+    #: The fraction of the messages of a full sample.
     share: float = 1.0
     #: The longest wait for an idle machine before each comparison, in seconds.
     patience_s: float = 30.0

@@ -82,7 +82,9 @@ def reconnect(
     ladder: Ladder = LADDER,
     accepts_per_s: float = ACCEPTS_PER_S,
 ) -> Back:
-    """Let applications that lost one queue manager at the same moment connect again. Attempts in the outage fail at once."""
+    """Simulate applications that lose a queue manager at the same moment and reconnect. Attempts during the outage fail at
+    once.
+    """
     attempts, arrivals = list[float](), list[float]()
     for _ in range(instances):
         at_s, attempt = 0.0, 0
@@ -99,7 +101,7 @@ def reconnect(
 
 
 def latest_attempt_s(outage_s: float, ladder: Ladder = LADDER) -> float:
-    """Return the latest first attempt after an outage: the steps that are longer than it in sum, with their random parts."""
+    """Return the latest moment of the first attempt after an outage, if every delay has its largest random part."""
     fixed_s, latest_s, attempt = 0.0, 0.0, 0
     while fixed_s < outage_s or not attempt:
         attempt += 1
@@ -148,7 +150,7 @@ def poison_s(messages: int, workers: int, *, threshold: int = 3, handle_s: float
 
 
 class Redriven(Struct, frozen=True):
-    """A redrive beside live traffic: the deepest queue, and the seconds until it was empty for the first time afterwards."""
+    """A redrive beside live traffic: the greatest depth of the queue, and the seconds until the queue was empty again."""
 
     depth_max: int
     seconds: float

@@ -1,8 +1,9 @@
 """`python -m benchmarks.silver`: the time of silver and gold for new records, as a share of a run over all records.
 
-One session makes the tables from 99 % of the records, warm, then brings them up to the last 1 %. The records are of messages
-spread evenly over 30 days. One in twenty messages fails, is delivered three times, and half of these are backed out. With
-`--late`, this share of the new records is about old messages of any day. The time includes no start of Spark.
+One warm Spark session makes the tables from 99 % of the records, and then adds the last 1 %. The records describe messages that
+are spread evenly over 30 days. One message in twenty fails and is delivered three times, and half of the failed messages are
+backed
+out. With `--late`, this share of the new records is about old messages of any day. The time includes no start of Spark.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def _made(spark: "SparkSession", tables: Path) -> None:
 
 
 def records(spark: "SparkSession", first: int, end: int, rows: int, late: float = 0.0) -> "DataFrame":
-    """Return about `end - first` disposition records, of the messages in this part of all `rows`."""
+    """Return about `end - first` disposition records: the part `first` to `end` of all `rows`."""
     per_message = 1.1  # 95 % have one record, 5 % have three
     at = f.col("id") * (_DAYS * 86_400 * 1_000_000 / rows * per_message)
     fails = f.pmod(f.xxhash64("id"), f.lit(20)) == 0

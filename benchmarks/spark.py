@@ -87,7 +87,7 @@ def _handled(*, recorded: bool) -> Side:
 
 
 def _of_rate(rows: int, rate: float) -> Sample:
-    """Return a sample with this rate: of the clock for work that waits, otherwise of processor time."""
+    """Return a sample with this rate: messages per second of the clock for work that waits, otherwise of processor time."""
     return Sample(rows, rows / rate, rows / rate)
 
 

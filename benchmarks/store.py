@@ -1,4 +1,4 @@
-"""Compares the durable store with the disk, by turns in one run. `python -m benchmarks.store` prints the table.
+"""Compares the durable store with the disk, in turns in one run. `python -m benchmarks.store` prints the table.
 
 The floor of a rate writes and syncs the bodies in one file: one write for the puts, and one for the gets. The figures of the
 store are of its medium alone, without the writer's thread.
@@ -24,7 +24,7 @@ __all__ = ("main",)
 QUEUE = "ORDERS.IN"
 BODY_BYTES = 1024
 ROUNDS = 5
-# What a removal and a frame of a group need on any disk.
+# The bytes that the removal of a message, or the frame of a group, needs on any disk.
 REMOVAL_BYTES = 64
 
 
@@ -96,7 +96,7 @@ def _written() -> tuple[int, int]:
 
 
 def rates(folder: Path, unit: int, units: int) -> Iterator[str]:
-    """Yield a line each for the disk and the store: rate over the floor's, processor time, bytes and writes of a message."""
+    """Yield a line for the floor and a line for the store: rate, ratio to the floor, and processor time, bytes and writes."""
     with _opened(folder / "data") as medium:
         works = {"floor": Work(_floor(folder), unit), "store": Work(_maker(medium), unit)}
         figures: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in works}

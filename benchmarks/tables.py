@@ -43,9 +43,9 @@ class Row(Struct, frozen=True, kw_only=True):
     unit: str = ""
     #: None if the figure has no bar.
     bar: Bar | None = None
-    #: What else the row shows, in the order of `Table.columns`.
+    #: The other cells of the row, in the order of `Table.columns`.
     cells: Sequence[str] = ()
-    #: The share of the processors that other processes used before the measurement; None if it was not looked at.
+    #: The share of the processors that other processes used before the measurement; None if it was not measured.
     busy: float | None = None
     #: A sentence about the cause, if the figure misses its bar.
     why: str = ""
@@ -133,7 +133,7 @@ def _profile(profile: Sequence[Hotspot]) -> Iterator[str]:
     yield ""
     yield (
         "    The most expensive functions of the event loop's thread, without waiting. The profiler makes Python functions "
-        "look more expensive:"
+        "slower than they are:"
     )
     yield ""
     yield "    | function | calls per message | own µs per message |"

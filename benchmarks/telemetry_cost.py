@@ -65,9 +65,9 @@ def tables(effort: Effort) -> Iterator[Table]:
     yield Table(
         title="Processor time that telemetry adds to each message",
         before=(
-            "Compared with the same application without telemetry and without a ledger, on the embedded queue manager in "
-            "memory. The SDK's exporter sends nothing. Without telemetry, a worker still asks for each unit of work whether a "
-            "hook wants its events."
+            "The table compares applications with the same application without telemetry and without a ledger, on the "
+            'embedded queue manager in memory. The SDK\'s exporter sends nothing. In the rows "no telemetry", a worker asks '
+            "for each unit of work whether a hook wants its events."
         ),
         figure="added",
         rows=rows,

@@ -1,6 +1,6 @@
 """The application of `benchmarks.workers`: one listener with a handler that only counts, and writes the count to a file.
 
-Each process waits in its first message for the file `go`, and then runs freely. So no process measures the start of another.
+The first call of the handler waits until the file `go` exists. So the measurement does not include the start of any process.
 """
 
 import mmap

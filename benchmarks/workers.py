@@ -118,7 +118,8 @@ def tables(effort: Effort) -> Iterator[Table]:
     """Measure one worker in process and two workers, by turns, and yield one table."""
     yield Table(
         title="Two worker processes against one worker in process",
-        before="Durable orders on this disk. `mqflow run --workers 2` has two more processes that serve the queue manager.",
+        before="All runs consume durable orders on this disk. `mqflow run --workers 2` has two more processes, which serve the "
+        "queue manager.",
         columns=("two workers, messages/s", "one in process, messages/s", "workers' CPU", "servers' CPU", "in process"),
         figure="ratio",
         rows=[*_rows(effort, 32, 40_000), *_rows(effort, 1, 4_000)],

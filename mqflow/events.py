@@ -65,7 +65,7 @@ class Decided(Struct, frozen=True, kw_only=True, tag=True):
     queue: str
     message_id: bytes
     listener: str
-    #: The count behind the decision: BackoutCount, or BackoutCount + 1 at the moment of a failure.
+    #: The count that the decision uses: BackoutCount, or BackoutCount + 1 if the handling has just failed.
     backout_count: int
     threshold: int
     backout_requeue_queue: str
@@ -114,7 +114,7 @@ class Disposed(Struct, frozen=True, kw_only=True, tag=True):
 class Settled(Struct, frozen=True, kw_only=True, tag=True):
     """Deliveries ended: their unit of work was committed or backed out.
 
-    COMMIT with another outcome than `Completed` means that the unit of work moved or staged the message.
+    If `settlement` is COMMIT and the outcome is not `Completed`, the unit of work moved or staged the messages.
     """
 
     queue: str
@@ -128,8 +128,8 @@ class Settled(Struct, frozen=True, kw_only=True, tag=True):
     others: tuple[bytes, ...] = ()
     #: Seconds that handlers ran, failed and cancelled handlers included; 0 if no handler ran.
     handled_s: float = 0.0
-    #: Seconds from the request for the commit to its answer, with a get that shares the request. Only completed units of an
-    #: application with `mqflow run --http` have it; otherwise it is 0.
+    #: Seconds from the request of the commit to its answer; a get in the same request counts too. 0, except for completed units
+    #: of an application that runs with `mqflow run --http`.
     settle_s: float = 0.0
 
 
@@ -156,7 +156,7 @@ class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
-    """An exception report was put, for the sender of a failed message. If `reason` is not 0, the reply queue refused it.
+    """An exception report was put for the sender of a failed message. If `reason` is not 0, the reply queue refused the report.
 
     A refused report goes to the dead-letter queue. Without a dead-letter queue the report is lost. The report on a
     non-persistent delayed message is also lost if the dead-letter queue refuses the report. A request whose sender asked for no
@@ -304,7 +304,7 @@ class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
     generation: int
     #: The names of the objects that are open again, each name once, in the order of the first opening.
     objects: tuple[str, ...]
-    #: What some objects have lost: "Prices/#: publications since the connection was lost".
+    #: The losses of some objects, such as "Prices/#: publications since the connection was lost".
     gone: tuple[str, ...] = ()
     attempts: int
     #: Milliseconds from the loss of the first connection until now.
@@ -323,7 +323,7 @@ class ReopenRefused(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReadinessChanged(Struct, frozen=True, kw_only=True, tag=True):
-    """The readiness changed: an application is ready while every listener has its queue open on all its workers."""
+    """The readiness changed: an application is ready while all workers of every listener have their queue open."""
 
     ready: bool
     #: The missing objects; empty if the application is ready, and also while it starts or stops.
@@ -379,7 +379,7 @@ class ScheduleFired(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Warned(Struct, frozen=True, kw_only=True, tag=True):
-    """A warning for an operator, in a sentence: a queue without backout settings, a leaked handle."""
+    """A warning for an operator, such as a queue without backout settings or a leaked handle."""
 
     text: str
     queue: str = ""
@@ -402,7 +402,7 @@ class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
     #: The reason why the put was refused, or the unit of work was backed out.
     reason: int = 0
     detail: str = ""
-    #: Whether the MQDLH already has the same queue and reason, so that the refusal is nothing new.
+    #: Whether the MQDLH already has the same queue and reason, so that the refusal repeats an earlier one.
     repeated: bool = False
 
 

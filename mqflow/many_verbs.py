@@ -56,13 +56,12 @@ _IN_LOGICAL_ORDER = int(GetOption.LOGICAL_ORDER)
 _CURRENT_Q_DEPTH = 3
 """MQIA_CURRENT_Q_DEPTH."""
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
-# Without the attributes that came with IBM MQ 9.1 to 9.3, and that no code needs: see below.
+# New in IBM MQ 9.1 to 9.3, and not needed here. A queue manager refuses all selectors if it does not know one (2067).
 _RECENT = frozenset({"streaming_queue", "streaming_quality", "image_recover", "max_file_megabytes"})
 _QUEUE_SELECTORS = tuple(
     spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds and spec.field not in _RECENT
 )
-# Only what an application uses, and every level of IBM MQ knows: a queue manager that does not know one selector refuses all
-# selectors (2067).
+# Only the attributes that an application uses and that every level of IBM MQ knows, for the same reason.
 _OF_QUEUE_MANAGERS = frozenset(
     {
         *("identifier", "description", "dead_letter_queue", "max_message_bytes", "max_handles", "max_priority", "ccsid"),
@@ -102,11 +101,11 @@ def put_many(
 
 
 def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:
-    """Return `first` and more messages that need no wait, up to `most`. A redelivered message comes alone, or last.
+    """Return `first` and more messages that need no wait, up to `most`. A redelivered message comes alone, or as the last.
 
-    A refused get ends the unit too; the next get gets the same refusal. If the connection is lost, and the unit of work with
-    it, raises `MQIError`. Messages that were got outside a unit of work are off their queue, so the function returns them even
-    then.
+    A refused get also ends the unit, and the next get returns the same refusal. Raises `MQIError` if the connection is lost and
+    the messages were got under syncpoint. Messages that were got without syncpoint are off their queue, so the function
+    returns them.
     """
     unit = [first]
     if len(unit) >= most or ends_unit(first, options):
@@ -194,7 +193,7 @@ def put_somewhere(
     *,
     context: ObjectHandle | None = None,
 ) -> Put:
-    """Put a message that must be on a queue afterwards, because the caller removes the message from the caller's own queue.
+    """Put a message that must reach a queue, because the caller then removes the original from another queue.
 
     Raises the errors of MQPUT, and 2550 if the name is the alias of a topic without subscribers.
     """
@@ -272,9 +271,9 @@ def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
 
 
 def inquire_identifier(connection: Connection) -> str:
-    """Return the QMID; "" if the user may not inquire it, or if it is not known. Then only the names can be compared.
+    """Return the identifier of the queue manager (QMID); "" if it is unknown, or if the user may not inquire it.
 
-    Raises the `MQIError` of a lost connection.
+    Without an identifier, callers can compare only names. Raises the `MQIError` of a lost connection.
     """
     try:
         return inquire_queue_manager(connection).identifier

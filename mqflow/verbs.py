@@ -55,7 +55,7 @@ __all__ = (
 
 WAIT_UNLIMITED = -1
 UNIT_BYTES_MAX = 32 * 1024 * 1024
-"""The most bytes that all messages of one call have together; a single message can be longer."""
+"""The largest total of the messages in one call, in bytes; a single message can be longer."""
 
 
 class ObjectDescriptor(Struct, frozen=True, gc=False):
@@ -70,7 +70,7 @@ class ObjectDescriptor(Struct, frozen=True, gc=False):
     dynamic_name: str = "AMQ.*"
     #: AlternateUserId: with the option ALTERNATE_USER_AUTHORITY, the queue manager checks the authority of this user.
     alternate_user: str = ""
-    #: ObjectString: the topic string, or the part of it after the topic string of the topic object.
+    #: ObjectString: the topic string, or the part that follows the topic string of the topic object.
     object_string: str = ""
     #: SelectionString: gets and browses pass over the messages that do not match; empty for all messages.
     selection: str = ""
@@ -105,7 +105,7 @@ class GetOptions(Struct, frozen=True, kw_only=True):
 
 
 class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """A message as MQGET returns it. Its encoding has no field names: a socket would carry them for each message."""
+    """A message as MQGET returns it. The encoded form has no field names, which keeps messages on a socket short."""
 
     descriptor: MessageDescriptor
     #: The body; cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
@@ -309,7 +309,7 @@ class Connection(Protocol):
 
 @runtime_checkable
 class InlineConnection(Connection, Protocol):
-    """A connection whose verbs are memory operations. An event loop can call them; it waits only for messages and commits."""
+    """A connection in this process. An event loop can call the verbs directly: only waits for messages and commits block."""
 
     @property
     def only_removes(self) -> bool:
@@ -317,13 +317,13 @@ class InlineConnection(Connection, Protocol):
         ...
 
     def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
-        """Start MQCMIT. If it returns True, the unit of work is durable, and nothing calls `done`.
+        """Start MQCMIT. Returns True if the unit of work is durable already; then nothing calls `done`.
 
         If it returns False, the writer's thread calls `done` exactly once, with None or with the error that `commit` would have
-        raised. Before the call of `done`, the caller must call no other verb on this connection.
+        raised. The caller must call no other verb on this connection before that.
 
-        With `behind`, the next unit of work begins immediately, and the caller can call any verb. Only a unit of work that
-        `only_removes` can be committed so. Units become durable in the order of these calls, and each has its own answer.
+        With `behind`, the next unit of work begins immediately, and the caller can call any verb. This requires `only_removes`.
+        Units of work become durable in the order of these calls, and each has its own answer.
         """
         ...
 
@@ -375,7 +375,7 @@ class FusedConnection(Connection, Protocol):
 
 @runtime_checkable
 class PipelinedConnection(Connection, Protocol):
-    """A connection that holds several units of work ahead: one round trip commits some of them, and gets others.
+    """A connection that gets several units of work ahead: one round trip commits some units and gets others.
 
     The other verbs act on the first unit of work that is not committed. `commit`, `backout`, every get and MQDISC first put
     the messages of all later units back to their places on the queue. No BackoutCount rises, because no handler got them.

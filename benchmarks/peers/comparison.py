@@ -40,8 +40,8 @@ def figures(found: Found) -> Iterator[str]:
     yield "### Beside other frameworks: consume, put, put + consume"
     yield ""
     yield (
-        "Messages a second; in brackets the processor time of a message in microseconds: client + server. With mqflow's "
-        "embedded queue manager the client is also the server. *Put + consume* has one worker."
+        "A cell has the messages a second, and in brackets the processor time of a message in microseconds: client + "
+        "server. With mqflow's embedded queue manager, one process is both client and server. *Put + consume* has one worker."
     )
     yield ""
     heads = [_WORKS[cell.work].format(cell.width, "" if cell.width == 1 else "s") for cell in columns]
@@ -66,7 +66,8 @@ def goals(found: Found) -> Iterator[Table]:
     if rows:
         yield Table(
             title="The goals that compare mqflow with a peer",
-            before="A ratio is the median over the rounds. mqflow has one commit a message, unless the row says more.",
+            before="A ratio is the median of all rounds. mqflow commits each message by itself, unless the row names a unit "
+            "of work.",
             columns=("mqflow", "the peer"),
             figure="ratio or figure",
             rows=rows,

@@ -1,4 +1,4 @@
-"""The frame of a measured program: its arguments, its publishers, its count of handled orders, and the line that it prints.
+"""The common part of all measured programs: arguments, publishers, the count of handled orders, and the printed sample.
 
 Each program is a process of its own: `python -m benchmarks.peers.programs.NAME WORK MESSAGES WIDTH`. `load` puts messages.
 `put` measures publishers, `consume` measures workers on a full queue, and `both` measures publishers and one worker. `late`

@@ -65,7 +65,7 @@ TEST_BROKER: Final = Program(name="FastStream's test broker", module="faststream
 
 
 class Cell(Struct, frozen=True):
-    """The figures that one sample of a program measures."""
+    """The work of one sample, and the number of its workers or publishers."""
 
     work: str
     width: int

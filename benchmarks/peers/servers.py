@@ -49,7 +49,7 @@ def _redis(folder: Path) -> Iterator[Server]:
 @contextmanager
 def _rabbitmq(folder: Path) -> Iterator[Server]:
     port, names = _free_port(), _free_port()
-    # Its own port mapper, because RabbitMQ starts one that stays if none is there.
+    # Start a port mapper for this server. Otherwise RabbitMQ starts one, which keeps running after the server has ended.
     environment = {
         "HOME": str(folder),
         "ERL_EPMD_ADDRESS": "127.0.0.1",

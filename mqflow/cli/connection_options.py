@@ -57,7 +57,7 @@ def stager_for(url: str | None) -> Stager:
 
 @contextmanager
 def opened(url: str | None) -> Iterator[OpenQueueManager]:
-    """Give the queue manager of the option or the settings, and close it at the end.
+    """Yield the queue manager that the option or the settings name, and close it at the end.
 
     If a process of `mqflow run` has the queue manager open, the command connects to that process.
 
@@ -89,17 +89,17 @@ def connected(url: str | None) -> Iterator[Connection]:
 
 @contextmanager
 def administered(queue_manager: QueueManager) -> Iterator[Administration | None]:
-    """Give the administration of an embedded queue manager, and close it at the end.
+    """Yield the administration of an embedded queue manager, and close it at the end.
 
-    Gives None if this user may not administer the queue manager, and for IBM MQ, also behind a channel table.
+    Yields None for IBM MQ, also behind a channel table, and if this user may not administer the queue manager.
     """
     try:
-        administration = getattr(queue_manager, "administration", None)  # the seam does not have it
+        administration = getattr(queue_manager, "administration", None)  # the protocol `QueueManager` does not have it
     except (ClientPackageError, ConfigurationError, MQIError):
         administration = None
     try:
         yield administration
     finally:
-        close = getattr(administration, "close", None)  # that of a served queue manager is a connection
+        close = getattr(administration, "close", None)  # the administration of a served queue manager is a connection
         if close is not None:
             close()

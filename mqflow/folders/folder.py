@@ -95,7 +95,7 @@ class Folder(Protocol):
         ...
 
     def publish(self, name: str, final: str) -> None:
-        """Give the file its final name, under which readers look for it. They find all of the file, or no file.
+        """Give the file its final name. Readers find either the whole file or no file under this name.
 
         Nothing happens if there is no file `name` and `final` exists: the file is published already. Raises `FileExistsError`
         if `final` has other contents.

@@ -1,4 +1,4 @@
-"""A folder on a disk of this machine. Each change is synced to the disk, with the folder's entry for it."""
+"""A folder on a disk of this machine. Each change syncs the file, and the entry of the folder, to the disk."""
 
 import os
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class LocalFolder(Struct, frozen=True):
         return sorted(entry.name for entry in self._entries() if entry.is_dir())
 
     def files(self) -> list[Entry]:
-        """See `Folder`. Files that `replace` has not finished are not among them."""
+        """See `Folder`. The result leaves out the temporary files of `replace`."""
         found: list[Entry] = []
         for entry in self._entries():
             if entry.name.startswith("."):

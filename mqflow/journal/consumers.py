@@ -1,7 +1,8 @@
 """The consumers of a journal, with one file for each consumer. Deletes the segments that all consumers have read.
 
-A registered consumer keeps the segments after its offset alive, in every lane that it reads. A consumer reads all lanes, the
-lanes of one kind, or the lanes that it has named. No segment is deleted for its age, or from a lane without a consumer. This
+A trim keeps the segments after the offset of each registered consumer, in every lane that the consumer reads. A consumer reads
+all lanes, the lanes of one kind, or the lanes that it has named. No segment is deleted for its age, or from a lane without a
+consumer. This
 file knows files only.
 """
 
@@ -36,7 +37,7 @@ class Consumer(Struct, frozen=True, kw_only=True):
     lanes: tuple[str, ...] = ()
 
     def reads(self, lane: Lane) -> bool:
-        """Return whether segments of that lane must wait for this consumer."""
+        """Return whether the consumer reads that lane, so that a trim must keep the unread segments."""
         if self.kind is None or lane.name in self.offsets:
             return True
         return lane.kind is self.kind and (not self.lanes or lane.name in self.lanes)

@@ -1,6 +1,6 @@
-"""Erases rows of a lane: writes each segment that has such rows again, without them, with a receipt in `lane.json`.
+"""Erases rows of a lane: writes a new file without these rows for each segment, with a receipt in `lane.json`.
 
-The new segment has the number of the old one.
+The new file has the number of the old one.
 
 A kill at any moment loses no other row. Between the new file and the deletion of the old one, readers get `LaneError`, because
 the segment exists twice; `finish_rewrites` deletes the old file. This file knows one lane, and no table.
@@ -21,7 +21,7 @@ __all__ = ("erase_rows", "finish_rewrites")
 
 
 def finish_rewrites(lane: Lane) -> None:
-    """Delete the old file of each segment whose rewrite was interrupted after the new file was there."""
+    """Delete the old file of each segment whose rewrite was interrupted after the new file was written."""
     found = (segment_of(lane.name, lane.folder, file) for file in lane.folder.files())
     there = {(each.number, each.rows, each.crc): each for each in found if each is not None}
     for said in lane.reread().rewrites:

@@ -49,7 +49,7 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     kind: Kind
     queue: str
     queue_manager: str
-    #: Whether the marker was ever on its queue. If it was, a marker that cannot be found is lost, not new.
+    #: Whether the marker was ever on its queue. If it was, a missing marker is lost; otherwise the lane is new.
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
@@ -164,9 +164,9 @@ class Lane(Struct, frozen=True):
     def segments(self, after: int = 0, through: int | None = None) -> tuple[Segment, ...]:
         """Return the segments with numbers above `after`, up to `through`, in order.
 
-        Raises `MissingSegmentError` if one of these segments was trimmed or is lost: no caller gets fewer than it asked for.
+        Raises `MissingSegmentError` if one of these segments was trimmed or is lost: the result is never incomplete.
         """
-        # The record comes before the list of files: a segment is published before the record names it.
+        # Read the record before the list of files, because a segment is published before the record names it.
         head = read_head(self.journal, folder_name(self.name)) if through is None else None
         found = sorted(
             segment
@@ -339,7 +339,7 @@ def _opened(folder: Folder) -> Journal | None:
 
 
 def _is_foreign(folder: Folder) -> bool:
-    """Return whether the folder is a file, or has more in it than a journal whose creation was interrupted: empty folders."""
+    """Return whether the folder is a file, or contains more than the empty folders of an interrupted creation."""
     try:
         if folder.files():
             return True

@@ -15,7 +15,7 @@ __all__ = ("NOTHING", "Finding", "FoundSegment", "Rewrite", "Tip", "findings")
 
 
 class Tip(Struct, frozen=True, kw_only=True):
-    """The last segment of a lane, as a record outside of the segment names it: a marker, a head record, or a trim."""
+    """The last segment of a lane, according to a record outside of the segment: a marker, a head record, or a trim."""
 
     number: int = 0
     rows: int = 0
@@ -43,13 +43,13 @@ class Rewrite(Struct, frozen=True, kw_only=True):
 
 
 class FoundSegment(Struct, frozen=True, kw_only=True):
-    """A file with the name of a segment: what its name says, and what its bytes say."""
+    """The facts about a file with the name of a segment: from its name, and from its bytes."""
 
     file: str
     number: int
     rows: int
     crc: int
-    #: The checksum of its bytes.
+    #: The checksum of the file's bytes.
     crc_of_bytes: int
     #: None if the bytes are not a segment of the lane's kind.
     contents: Contents | None
@@ -78,8 +78,9 @@ def findings(
 ) -> list[Finding]:
     """Return every damage of the lane, in the order of its segments.
 
-    `trimmed`, `head` and `marker` are the records of the last trimmed segment, of the last published one, and of the last
-    committed one. A head record can be older than the lane: a kill between publication and record leaves it so.
+    `trimmed`, `head` and `marker` name the last trimmed, the last published and the last committed segment. After a kill
+    between
+    publication and record, the head record is older than the lane.
     """
     files = [file for file in files if file.number > trimmed.number]  # a killed trim leaves files, which nobody reads
     problems = {file.file: _problem(journal, lane, file) for file in files}

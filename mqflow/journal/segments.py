@@ -64,7 +64,7 @@ class Segment(Struct, frozen=True, order=True):
 
     @property
     def tip(self) -> Tip:
-        """The segment as a record outside of its lane names it."""
+        """The number, rows and checksum, as a marker or a head record names the segment."""
         return Tip(number=self.number, rows=self.rows, crc=self.crc)
 
     @property
@@ -85,7 +85,7 @@ class Written(Struct, frozen=True):
 
     @property
     def tip(self) -> Tip:
-        """The segment as a record outside of its lane names it."""
+        """The number, rows and checksum, as a marker or a head record names the segment."""
         return Tip(number=self.number, rows=self.rows, crc=self.crc)
 
     @property
@@ -95,7 +95,7 @@ class Written(Struct, frozen=True):
 
 
 def pending_name(number: int, owner: int = 0) -> str:
-    """Return the name of the pending file, in which segment `number` is until it is published."""
+    """Return the name of the pending file of segment `number`; this file exists until the segment is published."""
     return f"{number:012d}-{owner}.pend"
 
 

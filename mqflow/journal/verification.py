@@ -1,6 +1,7 @@
 """Verifies a journal: reads every file, and names every damage of every lane.
 
-Works beside a lander and a trim: records are read before the files that they name. This file knows the folders of a journal;
+A lander and a trim can run meanwhile, because records are read before the files that they name. This file knows the folders of
+a journal;
 `segment_chain` has the decisions.
 """
 

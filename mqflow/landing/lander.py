@@ -29,7 +29,7 @@ from mqflow.world import Clock
 
 __all__ = ("Landed", "Lander", "LanderOptions")
 
-# A landed message keeps its properties, whatever PROPCTL hides.
+# A landed message keeps all its properties, also if PROPCTL of the queue hides properties.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _TAKE: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
 _BROWSE_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | _AS_IT_IS)
@@ -43,7 +43,7 @@ _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _STATE: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _AT_ONCE: Final = 64
 _CUT_MS: Final = 500
-"""The longest wait of one get, in milliseconds, so that the lander notices a stop."""
+"""The longest wait of one get, in milliseconds; between two gets the lander checks for a stop."""
 
 
 class LanderOptions(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class LanderOptions(Struct, frozen=True, kw_only=True):
     batch_bytes: int = 64 * 1024 * 1024
     #: Milliseconds that a segment waits for more messages after its first message.
     linger_ms: int = 200
-    #: Whether to browse first, and get only messages that are written: only a kill within the unit of work raises BackoutCount.
+    #: Whether to browse and write messages before it gets them. Then only a failure between get and commit raises BackoutCount.
     browse_first: bool = False
     state_queue: str = STATE_QUEUE
     #: Milliseconds to wait for a marker that the unit of work of another lander holds.
@@ -224,7 +224,7 @@ class Lander:
         return unit
 
     def _at_once(self, count: int, size: int, uncommitted: int) -> int:
-        """Return how many messages to get in one call: so few that the unit exceeds its limits by a little at most."""
+        """Return how many messages to get in one call, so that the unit exceeds its limits only a little."""
         if not count:
             return 1
         by_size = (self._options.batch_bytes - size) * count // max(size, 1)

@@ -1,7 +1,8 @@
-"""Decides about a segment that is found unpublished: the marker on the queue manager says if the segment was committed.
+"""Decides whether a segment that is not published was committed, by the marker on the queue manager.
 
-The marker is a message. It is put in the unit of work that gets the messages of a segment. So it names segment n if and only
-if the messages of segment n are off their queue. Pure: this file knows the marker and numbers; it knows no queue and no file.
+The marker is a message. A lander puts it in the unit of work that gets the messages of a segment. So the marker names segment n
+if and only if the messages of segment n are off their queue. Pure: this file knows the marker and numbers; it knows no queue
+and no file.
 """
 
 from hashlib import sha256
@@ -42,7 +43,7 @@ class Marker(Struct, frozen=True, kw_only=True):
 
     @property
     def correlation_id(self) -> bytes:
-        """The CorrelId of the marker; no other lane or journal has the same."""
+        """The CorrelId of the marker, which differs for each lane and journal."""
         return sha256(f"{self.journal}\0{self.lane}".encode()).digest()[:24]
 
     def to_bytes(self) -> bytes:

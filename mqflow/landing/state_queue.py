@@ -1,4 +1,4 @@
-"""The markers on a state queue, for a reader that leaves them there. This file knows the verbs; it changes nothing."""
+"""Browses the markers on a state queue, and changes nothing. This file knows the verbs."""
 
 from mqflow.journal.segment_chain import Tip
 from mqflow.landing.recovery import Marker, marker_from

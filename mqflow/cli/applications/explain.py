@@ -68,7 +68,7 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
 
 
 def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: bool) -> None:
-    """Show one application and its listeners. `prefix` is in front of the names of an included one, for example `archive:`."""
+    """Show one application and its listeners. `prefix` begins the names of an included application, for example `archive:`."""
     url = settings.url_over(app.url)
     location = locate(url)
     embedded = location.kind in {"embedded", "memory", "served"}
@@ -93,7 +93,7 @@ def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: 
 
 
 def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
-    """Yield the staging queue of delayed messages, the application that delivers them, and which retries wait there."""
+    """Yield the staging queue of delayed messages, the application that delivers them, and the retries that wait there."""
     usual = EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE
     source = settings.sources.get("delay_queue", "default") if settings.delay_queue else "default"
     yield _Row("delayed messages wait on", settings.delay_queue or usual, source)

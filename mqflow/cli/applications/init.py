@@ -1,8 +1,7 @@
 """`mqflow init`: creates an application that runs, with its queues, a test that passes, settings and a Containerfile.
 
 `--plugin` creates a distribution with a plugin and its test instead. `--kubernetes` creates the manifests of an application,
-`--compose` a file for the application and a queue manager of IBM. The files stand in the folder `templates`, as they are
-written.
+`--compose` a file for the application and a queue manager of IBM. The folder `templates` has the files.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The persistence of the results that publishers put: from the declaration, or from DEFPSIST of the queue.
 
-Knows publishers only. The puts that a handler makes itself are not declared, so nobody knows them before they happen.
+This file knows publishers only: no declaration names the queues that a handler puts to by itself.
 """
 
 from collections.abc import Iterator

@@ -45,7 +45,7 @@ class Session(Struct):
     def has_sent(self, csrf: str) -> bool:
         """Return whether a form with this secret comes from a page of this session.
 
-        The time of the comparison says nothing about the right secret.
+        The comparison takes the same time for every secret.
         """
         return secrets.compare_digest(csrf.encode(), self.csrf.encode())
 
@@ -53,8 +53,8 @@ class Session(Struct):
 def refused_request(method: str, scheme: str, headers: Mapping[str, str], hosts: Collection[str]) -> str:
     """Return why a request is refused before its session is checked; an empty text if it is not refused.
 
-    The Host must name this console: another site reaches the port only by its own name (DNS rebinding). And a request that
-    changes something must come from a page of this console.
+    The Host header must name this console, because a request by DNS rebinding has the host name of another site. And a
+    request that changes something must come from a page of this console.
     """
     host = headers.get("host", "")
     try:
@@ -97,7 +97,7 @@ class Access:
         self._sessions.pop(request.cookies.get(self.cookie, ""), None)
 
     def session(self, request: Request) -> Session | None:
-        """Return the session of the request; None if it has none, or if it is too old."""
+        """Return the session of the request; None if there is no session, or if the session is too old."""
         found = self._sessions.get(request.cookies.get(self.cookie, ""))
         return None if found is None or found.until <= self._clock.monotonic() else found
 

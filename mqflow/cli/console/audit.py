@@ -1,4 +1,4 @@
-"""The audit log: a JSON line before each change, and a line with its result after it. Each is on the disk before the next."""
+"""The audit log: a JSON line before each change, and a line with its result after it. Each line is synced to the disk."""
 
 import os
 from datetime import UTC, datetime
@@ -18,7 +18,8 @@ class AuditLog:
     def __init__(self, path: Path, clock: Clock, place: str = "") -> None:
         """Open the file, or create it. Raises `ConfigurationError` if this is not possible: then nothing may change.
 
-        `place` is the name of an included application. Each line has it, because its queue manager is another.
+        `place` is the name of an included application. Each line has this name, because the application has its own queue
+        manager.
         """
         self.path: Final = path
         self._place: Final = {"queue_manager": place} if place else {}

@@ -51,7 +51,7 @@ class RedrivePlan(Struct, frozen=True, kw_only=True):
     what: str
     #: None for the queues that the messages came from.
     to: Target | None
-    #: How often a message with this identity would move.
+    #: The number of messages with each identity that would move.
     identities: Counter[int]
     rows: tuple[Row, ...]
 

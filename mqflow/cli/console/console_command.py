@@ -155,7 +155,7 @@ def _console(
     tables: Folder | None = None,
     owners: Mapping[str, str] | None = None,
 ) -> "ASGIApp":
-    """Return the console of the first queue manager, with a console for each other one in it."""
+    """Return the console of the first queue manager, which contains the consoles of the other queue managers."""
     try:
         from mqflow.cli.console.access import Access  # noqa: PLC0415 - an extra
         from mqflow.cli.console.views import console  # noqa: PLC0415 - as above
@@ -180,7 +180,7 @@ def _console(
             place=name,
         )
         parts[name] = (desk, None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK, name), app))
-    # Not a note: a log would keep the token.
+    # `echo`, not `note`: a note can go to a log, which would keep the token.
     click.echo(f"The token of the console: {access.token}", err=True)
     if audit is not None:
         click.echo(f"The console allows changes. Its audit log is {audit.resolve()}.", err=True)

@@ -1,6 +1,7 @@
-"""The questions of the console to the queue manager: figures, failure groups, one message, a search. They remove no message.
+"""Reads the data of the console's pages from the queue manager: figures, failure groups, one message, a search.
 
-Each call opens a connection of its own, and blocks. The rules are those of `mqflow status`, `poison`, `browse` and `why`.
+Each call opens a connection of its own, and blocks. No call removes a message. The rules are those of `mqflow status`,
+`poison`, `browse` and `why`.
 """
 
 from collections.abc import Callable, Iterator
@@ -142,8 +143,9 @@ class Desk:
     ) -> None:
         """Take the queue manager, its settings, and the running applications.
 
-        `place` is the name of the included application whose queue manager it is. Then the reports have this name in front of
-        the queues, for example `archive:IN`.
+        `place` is the name of the included application that uses this queue manager. In the reports, this name then comes
+        before
+        the names of the queues, for example `archive:IN`.
 
         `queues` are queues that no application and no list names; `rules` are files of rules tables. The handlers of `app` read
         the bodies of messages.
@@ -202,7 +204,7 @@ class Desk:
     def groups(self, queue: str, group: str = "", where: Where | None = None) -> GroupsPage:
         """Return the failure groups of the queue, and the messages of the group with this name.
 
-        With a condition, only messages that meet it.
+        With `where`, only messages that meet this condition count.
         """
         with self.connected() as connection:
             messages = list(islice(self.failed(connection, queue, where), LOOKED_AT_MAX + 1))
@@ -272,7 +274,7 @@ class Desk:
         return SearchPage(text=text, queues=queues, found=tuple(found), looked_at=looked_at, cut=tuple(cut))
 
     def story(self, message_id: bytes) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], str]:
-        """Return the time and the sentences of each entry of the ledger about the message, else why there is no story."""
+        """Return the time and the sentences of each entry of the ledger about the message, or why there is no story."""
         path = ledger_file(self.settings.url, self.settings.ledger)
         if path is None:
             return (), "The data of this queue manager is not in a local folder, so there is no ledger beside it."
@@ -325,7 +327,7 @@ def _connection(queue_manager: QueueManager) -> Iterator[Connection]:
 
 
 def _listed(queue_manager: QueueManager) -> tuple[QueueAttributes, ...]:
-    """Return the local queues of an embedded queue manager, without those of MQ itself. IBM MQ gives no list here."""
+    """Return the local queues of an embedded queue manager, without the queues of MQ itself. Empty for IBM MQ."""
     with administered(queue_manager) as administration:
         try:
             queues = () if administration is None else administration.queues()

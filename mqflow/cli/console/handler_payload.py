@@ -1,7 +1,7 @@
 """Shows the body of a message as the handler of its queue receives it: the fields that the codec of the handler reads.
 
-The codec is that of the application, for example of a plugin. It is code of the application, and an error of it is part of the
-result. This file knows an application and a message; it knows no queue manager.
+The codec belongs to the application or to a plugin. If the codec raises an error, the result has the error. This file knows an
+application and a message; it knows no queue manager.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The questions of the console to the tables: failures over weeks, their messages, and which of these are on a queue now.
+"""Reads the data of the history pages from the tables: failures by week, their messages, and which of them are on a queue now.
 
 Each call reads the tables again, and blocks. The command imports this file only with `--tables`: it needs pyarrow and
 deltalake.
@@ -82,7 +82,7 @@ class HistoryMessages(Struct, frozen=True, kw_only=True):
     """The messages that a number on the history page counts."""
 
     selection: Selection
-    #: The number itself; `rows` has the newest of the counted messages.
+    #: The count of all these messages; `rows` has only the newest of them.
     number: int
     rows: tuple[HistoryMessage, ...]
     #: The queues that some of the rows are on.

@@ -60,7 +60,7 @@ class HappenedRow(Struct, frozen=True):
 
     at: str
     message_id: bytes
-    #: A sentence about the event, then its details; of a decision, each step of the plan that was tried.
+    #: A sentence about the event, then its details. The details of a decision are the steps of the plan that were tried.
     lines: tuple[str, ...]
 
 
@@ -99,15 +99,15 @@ class ProcessRow(Struct, frozen=True, kw_only=True):
     failed_attempts: int
     #: Seconds of all outages that have ended.
     outages_s: float
-    #: Seconds without connection, at the latest attempt; 0 if the process is connected, None if it does not count.
+    #: Seconds without connection, at the latest attempt; 0 if the process is connected, None if it does not count outages.
     away_s: float | None
     in_doubt: int
 
 
 class ChannelsPage(Struct, frozen=True, kw_only=True):
-    """The channel table of the applications: what a connection tries, in which order, and why."""
+    """The channel table of the applications: the channels that a connection tries, in which order, and why."""
 
-    #: The place of the table, and what names it.
+    #: The path or the URL of the table, and the setting that names the table.
     source: str = ""
     rows: tuple[tuple[str, ...], ...] = ()
     #: Why the table cannot be used.

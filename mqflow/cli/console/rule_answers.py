@@ -1,4 +1,4 @@
-"""Says what the rules tables would have done with dead letters of the tables. The rules decide as in `mqflow dlq run`."""
+"""Computes the actions of rules tables on the dead letters in the tables. The rules decide as in `mqflow dlq run`."""
 
 from collections import Counter
 from collections.abc import Iterable

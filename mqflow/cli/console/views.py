@@ -136,7 +136,8 @@ def console(
     """Return the ASGI application. Without `changes` the console is read-only, and has no page that changes anything.
 
     With `history` it also has the pages about the tables. `others` are the consoles of the queue managers of included
-    applications, by name; all have the same `access`. Each has the names of all in `places`, and its own one as `place`.
+    applications, by name; all have the same `access`. Each console shows the names of all `places`, and its own name is
+    `place`.
     """
     pages = _Pages(desk, access, changes, history, place=place, places=places)
     get, post = ["GET"], ["POST"]
@@ -169,7 +170,7 @@ def console(
         ]
     routes += [Mount(f"{_AT}{name}", other) for name, other in others.items()]
     handlers = {HTTPException: pages.http_error, Exception: pages.defect}
-    return _Gate(Starlette(routes=routes, exception_handlers=handlers), access)  # outside, so that errors have the headers too
+    return _Gate(Starlette(routes=routes, exception_handlers=handlers), access)  # outermost, so that errors have the headers
 
 
 async def live_events(render: Callable[[], str], is_open: Callable[[], bool], every_s: float = _LIVE_S) -> AsyncIterator[bytes]:
@@ -215,7 +216,7 @@ class _Pages:
     # -- log-in and errors
 
     def guarded(self, page: Callable[[_Call], Response]) -> Callable[[Request], Any]:
-        """Return the endpoint of a page: it needs a session, and a form its secret. The page runs in a thread."""
+        """Return the endpoint of a page. It requires a session, and in each form the secret of the session."""
 
         async def endpoint(request: Request) -> Response:
             session = self._access.session(request)

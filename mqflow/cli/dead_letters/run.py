@@ -69,7 +69,7 @@ class DlqOptions(Struct, frozen=True, kw_only=True):
 
 
 class EndedError(Exception):
-    """The handler cannot continue; the number and the text of its last message."""
+    """The handler cannot continue. The error has the number and the text of the last message."""
 
     def __init__(self, number: int, text: str) -> None:
         self.number = number
@@ -114,7 +114,7 @@ def read_table(text: str) -> RulesTable:
 
 @contextmanager
 def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
-    """Give the connection. Raises `EndedError` if the connect fails, or reaches another queue manager."""
+    """Yield the connection. Raises `EndedError` if the connect fails, or reaches another queue manager."""
     settings = load({"url": options.url})
     if options.user:
         # The options override every other setting of the user.
@@ -144,7 +144,7 @@ def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: 
 def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, url: str, stopping: list[int]) -> Link:
     configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
     policy = reconnection(settings, queue_manager, configuration)
-    if isinstance(queue_manager, InlineQueueManager):  # in this process: after its end it does not come back
+    if isinstance(queue_manager, InlineQueueManager):  # in this process: no wait brings it back after its end
         policy = replace(policy, mode=lambda: ReconnectMode.NO)
 
     def pause(seconds: float) -> bool:
@@ -251,7 +251,7 @@ def _must_stop(stopping: list[int], rules_file: "_RulesFile | None") -> bool:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Give a list to which SIGTERM and SIGINT are added, so that the current message finishes first."""
+    """Yield a list that receives each SIGTERM and SIGINT, so that the handler finishes the current message first."""
     received: list[int] = []
 
     def receive(number: int, _frame: FrameType | None) -> None:
