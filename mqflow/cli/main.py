@@ -1,6 +1,7 @@
 """The command line: the group `main`, which imports the module of a command only when that command runs.
 
-This file has the name and one line of each command, so that `mqflow --help` is fast. The folders beside it have the commands.
+This file has the name and the help line of each command, so that `mqflow --help` imports no command. The folders beside it have
+the commands.
 """
 
 import importlib
@@ -123,7 +124,7 @@ class _LazyGroup(click.Group):
 
 
 class _ClickError(click.ClickException):
-    """An error of click, printed like all other errors; a usage error comes after the usage line."""
+    """An error of click that is printed like all other errors. Before a usage error, the usage line is printed."""
 
     def __init__(self, error: click.ClickException) -> None:
         super().__init__(error.format_message())
@@ -182,7 +183,7 @@ def main(debug: bool, env_file: str | None) -> None:  # noqa: ARG001, FBT001 - c
 
 
 def _read_variables(file: str) -> None:
-    """Add the variables of a file to the environment, unless it has them. Worker processes inherit them.
+    """Add the variables of a file to the environment; variables that are set already stay. Worker processes inherit them.
 
     Raises `UsageError` for a file that cannot be read, for a name without a value, and without the extra `mqflow[env]`.
     """

@@ -10,12 +10,12 @@ __all__ = ("Seconds", "complete_queue", "duration_s", "json_option", "parent_pip
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 parent_pipe_option: Final = click.option("--lifeline", "parent_pipe", type=int, hidden=True, metavar="DESCRIPTOR")
-"""Passes the descriptor of the pipe to a command that this program starts for itself."""
+"""Gives a child process of mqflow the descriptor of a pipe that shows the end of its parent."""
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 class Seconds(click.FloatRange):
-    """The type of an option in seconds: a number in a range, never `nan` or `inf`. A range of click lets `nan` pass."""
+    """The type of an option in seconds: a number in a range, never `nan` or `inf`. A plain range of click accepts `nan`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any: as click has it
         """Return the number. Raises `click.BadParameter` for a text that is no number, or is outside the range."""
@@ -28,8 +28,8 @@ class Seconds(click.FloatRange):
 def complete_queue(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return the queues that begin with `incomplete`, for shell completion; none if no process serves the queue manager.
 
-    The completion never opens a data folder itself, because a folder has one owner. It prints no error. Queues of MQ itself
-    come only after `SYSTEM.`.
+    The completion never opens a data folder, because a folder has one owner. It prints no error. It shows the queues of MQ
+    itself only after the text `SYSTEM`.
     """
     from mqflow.cli.queue_names import served_queues  # noqa: PLC0415 - only the completion needs it
 

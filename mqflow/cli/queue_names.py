@@ -13,7 +13,7 @@ __all__ = ("served_queues",)
 
 
 def served_queues(url: str | None) -> list[str]:
-    """Return the names in order; nothing for a queue manager that no process serves, or that cannot be reached."""
+    """Return the names in order; an empty list if no process serves the queue manager, or if it cannot be reached."""
     with suppress(Exception):  # a shell shows no error in the middle of a line
         location = locate(load({"url": url}).url)
         folder = location.path if location.kind == "embedded" else None

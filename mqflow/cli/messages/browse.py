@@ -1,4 +1,4 @@
-"""`mqflow browse`: shows whole messages with decoded headers and the reason why each is on its queue. It removes none."""
+"""`mqflow browse`: shows whole messages with decoded headers, and why each is on its queue. It removes no message."""
 
 import fnmatch
 import sys
@@ -61,7 +61,7 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
 
 
 def end_without_messages(queue: str, where: Collection[str]) -> NoReturn:
-    """Say that the queue has no message, or none that `where` wants, and end the command."""
+    """Print that the queue has no message, or no message that matches `where`, and end the command."""
     note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
     sys.exit(EXIT_NOTHING)
 
@@ -89,7 +89,7 @@ def browse(
 
 
 def still_there(connection: Connection, queue: str, identifiers: Collection[bytes]) -> frozenset[bytes]:
-    """Return those of the MsgIds that a message on the queue has now. Reads no bodies."""
+    """Return the given MsgIds that messages on the queue have now. Reads no bodies."""
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     options = replace(
         _FIRST, options=_FIRST.options | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=0, match=MatchOption.MSG_ID

@@ -98,7 +98,7 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
 
 
 class MovedMessage(Struct, frozen=True, kw_only=True):
-    """The result for a script."""
+    """The result of the move, as `--json` prints it."""
 
     message_id: str
     queue: str
@@ -109,7 +109,7 @@ class MovedMessage(Struct, frozen=True, kw_only=True):
 
 
 def _find(connection: Connection, queue: str, digits: str) -> Got:
-    """Return the only message on the queue with these digits. Ends with exit code 3 for no message, and for several."""
+    """Return the only message whose MsgId begins or ends with these digits. Otherwise end the command with exit code 3."""
     wanted = digits.lower().removeprefix("..")
     if len(wanted) < _DIGITS_MIN or not all(letter in "0123456789abcdef" for letter in wanted):
         raise click.BadParameter(f"{digits!r} is not {_DIGITS_MIN} or more hexadecimal digits of a message identifier.")
@@ -155,7 +155,7 @@ def _edited(file: Path, before: Restored, text: str, problem: Callable[[bytes], 
 def _run_editor(file: Path) -> None:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        # A shell, as git does it: the variable can have options.
+        # Through a shell, like git, because the variable can contain options.
         code = subprocess.run(["/bin/sh", "-c", f'{editor} "$1"', editor, str(file)], check=False).returncode  # noqa: S603 - the user's own editor
     except OSError as error:
         raise click.ClickException(f"The editor {editor!r} cannot be started: {error}. Nothing was moved.") from error
@@ -272,6 +272,6 @@ def move_edited(
 
 
 def _same(got: Got, seen: Got) -> bool:
-    """Return whether both are the same message; the rest of its expiry can have become shorter since `seen`."""
+    """Return whether both are the same message. Its expiry can be shorter than in `seen`, because time has passed."""
     expiry = seen.descriptor.expiry_tenths
     return replace(got.descriptor, expiry_tenths=expiry) == seen.descriptor and got.body == seen.body

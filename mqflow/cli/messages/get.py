@@ -84,9 +84,9 @@ def _print(shown: MessageView, *, as_json: bool) -> None:
 
 
 def commit_written(connection: Connection, output: IO[Any]) -> None:
-    """Write the output out, then commit. If the disk is full or the reader of a pipe has gone, the messages stay on the queue.
+    """Flush the output, then commit. If the disk is full or the reader of a pipe has gone, the messages stay on the queue.
 
-    A file is forced to the disk: some file systems report a full disk only then. Raises `OSError` before the commit.
+    A file is also synced, because some file systems report a full disk only then. Raises `OSError` before the commit.
     """
     output.flush()
     with suppress(io.UnsupportedOperation):  # not every stream has a descriptor

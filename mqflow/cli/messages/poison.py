@@ -47,7 +47,7 @@ __all__ = (
 )
 
 HEADERS_BYTES_MAX: Final = 256 * 1024
-"""The data of a message that is read for its headers. A longer body need not come over the network."""
+"""The largest part of a message that is read for its headers, so that a long body does not cross the network."""
 
 _WINDOWS: Final = {
     timedelta(minutes=1): "minute",
@@ -116,7 +116,7 @@ LastDisposal = Callable[[bytes], Disposed | None]
 
 @contextmanager
 def disposals(settings: Settings) -> Iterator[LastDisposal]:
-    """Give the function that looks a message up in the decision ledger; without a ledger, it finds nothing."""
+    """Yield the function that finds the last disposal of a message in the decision ledger, or None without a ledger."""
     path = ledger_file(settings.url, settings.ledger)
     if path is None or not path.is_file():  # most queue managers have no ledger: only decisions create it
         yield lambda _: None
@@ -141,7 +141,7 @@ def failed_messages(
 
 
 def with_failure(message: FailedMessage, last_disposal: LastDisposal) -> FailedMessage:
-    """Return the message with the failure of the decision ledger, if the message itself has no exception: an MQDLH has none."""
+    """Return the message with the failure from the decision ledger, if the headers of the message name no exception."""
     if message.why.error:
         return message
     disposed = last_disposal(message.message_id)
@@ -210,7 +210,7 @@ def cause(group: FailureGroup) -> str:
 
 
 def details(group: FailureGroup) -> Iterator[str]:
-    """Yield what else the messages of the group have in common, in words."""
+    """Yield the other facts that the messages of the group share, in words."""
     if group.exception and group.reason:
         yield f"put here because of {reason_words(group.reason)}"
     if group.exception and group.outcome and group.outcome != "failed":
@@ -243,7 +243,7 @@ def trend_of(group: FailureGroup) -> str:
 
 
 def ago(age: timedelta) -> str:
-    """Return the age in words; 0 s for a time that is not over."""
+    """Return the age in words; 0 s for a time in the future."""
     seconds = max(0, int(age.total_seconds()))
     for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:

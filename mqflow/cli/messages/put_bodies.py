@@ -53,7 +53,7 @@ class Bodies(NamedTuple):
 
 @contextmanager
 def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Iterator[Bodies]:
-    """Give the bodies to put. Raises `click.UsageError` if there are two inputs, or none."""
+    """Yield the bodies to put. Raises `click.UsageError` if there are two inputs, or none."""
     if jsonl is not None and arguments:
         raise click.UsageError("Give either BODY or --jsonl FILE, not both.")
     if jsonl is None:

@@ -36,7 +36,7 @@ _RATE_MIN: Final = 1 / 86_400
 """One message a day: an even slower rate is a mistake, and a pause of years is longer than a wait can be."""
 _IDENTITY_DIGITS: Final = 16
 _MOVES: Final = re.compile(r"([0-9a-f]{0,16}\n)*[0-9a-f]{0,16}")
-"""The format of a journal of moves: an identity on each line; a crash can cut a line off."""
+"""The format of a journal of moves: an identity on each line. A crash can leave an incomplete line."""
 
 
 def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float:
@@ -150,7 +150,7 @@ def is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> bo
 def _carry_out(
     connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None], *, as_json: bool
 ) -> Counter[tuple[str, str]]:
-    """Redrive the messages. Return how many, by target and by the reason of a failed move (empty for a moved message)."""
+    """Redrive the messages. Return their number by target and reason; the reason is empty for moved messages."""
     counts: Counter[tuple[str, str]] = Counter()
     depth = _depth(connection, redriver.queue)
     moved = 0
@@ -192,7 +192,7 @@ def _depth(connection: Connection, queue: str) -> int:
 
 @contextmanager
 def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[RedrivenMessage], None]]]:
-    """Give the number of earlier moves of each message, and the function that records a move after its commit."""
+    """Yield the number of earlier moves of each message, and the function that records a move after its commit."""
     before: Counter[int] = Counter()
     if path is None:
         yield before, lambda _: None
@@ -208,7 +208,7 @@ def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[Redriv
 
 
 def _target(entry: tuple[tuple[str, str], int]) -> str:
-    return entry[0][0]  # the sort is stable: reasons of one target keep their order, because one can refer to the one before
+    return entry[0][0]  # the sort keeps the order of the reasons of a target: a reason can refer to the one before it
 
 
 def _show(counts: Counter[tuple[str, str]], *, dry_run: bool) -> None:

@@ -123,7 +123,7 @@ def _queues(app: App) -> list[QueueAttributes]:
 class _OutcomeHook:
     """The hook that prints the outcome of each message, and notes when the outcome is known."""
 
-    #: Without `Decided`: the decision belongs to the queue manager in memory, and says nothing about the real one.
+    #: No `Decided` events: their decisions use the attributes of the queue manager in memory, not of the real one.
     wants: Final = (Disposed, Settled)
 
     def __init__(self, *, as_json: bool) -> None:

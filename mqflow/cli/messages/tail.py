@@ -102,7 +102,7 @@ def entries_as_they_come(
 
 
 def matches_event(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
-    """Return whether a value with this name, in the event or in its outcome, matches. An empty pattern matches no value."""
+    """Return whether a value with this name, in the event or its outcome, matches. An empty pattern matches a missing value."""
     event = facts["event"]
     outcome = event.get("outcome") or {}
     parts = {**outcome, **(outcome.get("raised") or {}), **event, "message_id": facts["message_id"]}

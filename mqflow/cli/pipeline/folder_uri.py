@@ -8,7 +8,7 @@ __all__ = ("existing_folder_uri", "exists", "folder_uri")
 
 
 def folder_uri(text: str) -> Folder:
-    """Return the folder, as the type of an option. Raises `click.BadParameter` for another kind of URI, and for a file."""
+    """Return the folder that an option names. Raises `click.BadParameter` for another kind of URI, and for a file."""
     try:
         found = folder_at(text)
     except FolderError as error:
@@ -19,7 +19,7 @@ def folder_uri(text: str) -> Folder:
 
 
 def existing_folder_uri(text: str) -> Folder:
-    """Return the folder, which exists, as the type of an option. Raises `click.BadParameter` if it does not exist."""
+    """Return the existing folder that an option names. Raises `click.BadParameter` if the folder does not exist."""
     found = folder_uri(text)
     try:
         there = exists(found)
@@ -31,5 +31,7 @@ def existing_folder_uri(text: str) -> Folder:
 
 
 def exists(folder: Folder) -> bool:
-    """Return whether the folder exists; in an object store, whether anything is in it. Raises `OSError` without an answer."""
+    """Return whether the folder exists; in an object store, whether it has files. Raises `OSError` if the store does not
+    answer.
+    """
     return folder.path.is_dir() if folder.path is not None else bool(folder.folders() or folder.files())

@@ -147,7 +147,7 @@ def _lanes(
 
 
 def _check_queue(connection: Connection, queue: str) -> None:
-    """Raise the `MQIError` of an unknown queue: a mistyped name would stay a lane of the journal for ever."""
+    """Raise the `MQIError` of an unknown queue. Otherwise a mistyped name becomes a lane of the journal for ever."""
     try:
         connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)  # the end of the connection closes it
     except MQIError as error:
@@ -179,7 +179,7 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
 
 @contextmanager
 def _watched(http: str | None, queue_manager: QueueManager, lanes: Sequence[Lane]) -> "Iterator[PipelineProgress | None]":
-    """Serve the pages in the block, and measure meanwhile how far the journal is behind the queues; give None without pages."""
+    """Serve the pages in the block and measure the lag of the journal meanwhile. Yields None if there are no pages."""
     if not http:
         yield None
         return
@@ -196,7 +196,7 @@ def _watched(http: str | None, queue_manager: QueueManager, lanes: Sequence[Lane
 
 
 def _keep_measuring(progress: "PipelineProgress", queue_manager: QueueManager, lanes: Sequence[Lane], over: Event) -> None:
-    """Measure the lag until the end. If the queue manager does not answer, the levels get too old, and are not shown."""
+    """Measure the lag until `over` is set. If the queue manager does not answer, the pages soon show no lag."""
     while not over.is_set():
         progress.measured(_lag(queue_manager, lanes))
         over.wait(_REPORT_EVERY_S)

@@ -44,7 +44,7 @@ class PipelineProgress:
     """The counts of a command of the pipeline, and how far each step is behind."""
 
     def __init__(self, clock: Clock, *, valid_s: float) -> None:
-        """Take the time after which a measurement of levels is too old to be shown."""
+        """`valid_s` is the time after which a measurement of levels is too old to be shown."""
         self._clock: Final = clock
         self._valid_s: Final = valid_s
         self._counts: Final[dict[str, Counter[_Labels]]] = {name: Counter() for name in PROGRESS}
@@ -147,7 +147,7 @@ def pages_of(progress: PipelineProgress) -> "Starlette":
 
 @contextmanager
 def served_progress(http: str, progress: PipelineProgress) -> Iterator[PipelineProgress]:
-    """Serve the pages in the block, and give the progress to write.
+    """Serve the pages in the block, and yield the progress, which the caller updates.
 
     Raises `ConfigurationError`, with the port, if a package is missing or the port cannot be used.
     """

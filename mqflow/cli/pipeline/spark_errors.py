@@ -11,7 +11,7 @@ from mqflow.policy.stream.failures import classify, words_of
 __all__ = ("ATTEMPTS_MAX", "pause_s", "sentence_of")
 
 ATTEMPTS_MAX: Final = 4
-"""How often a command tries its work if Spark's Python processes do not start, or end."""
+"""How often a command tries its work if Spark's Python processes do not start, or end too early."""
 _FIRST_PAUSE_S: Final = 1.0
 # Spark gives a process that plans a query or reads a stream ten seconds to start, and no setting changes that. It never starts
 # such a process again. A busy machine takes longer, most of all before Python and Spark are in its cache.

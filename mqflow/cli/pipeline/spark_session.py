@@ -35,8 +35,8 @@ __all__ = (
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 
-# PySpark makes five calls to the JVM for each operation on a column, to name the program's line in an error. Here the user has
-# written no such line, and these calls took a quarter of the time of silver and gold for a small journal.
+# For each operation on a column, PySpark makes five calls to the JVM, so that an error can name the line of the user's program.
+# Here the lines are mqflow's own, and these calls took a quarter of the time of silver and gold for a small journal.
 _SETTINGS: Final = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 _TABLES: Final = "The folder of the tables: a path or a URI."
@@ -68,7 +68,7 @@ def spark_options(function: F) -> F:
 
 @contextmanager
 def started(name: str, *, master: str | None, remote: str | None, conf: tuple[str, ...]) -> Iterator["SparkSession"]:
-    """Give a session with mqflow's formats: the session that runs already, or a new one that is stopped at the end.
+    """Yield a session with mqflow's formats: the running session, or a new session that is stopped at the end.
 
     Raises the errors of `spark_session`.
     """
@@ -147,5 +147,5 @@ def _errors_of_spark() -> tuple[type[Exception], ...]:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return the text of an error of Spark, with its Java traceback if there is one. Only the traceback can have the reason."""
+    """Return the text of an error of Spark, with its Java traceback. Sometimes only the traceback has the reason."""
     return f"{error}\n{getattr(error, '_stackTrace', '')}"  # an error of Py4J has no such attribute

@@ -243,7 +243,7 @@ def _pages(http: str | None) -> "Iterator[PipelineProgress | None]":
 
 @contextmanager
 def _metrics() -> "Iterator[StreamMetrics | None]":
-    """Give the metrics if the setting `telemetry` asks for them, and export the rest at the end."""
+    """Yield the metrics if the setting `telemetry` asks for them. Exports the remaining data at the end."""
     if not load({}).telemetry:
         yield None
         return

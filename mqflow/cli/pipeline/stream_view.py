@@ -24,7 +24,7 @@ _HOUR_S = 3_600
 
 
 class View(Protocol):
-    """Shows what a stream does."""
+    """Shows the progress of a stream."""
 
     def show(self, event: StreamStep) -> None:
         """Show one step of the stream."""
@@ -55,7 +55,7 @@ def level_cells(level: Level) -> tuple[str, ...]:
 
 @contextmanager
 def stream_view(*, as_json: bool) -> Iterator[View]:
-    """Give the view that fits: JSON records on stdout, a live table if stderr is a terminal, otherwise lines on stderr."""
+    """Yield the view: JSON records on stdout, a live table if stderr is a terminal, otherwise lines on stderr."""
     if as_json:
         yield _Records()
     elif sys.stderr.isatty() and find_spec("rich") is not None:

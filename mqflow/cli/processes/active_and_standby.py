@@ -27,7 +27,7 @@ __all__ = ("ActiveAndStandby",)
 
 _POLL_S: Final = 0.02
 _END_S: Final = 10.0
-"""How many seconds a process has to end before it is killed. By then it has no unit of work left."""
+"""The seconds that a process has to end before it is killed. By then its units of work are settled."""
 
 
 class ActiveAndStandby:
@@ -78,7 +78,7 @@ class ActiveAndStandby:
                     await self._end()
 
     async def _keep_first(self, stopping: anyio.Event, *, task_status: TaskStatus[None]) -> None:
-        """Keep the first process running. `task_status` is set when it serves the folder, or has failed."""
+        """Keep the first process running. `task_status` is set when the process serves the folder, or has failed."""
         async with self._start_lock:
             process = await self._start()
             served = await self._wait_until(partial(self._serves, process), process, stopping)

@@ -24,7 +24,7 @@ _STABLE_S: Final = 60.0
 
 @contextmanager
 def parent_pipe() -> Iterator[int]:
-    """Give the descriptor to pass (`pass_fds`) to the child processes that must end with this process."""
+    """Yield the descriptor to pass (`pass_fds`) to the child processes that must end with this process."""
     theirs, ours = os.pipe()  # no process inherits `ours`: a child with `ours` open would keep the pipe open for the others
     try:
         yield theirs

@@ -1,4 +1,4 @@
-"""The delay processors of a queue manager that a command serves: no application has this queue manager in its own process.
+"""The delay processors of a queue manager that a command serves. Such a queue manager is not in an application's process.
 
 This file connects the parts; it reads no message.
 """

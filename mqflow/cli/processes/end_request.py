@@ -22,7 +22,7 @@ END_FOR_GOOD_SIGNAL: Final = signal.SIGUSR1
 
 
 class EndRequest:
-    """Whether and how the process must end. A signal sets this request on the event loop, an application on a thread."""
+    """Whether and how the process must end. Signals make the request on the event loop, applications in a thread."""
 
     def __init__(self) -> None:
         self.how: End = End(Manner.IMMEDIATE)

@@ -1,6 +1,6 @@
 """A line on the terminal while a queue manager loads its messages, so that a long start does not look like a hang.
 
-A million messages take some seconds. A log has no such line; nor does a quick start.
+A million messages take some seconds. A quick start shows no line, and a log has no such line.
 """
 
 import sys

@@ -42,7 +42,7 @@ __all__ = ("HostOptions", "StoppedByItselfError", "host")
 _POLL_S: Final = 0.01
 """The time, in seconds, between checks for changes that wake no task: the queue manager has stopped, connections have ended."""
 _LOOKS: Final = 10
-"""The number of looks in a row that must find no standby."""
+"""The number of checks in a row that must find no standby."""
 _LOCK_PROBE_S: Final = 0.005
 _RETRY_S: Final = 0.001
 _GRACE_S: Final = 2.0
@@ -157,7 +157,7 @@ async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> 
 
 
 async def _wait_for_turn(options: HostOptions, folder: DataFolder, turn: LockWait, end: EndRequest, say: Print) -> bool:
-    """Wait until no other standby is before this process. Return True if it had to wait, and has prepared its takeover."""
+    """Wait until no other standby is before this process. Return True if it had to wait; it has then prepared its takeover."""
     with anyio.move_on_after(_LOCK_PROBE_S):  # a command that only asks for the standby holds the lock for a moment too
         await end.wait(lambda: turn.held)
     first = standby_pid(folder)
@@ -233,7 +233,7 @@ def _obey(
 
 
 def _over_tcp(options: HostOptions, obey: Obey) -> Obey:
-    """Return the function that carries out orders of an administrator on a network: its backups go to one folder only."""
+    """Return the function for the orders of administrators over TCP. It allows backups in one folder only."""
 
     def obey_within(order: requests.HostOrder) -> None:
         if isinstance(order, requests.Backup):
@@ -308,7 +308,7 @@ async def _end_after_applications(servers: Sequence[Server], end: EndRequest, dr
 
 
 async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
-    """End the standbys one after the other, when each becomes the first in line. Otherwise a standby would take over."""
+    """End the standbys one after the other, each when it is the first in line. Otherwise a standby takes over."""
     notified: list[int] = []
     alone = 0
     with anyio.move_on_after(_GRACE_S):

@@ -54,7 +54,7 @@ class Recycling:
         self._read_end, self._write_end = os.pipe()
 
     def __call__(self, event: Event) -> None:
-        """Count the messages that the event says to be settled."""
+        """Count the settled messages of the event."""
         if not isinstance(event, Settled) or event.outcome is None or self.why:
             return
         self.messages += len(event.message_ids)

@@ -21,7 +21,7 @@ _OTHER_FILES: Final = 64
 
 
 def queue_manager_name_at(folder: Path) -> str:
-    """Return the name of the served queue manager of the folder. Raises `MQIError` if it refuses the connection."""
+    """Return the name of the folder's served queue manager. Raises `MQIError` if the queue manager refuses the connection."""
     connection = ServedQueueManager(folder / SERVED_SOCKET).connect(application_name="mqflow qmgr")
     name = connection.queue_manager_name
     connection.disconnect()

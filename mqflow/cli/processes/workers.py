@@ -41,7 +41,7 @@ from mqflow.events import Hook, ReadinessChanged
 __all__ = ("WorkersOptions", "run_workers")
 
 _READY_S: Final = 0.2
-"""Seconds between two looks at the files of the workers that are ready."""
+"""The seconds between two checks of the ready files of the workers."""
 _CUT_OFF_SIGNAL: Final = 2
 """After this many signals a worker cuts off its handlers; the next signal ends the worker immediately."""
 
@@ -203,7 +203,7 @@ class _Workers:
 
     @asynccontextmanager
     async def _served(self, url: str, location: Location, owner: int | None) -> AsyncIterator[_Served | None]:
-        """Make the queue manager reachable in the block. Give None if this fails, or if a stop signal comes first."""
+        """Make the queue manager reachable in the block. Yields None if this fails, or if a stop signal comes first."""
         match location:
             case Location(kind="embedded", path=Path() as folder) if owner is None:
                 pair = ActiveAndStandby(
@@ -249,7 +249,7 @@ class _Workers:
             self._stop()
 
     async def _keep_ready(self, ready: Hook, count: int) -> None:
-        """Keep the ready file while each worker process has one. A worker that is not ready, or has ended, has no such file."""
+        """Keep the ready file while every worker process has its own ready file. A worker that is not ready has none."""
         while not self._stops:
             files = [_ready_file(self._folder, number).exists() for number in range(1, count + 1)]
             ready(ReadinessChanged(ready=all(files)))

@@ -29,7 +29,7 @@ COLUMNS: Final = ("", "channel", "address", "reconnects", "why")
 class Explained(Struct, frozen=True):
     """The entries of a channel table for one connection."""
 
-    #: The place of the table, and what names it.
+    #: The place of the table, and the setting that names the table.
     source: str
     table: ChannelTable
     configuration: ClientConfiguration
@@ -73,10 +73,10 @@ def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool)
 
 
 def explained(table: str, name: str, *, host: str = "", http_allowed: bool = False) -> Explained:
-    """Return what a connection to `name` tries. `table` is a path or a URL; empty for the table of the environment.
+    """Return the entries that a connection to `name` tries. `table` is a path or a URL; empty for the table of the environment.
 
-    Entries with a weight are drawn again by each call, as by each connection. Raises `ChannelTableError` for a table that
-    cannot be used, and `ClientConfigurationError`.
+    Each call draws the entries with a weight again, as each connection does. Raises `ChannelTableError` for a table that cannot
+    be used, and `ClientConfigurationError`.
     """
     configuration = read_client_configuration()
     choice = choose(Given(url=table, environment=os.environ, configuration=configuration))
@@ -89,7 +89,9 @@ def explained(table: str, name: str, *, host: str = "", http_allowed: bool = Fal
 
 
 def explained_rows(found: Explained, name: str) -> list[tuple[str, ...]]:
-    """Return a row for each attempt, and then for each entry that the connection does not try, as `COLUMNS` says."""
+    """Return a row for each attempt, then a row for each entry that the connection does not try, with the cells of
+    `COLUMNS`.
+    """
     tried = [
         (str(number), each.channel.name, str(each.address), _reconnects(each.channel, found.configuration), each.why)
         for number, each in enumerate(found.attempts, start=1)

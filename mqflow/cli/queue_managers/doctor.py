@@ -121,7 +121,7 @@ def _client_packages() -> Iterator[str]:
 
 
 def _certificate_lines(url: str) -> Iterator[str]:
-    """Yield a sentence for each certificate that expires soon: beside the data, or of this client."""
+    """Yield a sentence for each certificate of the data folder, or of this client, that expires soon."""
     location, now = locate(url), SYSTEM_CLOCK.wall()
     if location.kind == "embedded" and location.path is not None:
         yield from expiry_lines(CertificateFiles(location.path / "tls").all_certificates(), now, only_soon=True)

@@ -42,6 +42,6 @@ def _administered(place: Path, name: str) -> Iterator[ServedAdministration]:
 def _connected(administration: ServedAdministration) -> Sequence[str]:
     try:
         connections = administration.objects.connections()
-    except MQIError:  # it has ended already: it had no application to wait for
+    except MQIError:  # the queue manager has ended already, because it had no application to wait for
         return ()
     return sorted({each.application for each in connections if not each.system})

@@ -89,8 +89,8 @@ class PlainLines(logging.Formatter):
 class TerminalLines(logging.Formatter):
     """A line for a person at a terminal: time and text, cut at the width of the terminal. `!` marks a warning, `!!` an error.
 
-    A MsgId is cut to its last 12 digits; `mqflow why` takes them. The same exception of the same line of code has its traceback
-    once, without the frames of mqflow.
+    A MsgId is cut to its last 12 digits; `mqflow why` accepts them. The traceback of an exception is written once for each line
+    of code, without the frames of mqflow.
     """
 
     def __init__(self, columns: Callable[[], int]) -> None:
@@ -132,7 +132,7 @@ _handling: Final[ContextVar[Incoming | None]] = ContextVar("mqflow_handling", de
 
 
 class NameTheMessage:
-    """A middleware: the log lines of a handler have the fields of its message, like the lines of mqflow."""
+    """A middleware that adds the fields of the message to the log lines of its handler, like the lines of mqflow."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
         """Return the result of `call_next`."""

@@ -11,7 +11,7 @@ __all__ = ("man_page", "man_pages")
 
 
 def man_pages(group: click.Group, name: str = "mqflow", parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the name of each page, such as `mqflow-qmgr-start.1`, and its text: of the group, and of all commands below it."""
+    """Yield the name (`mqflow-qmgr-start.1`) and the text of each page: of the group, and of all commands below it."""
     context = _context(group, name, parent)
     yield f"{name.replace(' ', '-')}.1", man_page(group, name, parent)
     for below in group.list_commands(context):
@@ -50,7 +50,7 @@ def man_page(command: click.Command, name: str, parent: click.Context | None = N
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
-    """Return a context like that of a run: the names of the help option are those of the outermost group."""
+    """Return the context that a run has, so that the help option has the names of the outermost group."""
     return click.Context(command, parent, name, **command.context_settings)
 
 
@@ -59,7 +59,7 @@ def _lines(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return the text for roff: a backslash and a hyphen are escaped, and a line begins with no control character."""
+    """Return the text for roff: a backslash and a hyphen are escaped, and no line begins with a control character."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

@@ -46,7 +46,7 @@ def entry_lines(entry: Entry) -> tuple[str, tuple[str, ...]]:
 
 
 def last_disposal(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return the sentences of the last disposal in the ledger, the reason why a message is on its queue; empty if none."""
+    """Return the sentences of the last disposal in the ledger: why a message is on its queue. Empty if there is no disposal."""
     disposals = [entry.event for entry in entries if isinstance(entry.event, Disposed)]
     return tuple(sentences(disposals[-1])) if disposals else ()
 

@@ -67,7 +67,7 @@ def note(text: str) -> None:
 
 
 def in_foreground(terminal: TextIO) -> bool:
-    """Return whether this process is in the terminal's foreground group. A worker that `mqflow run` has started is not."""
+    """Return whether this process is in the terminal's foreground group. A worker process of `mqflow run` is not in it."""
     try:
         return terminal.isatty() and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
     except (OSError, ValueError):

@@ -1,6 +1,7 @@
 """The requests to a running application and their answers, and the part of the application that answers them.
 
-A `Source` tells the state of an application, and takes orders. `ProcessSource` is the source of one process. This file knows
+A `Source` returns the state of an application, and carries out orders. `ProcessSource` is the source of one process. This file
+knows
 the application and its event loop; it knows no socket.
 """
 
@@ -40,7 +41,7 @@ class OrderError(Exception):
 
 
 class Source(Protocol):
-    """Tells the state of an application, and takes orders. Any thread can call it."""
+    """Returns the state of an application, and carries out orders. Any thread can call it."""
 
     def status(self) -> ApplicationStatus:
         """Return the present state of all processes that answer."""
@@ -68,7 +69,7 @@ class ProcessSource:
         first: tuple[Order, ...] = (),
         world: World = SYSTEM_WORLD,
     ) -> None:
-        """Take the URLs of its queue managers and the number of the worker process.
+        """`urls` name the queue managers of the application, and `number` is the number of the worker process.
 
         `counts` reads the counts, and `first` has the orders to carry out at the start.
         """
@@ -83,7 +84,9 @@ class ProcessSource:
         self._blocked_since: float | None = None
 
     def started(self) -> None:
-        """Remember the event loop, and carry the first orders out. `App.on_start` gets this method."""
+        """Remember the event loop, and carry the first orders out. `App.on_start` calls this method when the application
+        starts.
+        """
         self._loop = LoopCaller()
         self._thread = threading.get_ident()
         running = self._app.current

@@ -38,7 +38,7 @@ BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 """The upper bounds of the histograms, in seconds."""
 
 SERIES_MAX: Final = 500
-"""The largest number of label combinations of one metric: senders choose some names in labels."""
+"""The largest number of label combinations of one metric, because senders choose some names in labels."""
 
 OVERFLOW: Final = "(others)"
 """The value of each label in the one series that counts everything beyond `SERIES_MAX`."""
@@ -118,7 +118,7 @@ class EventCounts:
     def counts(self) -> Counts:
         """Return the present numbers. Any thread can call this function.
 
-        The labels of a histogram have one more: the bound "le" of a bucket, "+Inf" or "sum". Buckets are not cumulative.
+        A row of a histogram has one more label: the bound of a bucket ("le"), "+Inf" or "sum". Buckets are not cumulative.
         """
         return {
             name: tuple(row for labels, number in series.copy().items() for row in _rows(COUNTED[name].kind, labels, number))
@@ -213,7 +213,7 @@ class EventCounts:
         number[-1] += seconds
 
     def _number(self, *key: str) -> _Number:
-        """Return the numbers of a series by metric and labels: one, or for a histogram one for each bucket and then the sum."""
+        """Return the numbers of a series: one number, or for a histogram a number for each bucket and then the sum."""
         found = self._known.get(key)
         return self._made(key) if found is None else found
 

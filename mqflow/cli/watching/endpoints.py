@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("MakeConsole", "watched_process", "watched_workers")
 
 _FIGURES_S: Final = 3.0
-"""The time for the queue manager to tell the depths of all queues, in seconds."""
+"""The longest wait for the depths of all queues, in seconds."""
 _NO_OTHERS: Final[Mapping[str, str]] = {}
 
 
@@ -46,8 +46,8 @@ def watched_process(
 ) -> Iterator[None]:
     """Watch the application of this process in the block.
 
-    With `parent_socket` it is a worker process, which answers its parent there; `counts` says whether it counts events. Raises
-    `ConfigurationError` if the pages cannot be served.
+    With `parent_socket`, this process is a worker that answers its parent on this socket; with `counts`, it counts events.
+    Raises `ConfigurationError` if the pages cannot be served.
     """
     counted = None
     if counts or http:

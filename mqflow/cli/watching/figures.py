@@ -1,7 +1,7 @@
 """The figures of the queues of an application: depth, and the age of the oldest message.
 
-For the depth, inquire authority is enough (MQINQ). The embedded queue manager also tells the age. IBM MQ tells the age through
-its command server only, which needs more authorities. So `OldestAges` asks there only if the settings say so.
+For the depth, inquire authority is enough (MQINQ). The embedded queue manager also returns the age. IBM MQ returns the age only
+through its command server, which needs more authorities. So `OldestAges` asks there only if the settings say so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,14 +69,14 @@ class OldestAges:
     """
 
     def __init__(self, *, wait_s: float = _ANSWER_S, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Take the time for all answers together."""
+        """`wait_s` is the longest wait for all answers together."""
         self._wait_s: Final = wait_s
         self._clock: Final = clock
         self._is_refused = False
         self._refused: Final[set[str]] = set()
 
     def __call__(self, connection: Connection, queues: Sequence[str]) -> dict[str, int]:
-        """Return the ages that the command server tells in time, in seconds, by queue. Never raises an `MQIError`."""
+        """Return the ages in seconds, by queue, that the command server returns in time. Never raises an `MQIError`."""
         asked = [queue for queue in queues if queue not in self._refused]
         if self._is_refused or not asked:
             return {}
@@ -126,7 +126,7 @@ class OldestAges:
 def figures(queue_manager: QueueManager, queues: Sequence[str], ages: OldestAges | None = None) -> tuple[QueueFigures, ...]:
     """Return the figures of each queue, over a connection of its own. A refusal is part of the result.
 
-    `ages` gives the ages of IBM MQ. Without `ages`, these are not known.
+    `ages` asks IBM MQ for the ages. Without `ages`, the ages on IBM MQ are not known.
     """
     try:
         connection = queue_manager.connect(application_name="mqflow status")
@@ -173,9 +173,9 @@ def _depth(connection: Connection, queue: str) -> int | None:
 
 
 def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
-    """Return a function for the queues of several queue managers; the name of a queue begins with that of its queue manager.
+    """Return a function for the queues of several queue managers. It takes names such as `archive:ORDERS.IN`.
 
-    The queue manager without a name has the queues without such a beginning.
+    The part before the colon is the name of the queue manager. A queue of the queue manager without a name has no such part.
     """
 
     def inquire(queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
@@ -191,7 +191,7 @@ def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
 
 
 def age_text(depth: int | None, age_s: int | None) -> str:
-    """Return the age of the oldest message as people read it: nothing for an empty queue, and never a false 0."""
+    """Return the age of the oldest message for people: empty for an empty queue, "unknown" if the age is not known."""
     return ("unknown" if depth else "") if age_s is None else f"{age_s:,} s"
 
 

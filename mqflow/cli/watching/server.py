@@ -1,6 +1,6 @@
 """Serves the HTTP pages of a running application, in a thread of its own with an event loop of its own.
 
-So a probe is answered while a handler blocks the application's event loop. The application can also run on trio.
+So a probe gets an answer while a handler blocks the application's event loop. The application can also run on trio.
 """
 
 import os
@@ -45,7 +45,7 @@ def http_address(text: str) -> tuple[str, int]:
 def serving(
     text: str, source: Source, figures: Figures, console: "ASGIApp | None" = None, world: World = SYSTEM_WORLD
 ) -> Iterator[int]:
-    """Serve the pages in the block, with the console if there is one, and give the port.
+    """Serve the pages in the block, with the console if there is one, and yield the port.
 
     Raises `ConfigurationError`, with the port, if a package is missing or the port cannot be used.
     """
@@ -62,7 +62,7 @@ def serving(
 def serving_pages(
     text: str, pages: "ASGIApp", announcement: str, *, tls: tuple[Path, Path] | None = None, world: World = SYSTEM_WORLD
 ) -> Iterator[int]:
-    """Serve the pages in the block, and give the port. `tls` is the file of a certificate and the file of its key.
+    """Serve the pages in the block, and yield the port. `tls` is the file of a certificate and the file of its key.
 
     Raises `ConfigurationError`, with the port, if uvicorn is missing, or if the port or a file of TLS cannot be used.
     """

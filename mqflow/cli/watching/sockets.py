@@ -71,7 +71,7 @@ def control_folder() -> Path:
 
 
 def socket_for(application: str) -> Path:
-    """Return the path of the control socket of this process. Remove the sockets of killed processes of the application.
+    """Return the path of the control socket of this process. Also removes the sockets of killed processes of the application.
 
     Raises the `OSError` of `control_folder`.
     """
@@ -97,7 +97,8 @@ class ControlServer:
         self._figures: Final = figures
         self._path: Final = path
         self._closed: Final = world.runner.event()
-        # It gets its name when it listens: a socket with this name that refuses a call belongs to a process that has ended.
+        # The socket gets its final name only when it listens. So if a socket of this name refuses a call, its process has
+        # ended.
         begun = path.with_suffix(".new")
         begun.unlink(missing_ok=True)
         self._socket: Final = socket.socket(socket.AF_UNIX)

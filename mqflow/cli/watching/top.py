@@ -21,7 +21,7 @@ __all__ = ("command", "view")
 
 
 def view(found: Sequence[StatusReport], history: History) -> "Group":
-    """Return what the terminal shows."""
+    """Return the content of the terminal: applications, queues and workers."""
     from rich.console import Group  # noqa: PLC0415 - optional, and slow to import
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above

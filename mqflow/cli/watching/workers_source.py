@@ -1,7 +1,7 @@
 """Gathers the state of the worker processes of an application in their parent, and passes orders on to them.
 
-Each worker has a control socket in a folder of the parent. A worker that has ended has no process, so it is in no status. A
-worker that does not answer is named. This file knows sockets of workers; it starts no process.
+Each worker has a control socket in a folder of the parent. The status leaves out a worker that has ended, and names a worker
+that does not answer. This file knows sockets of workers; it starts no process.
 """
 
 from collections.abc import Callable, Mapping
@@ -62,9 +62,9 @@ class WorkersSource:
         self._is_stopping: Final = is_stopping
         self._wait_s: Final = wait_s
         self._world: Final = world
-        #: By process: when it answered last, or when it was seen first.
+        #: By process: the time of its last answer, or the time when it was first seen.
         self._answered: dict[int, float] = {}
-        #: By listener, in the order of the first order: what a new worker process must know.
+        #: By listener, in the order of the first order: the order in force, for worker processes that start later.
         self._orders: dict[str, Order] = {}
 
     def status(self) -> ApplicationStatus:
