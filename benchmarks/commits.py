@@ -53,8 +53,8 @@ def tables(effort: Effort) -> Iterator[Table]:
     yield Table(
         title="Durable commits",
         before=(
-            "*The floor* is a program that appends the same bytes to a file and forces them to the disk. It does this twice for "
-            "each unit of work: for the puts and for the gets. The long run puts and consumes messages in units of 32, and "
+            "*The floor* is a program that appends the same bytes to a file and forces them to the disk. It does this twice "
+            "for each unit of work: for the puts and for the gets. The long run puts and consumes messages in units of 32, and "
             "compares its last tenth with its first."
         ),
         columns=("measured", "against"),

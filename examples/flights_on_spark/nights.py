@@ -1,7 +1,7 @@
 """Runs the application on a queue manager on disk: each night, it puts the flights of the day.
 
 Virtual time stands still while a handler runs or the disk writes a commit, and jumps when no work is left. So delays,
-pauses and time stamps are those of the calendar, and a year takes only the time of its work. In real time, delays and pauses
+pauses and time stamps follow the calendar, and a year takes only the time of its work. In real time, delays and pauses
 are real, and the next night begins when every flight of a night has been booked or moved.
 """
 
@@ -35,7 +35,7 @@ Moments = dict[date, datetime]
 _AT: Final = time(2, tzinfo=UTC)
 _FLIGHTS: Final = "FLIGHTS.IN"
 _STAGING: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
-#: A message goes only from a queue to a later one. Between its two readings, no message can come to the staging queue and go.
+#: A message moves only to a later queue of this list. Between the two reads of the staging queue, none can come and leave it.
 _INPUTS: Final = (_FLIGHTS, _STAGING, "CLAIMS.IN", _STAGING, "NIGHT.IN", "HAWAII.IN")
 _LOOK_EVERY_S: Final = 1.0
 _HUNDREDTH_S: Final = 0.01

@@ -115,7 +115,7 @@ def triage(
     retries: bool = False,
     as_of: datetime | None = None,
 ) -> Triaged:
-    """Return what the rules table would do with the dead letters in bronze, and the differences from the table `against`.
+    """Return the effect of the rules table on the dead letters in bronze, and the differences from the table `against`.
 
     `retries` also compares the actions that follow if the first action fails. With `as_of` (a time with a time zone), the
     function counts only the letters that had landed at that time.

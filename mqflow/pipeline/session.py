@@ -155,4 +155,4 @@ def _local(master: str | None) -> dict[str, str]:
         del settings["spark.driver.bindAddress"], settings["spark.driver.host"]
     elif os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not have this module
         settings["spark.python.daemon.module"] = _DAEMON
-    return settings | {"spark.master": master or "local[*,3]"}  # one attempt alone would end with any Python that ends
+    return settings | {"spark.master": master or "local[*,3]"}  # with one attempt, a task fails if its Python process ends

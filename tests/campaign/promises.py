@@ -22,27 +22,29 @@ _TABLE: Final = Path(__file__).with_name("promises.toml")
 _HEAD: Final = """\
 # Promises
 
-What mqflow promises when something breaks, how each promise is tested, and how far the tests have come. The figures are totals
-of campaigns, which continue where the last run ended: `python -m tests.campaign kills --minutes 10`. The command
-`python -m tests.campaign` prints the state of all campaigns. Each finding names the command that repeats it.
+This page lists the promises of mqflow for each fault, the test of each promise, and the results so far. A campaign is a test
+that runs with many seeds, and continues where its last run ended: `python -m tests.campaign kills --minutes 10`. The figures
+are the totals of the campaigns. `python -m tests.campaign` prints the state of all campaigns. Each finding names the command
+that repeats it.
 
-This page is made from tables: `python -m tests.campaign promises`. A test compares the page with the tables. The figures come
-from a machine with two processors that was busy with other work.
+`python -m tests.campaign promises` writes this page from tables, and a test compares the page with the tables. The campaigns
+ran on a machine with two processors that was busy with other work.
 """
 _TAIL: Final = """\
 
 ## Not promised
 
 - **Several queue managers.** There is no replica on another machine and no cluster. The standby shares the disk of the owner.
-- **A disk that lies.** The tests trust the disk when it reports a sync as done, and assume that a sector of 512 bytes is
-  written whole. If the disk lost a reported sync, even the first answer after a power cut can be wrong.
-- **Non-persistent messages.** They are gone after a restart. They are never doubled.
-- **A stopped owner.** A standby cannot take over from an owner that is only stopped (SIGSTOP). The stopped owner holds the
-  lock, so the ownership of the folder stays clear, and an operator must kill it.
+- **A disk that reports a sync without doing it.** The tests assume that a reported sync is done, and that a sector of 512
+  bytes is written whole. If the disk lost a reported sync, even the first answer after a power cut can be wrong.
+- **Non-persistent messages.** They are lost in a restart. They are never doubled.
+- **A stopped owner.** A standby cannot take over from an owner that is only stopped (SIGSTOP), because the stopped owner still
+  holds the lock of the folder. An operator must kill the stopped owner.
 - **A very slow peer.** A peer counts as dead if it has begun a frame and sends fewer than 256 bytes of the frame in 4 s.
 - **Network disks.** No shared disk on a network was tested. mqflow refuses such a disk if its locks do not exclude other
   processes.
-- **IBM MQ itself.** None of these tests says anything about IBM MQ. The simulation switches between threads only at seams.
+- **IBM MQ itself.** None of these tests proves anything about IBM MQ.
+- **Every switch of threads.** The simulation switches threads only at the seams of `mqflow.world`.
 """
 
 
@@ -89,7 +91,7 @@ def page() -> str:
 
 
 def _promises(promises: tuple[Promise, ...], totals: dict[str, Totals]) -> Iterator[str]:
-    yield "| if this breaks | this holds | it is tested so | last figure | date | not promised |"
+    yield "| fault | promise | test | last figure | date | not promised |"
     yield "|---|---|---|---|---|---|"
     for each in promises:
         mine = [(name, totals.get(name, Totals())) for name in each.campaign]
@@ -117,7 +119,7 @@ def _times(totals: dict[str, Totals]) -> Iterator[str]:
     yield ""
     yield "## Times"
     yield ""
-    yield "A machine counts as busy if more programs than processors wanted to run before the campaign began."
+    yield "A machine is busy if, before the campaign, more programs than processors wanted to run."
     yield ""
     yield "| | count | p50, ms | p99, ms | most, ms | promised |"
     yield "|---|---:|---:|---:|---:|---|"
@@ -143,11 +145,11 @@ def _findings(totals: dict[str, Totals]) -> Iterator[str]:
 
 def _peers(peers: tuple[Peer, ...]) -> Iterator[str]:
     yield ""
-    yield "## Beside others"
+    yield "## The promises of other products"
     yield ""
-    yield "By their own documentation, in other words, read in November 2026:"
+    yield "These promises come from the documentation of each product, read in November 2026, in other words:"
     yield ""
-    yield "| | promises | beside mqflow |"
+    yield "| product | promise | compared with mqflow |"
     yield "|---|---|---|"
     for each in peers:
         links = ", ".join(f"[{number}]({url})" for number, url in enumerate(each.sources, start=1))
@@ -163,9 +165,10 @@ def _zoo() -> Iterator[str]:
     caught = sum(bool(verdict.found_by) for verdict in judged.values())
     yield "## Planted defects"
     yield ""
-    yield "A harness that never failed proves nothing. `python -m tests.campaign zoo` plants defects in a copy of the sources,"
-    yield f"and runs the small forms of the campaigns. Of {len(every)} defects, {len(judged)} were planted, and at least one"
-    yield f"campaign found {caught} of these. `+` is found, `-` is not, and an empty cell was not tried. The last row: finds."
+    yield "A test that never failed proves nothing. `python -m tests.campaign zoo` plants defects in a copy of the sources,"
+    yield f"and runs the campaigns with few seeds. Of {len(every)} defects, {len(judged)} were planted, and at least one"
+    yield f"campaign found {caught} of these. In the table, `+` means that the campaign found the defect, and `-` that it did"
+    yield "not. An empty cell was not tried. The last row counts the defects that each campaign found."
     yield ""
     yield f"| defect | {' | '.join(names)} |"
     yield f"|---|{'---|' * len(names)}"
@@ -184,15 +187,15 @@ def _planting() -> Iterator[str]:
     yield ""
     yield "## Single defects"
     yield ""
-    yield "`python -m tests.planting` changes one place in the sources at a time, drawn at random. The change is to a"
-    yield "comparison, a number, a condition, a statement or the order of two arguments. Then the tests that reach the line"
-    yield "run. A find is a test that fails with the defect and passes without it."
+    yield "`python -m tests.planting` changes one random place in the sources at a time: a comparison, a number, a condition,"
+    yield "a statement or the order of two arguments. Then it runs the tests that reach the line. The tests notice the defect"
+    yield "if a test fails with the defect and passes without it."
     yield from _sample(planting.RESULTS, planting.earlier_sentences())
     if not planting.MUTANTS.exists():
         return
     yield ""
-    yield "The decisions have a sample of their own (`python -m tests.planting --mutants`): policy, the rules and the calls of"
-    yield "the embedded queue manager, and the listener."
+    yield "A second sample has only code that makes decisions (`python -m tests.planting --mutants`): policy, the rules and the"
+    yield "calls of the embedded queue manager, and the listener."
     yield from _sample(planting.MUTANTS)
 
 

@@ -31,7 +31,5 @@ def existing_folder_uri(text: str) -> Folder:
 
 
 def exists(folder: Folder) -> bool:
-    """Return whether the folder exists; in an object store, whether it has files. Raises `OSError` if the store does not
-    answer.
-    """
+    """Return whether the folder exists, or in an object store has files. Raises `OSError` if the store does not answer."""
     return folder.path.is_dir() if folder.path is not None else bool(folder.folders() or folder.files())

@@ -89,9 +89,7 @@ def explained(table: str, name: str, *, host: str = "", http_allowed: bool = Fal
 
 
 def explained_rows(found: Explained, name: str) -> list[tuple[str, ...]]:
-    """Return a row for each attempt, then a row for each entry that the connection does not try, with the cells of
-    `COLUMNS`.
-    """
+    """Return the rows of the table (`COLUMNS`): first the attempts, then the entries that the connection does not try."""
     tried = [
         (str(number), each.channel.name, str(each.address), _reconnects(each.channel, found.configuration), each.why)
         for number, each in enumerate(found.attempts, start=1)

@@ -84,9 +84,7 @@ class ProcessSource:
         self._blocked_since: float | None = None
 
     def started(self) -> None:
-        """Remember the event loop, and carry the first orders out. `App.on_start` calls this method when the application
-        starts.
-        """
+        """Remember the event loop, and carry the first orders out. The application calls this method at its start."""
         self._loop = LoopCaller()
         self._thread = threading.get_ident()
         running = self._app.current

@@ -1,10 +1,10 @@
 """Puts messages of a table back on queues, each once.
 
-A marker in the same unit of work names the last row of each lane that was put. A message goes back as it was
-before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. A
-redrive that was killed continues when it starts again with the same id. After a commit in doubt, the marker shows whether the
-commit took effect. Positions in a lane never change, so rows that land later do no harm. This file knows columns and the verbs;
-Spark only passes rows.
+A marker message in the unit of work of the puts names the last row that was put, for each lane. A message goes back as it was
+before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. If a redrive is killed, a new
+redrive with the same id continues. After a commit in doubt, the marker shows whether the commit took effect. Positions in a
+lane
+never change, so rows that land later do no harm. This file knows columns and the verbs; Spark only passes rows.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ RowPosition = tuple[int, int]
 
 class _Marker(Struct, frozen=True, omit_defaults=True):
     redrive: str
-    #: By lane: segment and ordinal of the last row put.
+    #: By lane: the segment and the ordinal of the last row that was put.
     done: dict[str, RowPosition] = field(default_factory=dict[str, RowPosition])
     of: str = ""
     #: By lane: how many rows were put. Markers of an older mqflow do not have it.
@@ -108,9 +108,9 @@ class TableRedriver(Struct, kw_only=True):
         out, or its commit is in doubt. In both cases a new run with the same id continues correctly. Raises `PipelineError` for
         rows out of order, and for an id that began with another description.
 
-        A run skips the rows up to the last position of the earlier runs with its id. `PipelineError` also means that this run
-        would skip more rows than the earlier runs have put. Rows that have changed in another way are not noticed: a skipped
-        row counts as put.
+        A run skips the rows up to the last position of the earlier runs with the same id. It raises `PipelineError` if it would
+        skip more rows than the earlier runs have put. It does not notice any other change of the rows: a skipped row counts as
+        put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:

@@ -1,4 +1,4 @@
-"""Plans a redrive: how many rows a condition chooses, the queues that they go to, and why some cannot go.
+"""Plans a redrive: how many rows a condition chooses, the queues that they go to, and why some rows cannot be put back.
 
 This file knows the columns of `bronze.dead_letter` and `bronze.backout_message`. It knows no queue manager, so the plan does
 not contain refusals by a queue.
@@ -23,13 +23,13 @@ NO_ORIGIN: Final = "it does not say where it came from"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """The rows with the same target queue, or with the same reason why they cannot go."""
+    """The rows with the same target queue, or with the same reason why they cannot be put back."""
 
     #: The queue, and the queue manager if the queue is remote; empty if the rows do not name them.
     queue: str
     queue_manager: str
     messages: int
-    #: The reason why the rows cannot go; empty if they can.
+    #: The reason why the rows cannot be put back; empty if they can.
     why_not: str
 
 

@@ -1,6 +1,7 @@
-"""Rules tables of the DLQ handler as Spark columns, so that Spark matches dead letters without a line of Python for each row.
+"""Rules tables of the DLQ handler as Spark columns, so that Spark matches dead letters without running Python for each row.
 
-The result for every message is that of `policy.dead_letters.actions`; a property test checks this. This file knows the columns
+The result for every message is the same as with `policy.dead_letters.actions`; a property test checks this. This file knows the
+columns
 of `bronze.dead_letter`; it reads and writes no table.
 Source: IBM q005680 for the patterns, through `policy.dead_letters.actions.like`.
 """
@@ -50,9 +51,9 @@ COLUMNS: Final = {
 }
 """The columns of `bronze.dead_letter` for the fields of a pattern."""
 MASK_RULES: Final = 62
-"""How many rules fit in one number of a mask: the bits of a long that is never negative."""
+"""The number of rules in one mask: the bits of a long that is never negative."""
 _COMPARED_MAX: Final = 64
-"""With more values, a field is looked up in a map of Spark."""
+"""With more values, Spark looks a field up in a map, and does not compare the values one by one."""
 _WILD: Final = re.compile(r"[*?]")
 
 
@@ -67,7 +68,7 @@ class CompiledRules(Struct, frozen=True):
         return tuple(sorted({COLUMNS[condition.field] for rule in self.rules for condition in rule.conditions}))
 
     def matches(self, number: int) -> "Column":
-        """Whether the message matches this rule, regardless of earlier rules; never null."""
+        """Return whether the message matches this rule, regardless of earlier rules; never null."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
         conditions = [_condition(condition) for condition in self.rules[number - 1].conditions]
@@ -111,7 +112,7 @@ class CompiledRules(Struct, frozen=True):
         return self._of_rule(number, lambda rule: rule.action.value, Action.IGNORE.value)
 
     def described(self, number: "Column") -> "Column":
-        """Return the action and options of the rule with this number, without its target; equal if the effects are equal."""
+        """Return the action and options of the rule with this number, without its target. Equal effects have equal texts."""
         return self._of_rule(number, _described, Action.IGNORE.value)
 
     def target(self, number: "Column") -> "Column":
@@ -182,7 +183,7 @@ def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
 
 
 def _looked_up(column: "Column", plain: Mapping[int | str, int]) -> "Column":
-    """Return the bits of the value that the column has, or null. Spark's maps compare a value with one key after the other."""
+    """Return the bits of the value that the column has, or null. A map of Spark compares the keys one by one."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     is_text = any(isinstance(value, str) for value in plain)
@@ -256,7 +257,7 @@ def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
 
 
 def _java_pattern(parts: Sequence[str]) -> str:
-    """Return a regular expression that matches each part at its first place only, as `like` does: no text takes long."""
+    """Return a regular expression that matches each part at its first place only, as `like` does. It is fast for every text."""
     first, *rest = parts
     if not rest:
         return rf"(?s)\A{_literal(first)}\z"

@@ -94,7 +94,7 @@ class Unmatched(Struct, frozen=True):
 class Difference(Struct, frozen=True, kw_only=True):
     """Messages that two rules tables treat differently, grouped by both treatments."""
 
-    #: The number of the first rule, or None; and its action.
+    #: The number of the first rule that matches, or None; and the action.
     before_rule: int | None
     before: str
     after_rule: int | None

@@ -21,5 +21,5 @@ def arrow_schema_of(schema: str) -> "pa.Schema":
     """Return the Arrow schema of these columns; timestamps are UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - private to Spark
 
-    # Without a time zone it asks a session, which a worker does not have.
+    # Without a time zone, `to_arrow_schema` asks a Spark session for it, and a worker has no session.
     return to_arrow_schema(struct_of(schema), timezone="UTC")

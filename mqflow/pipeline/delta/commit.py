@@ -57,8 +57,9 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
     """Add the files to the table in one version, durably, with the transactions; create the table if it does not exist.
 
     Nothing happens if the log has the transactions or the batch already. Raises `SinkError`, and adds nothing, if the log has
-    other transactions, if the table has other columns, or if files are missing. `query` is the identifier of a streaming query:
-    its batches begin at 0 again if its checkpoint is lost.
+    other transactions, if the table has other columns, or if files are missing. `query` is the identifier of a streaming query.
+    If
+    its checkpoint is lost, the query gets another identifier, and its batches begin at 0 again.
     """
     from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415 - optional
 
@@ -207,7 +208,7 @@ def _properties(asked: Commit, query: str) -> "CommitProperties":
 
 
 def _sync(folder: Folder, version: int) -> None:
-    """Make the entry of the version durable: delta-rs leaves this to the disk."""
+    """Sync the log entry of the version to the disk: delta-rs does not do this."""
     if folder.path is None:
         return
     log = folder.path / LOG

@@ -26,7 +26,7 @@ __all__ = ("WrittenFile", "disk_full_error", "write_files")
 _ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 _FILE_BYTES: Final = 128 * 1024 * 1024
 _WAITING_BYTES: Final = 256 * 1024 * 1024
-"""How much a task keeps in memory before it writes its files, whatever their size."""
+"""The bytes that a task keeps in memory before it writes all its files, even small ones."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _RUST_ERRNO: Final = re.compile(r"\(os error (\d+)\)")
@@ -64,7 +64,7 @@ class _Open:
         return int(self._sink.tell()) + self._waiting_bytes
 
     def add(self, rows: "pa.Table") -> None:
-        """Add rows; enough of them make a row group."""
+        """Add rows, and write a row group when enough rows are in memory."""
         self._waiting.append(rows)
         self._waiting_bytes += rows.nbytes
         self.rows += rows.num_rows
@@ -203,7 +203,7 @@ def _key(values: dict[str, Any], names: Sequence[str]) -> _Key:
 
 
 def _folder_name(name: str, value: str | None) -> str:
-    """Return a folder for the value. The log has the value; the folder name is for people, and needs no quoting."""
+    """Return the name of the folder for a value. The name is only for people, because the log has the value."""
     if value is not None and _PLAIN.fullmatch(value):
         return f"{name}={value}"
     return f"{name}=_{sha256(repr(value).encode()).hexdigest()[:16]}"

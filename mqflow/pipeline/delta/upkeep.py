@@ -47,13 +47,13 @@ def compact(table: "DeltaTable") -> int:
 
 
 def remove_old_files(table: Folder, age: timedelta, keep_versions: Collection[int] = ()) -> Size:
-    """Delete the files that are in no version younger than `age`, nor in these versions. Returns the size of the deleted files.
+    """Delete the files that are in no version younger than `age` and in none of `keep_versions`. Returns their size.
 
     Files that a killed program left are deleted at the same age. The log gets no commit, so the last version stays the last.
     """
     found, first = delta_table(table), _first_version(table)
     keep = sorted(version for version in keep_versions if version >= first)
-    # delta-rs would commit, and names a deleted file again each time; a dry run has the same list.
+    # A dry run: it returns the same list. A real run adds a commit, and lists files again that are deleted already.
     old = found.vacuum(-(-age // _HOUR), dry_run=True, enforce_retention_duration=False, full=True, keep_versions=keep or None)
     last = {file.path for file in delta_snapshot(table, found.version()).files}
     names: dict[str, set[str]] = {}

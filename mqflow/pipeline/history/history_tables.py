@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("ROWS_MAX", "Failures", "HistoryTables", "LetterKind", "Letters", "TableMessage", "arrow_schema")
 
 ROWS_MAX: Final = 500_000
-"""The most failed deliveries, and the most dead letters, that are counted. A reader learns that there are more."""
+"""The most failed deliveries, and the most dead letters, that are counted. If there are more, `is_cut` is true."""
 
 _KEY: Final = ("qmgr", "queue", "msg_id", "put_ts")
 _ATTEMPT: Final = (*_KEY, "handler", "event_ts", "outcome", "exc_class", "exc_fingerprint", "attempt_no", "attempts")
@@ -258,7 +258,7 @@ class HistoryTables:
     ) -> "Iterator[pa.Table]":
         """Yield the rows of each file that meet both conditions. A column that an older file lacks is null.
 
-        `times` is a condition on times: files and row groups without such rows are not read. `where` is one on `columns`.
+        `times` is a condition on times, by which the read skips files and row groups. `where` is a condition on `columns`.
         """
         import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
 
@@ -393,7 +393,7 @@ def _by_step(times: "pa.ChunkedArray", every_s: int) -> dict[int, int]:
 
 
 def _without_nulls(rows: "pa.Table") -> "pa.Table":
-    """Return the rows with an empty value for each null of the key: a join of Arrow finds no null."""
+    """Return the rows with an empty value for each null of the key, because a join of Arrow never matches nulls."""
     import pyarrow as pa  # noqa: PLC0415 - as above
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 

@@ -79,8 +79,8 @@ def step_s(first: datetime, last: datetime) -> int:
 def bars(along: Axis, counts: Mapping[int, int], every_s: int) -> tuple[Bar, ...]:
     """Return a bar for each step with events, in order.
 
-    `counts` has the events of a step by its number: the step that contains a time has the number of whole steps since 1970. The
-    first bar begins not before the first event, and the last ends not after the last event.
+    `counts` has the events of a step by its number: the step that contains a time has the number of whole steps since 1970. No
+    bar begins before the first event or ends after the last event.
     """
     made = []
     for number, count in sorted(counts.items()):

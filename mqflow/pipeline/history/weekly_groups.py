@@ -127,7 +127,7 @@ class WeeklyGroup(Struct, frozen=True, kw_only=True):
     weeks: tuple[int, ...]
     first_at: datetime
     last_at: datetime
-    #: None if no message is set aside, or if the tables do not tell.
+    #: None if no message is set aside, or if the tables do not show it.
     aside: SetAside | None = None
 
     @property
@@ -175,8 +175,8 @@ def weekly_groups(
 ) -> tuple[WeeklyGroup, ...]:
     """Return a row for each failure: the most messages of this week first, then of all weeks, then by the newest failure.
 
-    A failure can be in `counted` in several parts of the same week, if no message is in two of the parts. `owners` are those of
-    `owner_of`.
+    A failure can be in `counted` in several parts of the same week, if no message is in two of the parts. `owner_of` explains
+    `owners`.
     """
     found: dict[Failure, _Gathered] = {}
     for each in counted:

@@ -167,7 +167,7 @@ class _PushingReader(_Reader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows the journal. Spark keeps one reader in a process of its own and pickles copies: `__init__` opens nothing."""
+    """Follows the journal. Spark keeps one reader in its own process and pickles copies of it, so `__init__` opens nothing."""
 
     def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
         self._settings = settings
@@ -351,7 +351,7 @@ def _parts(segments: Sequence[Segment], settings: _Settings) -> list[InputPartit
 
 
 def _may_match(segment: Segment, wanted: Filter) -> bool:
-    """Whether the segment can hold a row that passes the filter."""
+    """Return whether the segment can hold a row that passes the filter."""
     values: dict[tuple[str, ...], Any] = {("lane",): segment.lane, ("segment",): segment.number}
     if isinstance(wanted, In) and wanted.attribute in values:
         return values[wanted.attribute] in wanted.value

@@ -48,7 +48,7 @@ def from_offset(journal: str, offset: Mapping[str, Any]) -> dict[str, int]:
 
 
 def admitted(start: Mapping[str, int], waiting: Mapping[str, Sequence[Segment]], limit: Limit) -> dict[str, int]:
-    """Return the end of the next batch: it takes segments of all lanes in turn, until the next one exceeds the limit.
+    """Return the end of the next batch, which takes segments of all lanes in turn until a segment exceeds the limit.
 
     The number of segments taken so far decides which lane begins, so a small limit starves no lane.
     """

@@ -159,7 +159,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             reached_now, taken = self._drain(journal, lane).take(after)
         except BaseException:
-            self.stop()  # perhaps the connection is lost, or a commit is in doubt: the next drain looks at the marker
+            self.stop()  # perhaps the connection is lost, or a commit is in doubt: the next drain reads the marker
             raise
         if self._left is not None:
             self._left -= taken

@@ -69,7 +69,7 @@ def keep_up(
     stopping: Callable[[], bool],
     tell: Callable[[StreamStep], None],
 ) -> bool:
-    """Run stages until the stream ends. Return True if the last round left something undone: alerts that nobody took.
+    """Run stages until the stream ends. Return True if the last round left alerts that a receiver did not accept.
 
     `pause` waits at most the given seconds, and less if the stream is stopped. Raises `StreamError` if a failure is permanent,
     or if a stage has failed `attempts_max` times in a row.

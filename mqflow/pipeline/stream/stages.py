@@ -65,7 +65,7 @@ def run_stage(spark: "SparkSession", job: Job, stage: Stage) -> Taken:
 
 
 def _alerts(spark: "SparkSession", job: Job) -> Taken:
-    """Send the new alerts. If a receiver refuses an alert, its alerts wait for the next round; the tables go on."""
+    """Send the new alerts. If a receiver refuses an alert, it gets its alerts in the next round; the tables do not wait."""
     found = poison_alerts(spark, job.tables) if job.senders else ()
     sent, refused = 0, ""
     for sender in job.senders:

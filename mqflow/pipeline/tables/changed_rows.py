@@ -1,4 +1,4 @@
-"""The rows that an incremental run makes again: the rows about messages with new records, and no other rows.
+"""Finds the rows that an incremental run makes again: the rows about messages with new records, and no other rows.
 
 The rows of a message depend only on its own records. So a message without new records keeps its rows, and every other message
 is made again from all its records, old and new. A late record repairs its message. The put time is part of a message's key, so

@@ -185,7 +185,7 @@ def conflicts_as(error: PipelineError) -> Iterator[None]:
 
 
 def sync(table: Folder, version: int, since: int | None) -> None:
-    """Make a version durable, with its files that are not in the version `since`: delta-rs leaves this to the disk.
+    """Sync a version to the disk, with its files that are not in the version `since`: delta-rs does not do this.
 
     In an object store, the version and its files are durable already.
     """

@@ -129,7 +129,7 @@ def _erase(asked: Erasure, journal: Journal, wall: Callable[[], float]) -> None:
     messages = _messages(asked, journal)
     for name in SETS:
         _erase_set(TableSet(folder_at(asked.tables).folder(name).uri, wall=wall), asked, messages)
-    # The last rows are those by which the same call finds the others after a kill.
+    # Erase the rows that match a key last: after a kill, a repeated call finds the other rows by these rows.
     for erased in (partial(_only_related, asked=asked, messages=messages), partial(matches, keys=asked.keys)):
         for _, table in bronze_tables(asked.tables):
             _erase_bronze(table, erased)

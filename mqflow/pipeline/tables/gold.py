@@ -136,7 +136,7 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     of = ("qmgr", "dlq", "dlh_reason", "dlh_dest_q", "put_appl_name")
-    # Two clocks: no letter leaves before it arrives.
+    # The two times come from different clocks, and no letter leaves before it arrives.
     went = f.when(f.col("snapshot_id").isNull(), f.greatest("landed_ts", "dlh_put_ts"))
     there = letters.where("has_dlh and dlh_put_ts is not null").select(
         *of, f.col("dlh_put_ts").alias("came"), went.alias("went")
@@ -208,7 +208,7 @@ def length_us() -> "Column":
 
 
 def day_of(column: str) -> "Column":
-    """Return the day (UTC) of the time, in any time zone of the session."""
+    """Return the day (UTC) of the time; the time zone of the session does not matter."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.date_from_unix_date(f.floor(f.unix_micros(column) / DAY_US).cast("int"))

@@ -80,14 +80,14 @@ class _Silver(Struct, frozen=True, kw_only=True):
     spark: "SparkSession"
     run: Run
     dedupe: bool
-    #: Whether rows that are there already can stay.
+    #: Whether the existing rows can stay.
     goes_on: bool
     #: The last segment of each lane, before this run and after it.
     before: Mapping[str, int]
     lasts: Mapping[str, int]
 
     def new(self, landed: "DataFrame") -> "DataFrame":
-        """Return the rows that landed since the run before."""
+        """Return the rows that landed since the previous run."""
         return changed_rows.new_since(landed, self.before, self.lasts)
 
     def landed(self, frame: "DataFrame", kind: Kind) -> "DataFrame":
@@ -214,7 +214,7 @@ def _payloads(making: _Silver, landed: "DataFrame", kept_data: Payload, *, anew:
 
 
 def _goes_on(making: _Silver, name: str, new: "DataFrame", *, anew: bool) -> bool:
-    """Whether the other rows of the table can stay, and the changed rows fit into the memory of the driver."""
+    """Return whether the other rows of the table can stay, and the changed rows fit into the memory of the driver."""
     if anew or not making.goes_on or not making.run.fits(name):
         return False
     many = new.limit(_SLICE).count()
@@ -349,7 +349,7 @@ def _time(micros: int) -> datetime:
 
 
 def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
-    """Return the latest event less the lateness; it never moves back. An event after its landing counts as at its landing."""
+    """Return the latest event less the lateness; it never moves back. An event later than its landing counts at its landing."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))

@@ -42,8 +42,9 @@ DEFERRED: Final = "deferred"
 RELEASED: Final = "released"
 """The outcome of a message whose delay is over and that is on its queue again; the delay processor records it."""
 UNOBSERVED_MAX: Final = 1_000
-"""How many consecutive unobserved attempts have rows of their own; more share one row. Any program can write any count of four
-bytes into a record, and two thousand million rows would stop the pipeline."""
+"""The most consecutive unobserved attempts with a row each; more attempts share one row. Any program can write any count of
+four bytes into a record, and two thousand million rows would stop the pipeline.
+"""
 COUNT_MAX: Final = 2**31 - 1
 """The highest number of attempts in a column."""
 _HANDLED: Final = ("committed", "rolled_back")
@@ -231,7 +232,7 @@ def _with_life(dispositions: "DataFrame") -> "DataFrame":
     in_order = Window.partitionBy(*KEY).orderBy(*order.split(", "))
     ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     # A disposal after a handling has the time at which the handling ended. A message that is already poison when it is got has
-    # no handling, so no time. BOTHRESH cannot tell: it does not count backouts that other messages of the unit caused.
+    # no handling, so no time. BOTHRESH cannot show this: it does not count backouts that other messages of the unit caused.
     disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
     # The next event of the message: a release or a get.
     came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))

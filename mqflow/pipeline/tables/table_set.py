@@ -130,7 +130,7 @@ class Run(Struct):
         return self.table_set.read(spark, name, Current(run=self.number, tables=self.tables))
 
     def fits(self, name: str) -> bool:
-        """Whether the table exists, with the columns of this mqflow, so that a part of its rows can be replaced."""
+        """Return whether the table exists with the columns of this mqflow, so that a part of its rows can be replaced."""
         pinned = self.before.tables.get(name)
         return pinned is not None and pinned.columns == self.table_set.tables[name].version
 
