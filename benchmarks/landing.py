@@ -2,9 +2,8 @@
 
 Both sides of a ratio run in turns, and the best rate of several rounds is used. A lander without its marker is not safe; it
 only shows the cost of the marker. With `--call-us`, each get waits the given time, like a get over a network. Rates are
-messages
-per second of processor time, because other processes change this figure less. Rates of lanes that wait are per second of the
-clock.
+messages per second of processor time, because other processes change this figure less. Rates of lanes that wait are per second
+of the clock.
 """
 
 import argparse

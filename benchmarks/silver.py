@@ -2,8 +2,7 @@
 
 One warm Spark session makes the tables from 99 % of the records, and then adds the last 1 %. The records describe messages that
 are spread evenly over 30 days. One message in twenty fails and is delivered three times, and half of the failed messages are
-backed
-out. With `--late`, this share of the new records is about old messages of any day. The time includes no start of Spark.
+backed out. With `--late`, this share of the new records is about old messages of any day. The time includes no start of Spark.
 """
 
 import argparse

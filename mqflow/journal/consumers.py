@@ -2,8 +2,7 @@
 
 A trim keeps the segments after the offset of each registered consumer, in every lane that the consumer reads. A consumer reads
 all lanes, the lanes of one kind, or the lanes that it has named. No segment is deleted for its age, or from a lane without a
-consumer. This
-file knows files only.
+consumer. This file knows files only.
 """
 
 import re

@@ -1,10 +1,8 @@
 """The head record of each lane, `heads/<lane>.json`. It names the lane's last segment, and is not in the lane's folder.
 
 A verification uses the record to find the loss of the last segments, or of the whole lane. The lander writes the record after
-it
-has published a segment. On a disk the record is not synced, because a record that is older than its lane is no damage. This
-file
-knows folders, but no segment.
+it has published a segment. On a disk the record is not synced, because a record that is older than its lane is no damage. This
+file knows folders, but no segment.
 """
 
 import os

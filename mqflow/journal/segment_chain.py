@@ -79,8 +79,7 @@ def findings(
     """Return every damage of the lane, in the order of its segments.
 
     `trimmed`, `head` and `marker` name the last trimmed, the last published and the last committed segment. After a kill
-    between
-    publication and record, the head record is older than the lane.
+    between publication and record, the head record is older than the lane.
     """
     files = [file for file in files if file.number > trimmed.number]  # a killed trim leaves files, which nobody reads
     problems = {file.file: _problem(journal, lane, file) for file in files}

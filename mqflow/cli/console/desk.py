@@ -144,8 +144,7 @@ class Desk:
         """Take the queue manager, its settings, and the running applications.
 
         `place` is the name of the included application that uses this queue manager. In the reports, this name then comes
-        before
-        the names of the queues, for example `archive:IN`.
+        before the names of the queues, for example `archive:IN`.
 
         `queues` are queues that no application and no list names; `rules` are files of rules tables. The handlers of `app` read
         the bodies of messages.

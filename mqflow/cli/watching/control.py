@@ -1,8 +1,7 @@
 """The requests to a running application and their answers, and the part of the application that answers them.
 
 A `Source` returns the state of an application, and carries out orders. `ProcessSource` is the source of one process. This file
-knows
-the application and its event loop; it knows no socket.
+knows the application and its event loop; it knows no socket.
 """
 
 import os

@@ -3,8 +3,7 @@
 A marker message in the unit of work of the puts names the last row that was put, for each lane. A message goes back as it was
 before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. If a redrive is killed, a new
 redrive with the same id continues. After a commit in doubt, the marker shows whether the commit took effect. Positions in a
-lane
-never change, so rows that land later do no harm. This file knows columns and the verbs; Spark only passes rows.
+lane never change, so rows that land later do no harm. This file knows columns and the verbs; Spark only passes rows.
 """
 
 from collections import Counter

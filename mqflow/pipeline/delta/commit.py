@@ -58,8 +58,7 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
 
     Nothing happens if the log has the transactions or the batch already. Raises `SinkError`, and adds nothing, if the log has
     other transactions, if the table has other columns, or if files are missing. `query` is the identifier of a streaming query.
-    If
-    its checkpoint is lost, the query gets another identifier, and its batches begin at 0 again.
+    If its checkpoint is lost, the query gets another identifier, and its batches begin at 0 again.
     """
     from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415 - optional
 
