@@ -128,8 +128,7 @@ def tables(effort: Effort) -> Iterator[Table]:
         rows.append(Row(name=f"dead letters, {where}", cells=cells, figure=pairs.ratio, busy=busy))
     yield Table(
         title="The DLQ handler against a loop that gets, puts and commits",
-        before="The handler and the loop use the same connection, with a unit of work for each message. The handler has a "
-        "table of four rules.",
+        before="Both sides use one connection, and a unit of work for each message. The handler has a table of four rules.",
         columns=("handler, messages/s", "loop, messages/s"),
         figure="ratio",
         rows=rows,

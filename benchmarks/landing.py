@@ -1,9 +1,8 @@
 """`python -m benchmarks.landing`: the lander with and without its marker, its lanes, and the cost of decision records.
 
 Both sides of a ratio run in turns, and the best rate of several rounds is used. A lander without its marker is not safe; it
-only shows the cost of the marker. With `--call-us`, each get waits the given time, like a get over a network. Rates are
-messages per second of processor time, because other processes change this figure less. Rates of lanes that wait are per second
-of the clock.
+only shows the cost of the marker. With `--call-us`, each get waits the given time, like a get over a network. Rates are per
+second of processor time, because other processes change this figure less. Rates of lanes that wait are per second of the clock.
 """
 
 import argparse

@@ -82,8 +82,7 @@ def _phases_text(found: Sequence[Phase], processes: int) -> str:
     lines = [
         (
             f"A Python process that does nothing takes {import_ms('pass', processes):.0f} ms, and one that only runs "
-            f"`import mqflow` takes {import_ms('import mqflow', processes):.0f} ms. `make bench-peers` compares these figures "
-            "with the peers."
+            f"`import mqflow` takes {import_ms('import mqflow', processes):.0f} ms. `make bench-peers` also measures the peers."
         ),
         "",
         "| on the way to the first durable message | ms after the start | processor ms |",

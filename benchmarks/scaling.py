@@ -82,9 +82,7 @@ def reconnect(
     ladder: Ladder = LADDER,
     accepts_per_s: float = ACCEPTS_PER_S,
 ) -> Back:
-    """Simulate applications that lose a queue manager at the same moment and reconnect. Attempts during the outage fail at
-    once.
-    """
+    """Simulate applications that lose a queue manager at the same moment and reconnect. Attempts during the outage fail."""
     attempts, arrivals = list[float](), list[float]()
     for _ in range(instances):
         at_s, attempt = 0.0, 0

@@ -97,7 +97,7 @@ def _row_without(unit_of_work: int) -> Row:
 
 
 def off_us(unit_of_work: int) -> float:
-    """Return the microseconds of processor time for each message of the calls that report its events, if no hook wants them."""
+    """Return the processor time to report the events of a message if no hook wants these events, in microseconds."""
     state = SimpleNamespace(broadcast=Broadcast((LogEvents(),)), spec=SimpleNamespace(queue="Q", name="Q"))
     events = WorkerEvents(cast("ListenerState", state), 0)
     got = Got(descriptor=MessageDescriptor(), body=b"", data_bytes=0)

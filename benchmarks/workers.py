@@ -41,7 +41,7 @@ class Run(Struct, frozen=True):
     """One run: the rate of all workers together, and the processor time of a message."""
 
     per_second: float
-    #: The processes with handlers, and all other processes: they serve the queue manager.
+    #: For each message: the processor time of the handler processes, and of the processes that serve the queue manager.
     workers_us: float
     servers_us: float
 
@@ -118,8 +118,7 @@ def tables(effort: Effort) -> Iterator[Table]:
     """Measure one worker in process and two workers, by turns, and yield one table."""
     yield Table(
         title="Two worker processes against one worker in process",
-        before="All runs consume durable orders on this disk. `mqflow run --workers 2` has two more processes, which serve the "
-        "queue manager.",
+        before="The orders are durable, on this disk. `mqflow run --workers 2` has two more processes, for the queue manager.",
         columns=("two workers, messages/s", "one in process, messages/s", "workers' CPU", "servers' CPU", "in process"),
         figure="ratio",
         rows=[*_rows(effort, 32, 40_000), *_rows(effort, 1, 4_000)],

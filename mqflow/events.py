@@ -224,7 +224,7 @@ class ConsumerFailed(Struct, frozen=True, kw_only=True, tag=True):
     #: The exception in one line, and its whole traceback.
     error: str
     traceback: str
-    #: The number of failures, each less than a minute after the start before it.
+    #: The number of failures in a row, each less than a minute after the start before it.
     failures: int
     restarts_in_s: float
 

@@ -1,6 +1,6 @@
-"""Operations of several verbs, over any connection: units of messages, inquiries, puts that lose no message.
+"""Operations that need several verbs, over any connection: units of messages, inquiries, puts that lose no message.
 
-The operations use the verbs of the seam only. A `BatchConnection` does some operations in fewer steps, with verbs of its own.
+The operations use only the verbs of `Connection`. A `BatchConnection` does some operations in fewer steps, with its own verbs.
 This file knows no queue manager, no thread and no event loop.
 """
 

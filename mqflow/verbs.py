@@ -2,9 +2,9 @@
 
 `QueueManager.connect` returns a `Connection`, which lasts from MQCONN to MQDISC. A connection has one unit of work at a time,
 and one thread at a time uses the connection. Errors are `MQIError`. If a verb gives data with a warning, the warning is the
-`reason` of the result.
-"No message" (2033) is None. The embedded queue manager also offers `InlineConnection`: only waits and durable commits block, so
-an event loop can call its verbs directly. This file knows the lowest layer only, and no thread or event loop.
+`reason` of the result. A get that finds no message (2033) returns None. The embedded queue manager also offers
+`InlineConnection`: only waits and durable commits block, so an event loop can call its verbs directly. This file knows the
+lowest layer only, and no thread or event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The seams to the world: clock, random numbers and threads. They are arguments, so that all other code can be simulated.
+"""The interfaces to the clock, random numbers and threads. They are arguments, so that tests can simulate all other code.
 
 Only this module and the storage read a clock, draw a random number or start a thread; a lint rule enforces this.
 """

@@ -66,8 +66,7 @@ def goals(found: Found) -> Iterator[Table]:
     if rows:
         yield Table(
             title="The goals that compare mqflow with a peer",
-            before="A ratio is the median of all rounds. mqflow commits each message by itself, unless the row names a unit "
-            "of work.",
+            before="Ratios are medians of all rounds. mqflow commits each message alone, unless the row has a unit of work.",
             columns=("mqflow", "the peer"),
             figure="ratio or figure",
             rows=rows,

@@ -35,7 +35,7 @@ Moments = dict[date, datetime]
 _AT: Final = time(2, tzinfo=UTC)
 _FLIGHTS: Final = "FLIGHTS.IN"
 _STAGING: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
-#: A message moves only to a later queue of this list. Between the two reads of the staging queue, none can come and leave it.
+#: A message moves only to a later queue of this list. No message comes and leaves between the two reads of the staging queue.
 _INPUTS: Final = (_FLIGHTS, _STAGING, "CLAIMS.IN", _STAGING, "NIGHT.IN", "HAWAII.IN")
 _LOOK_EVERY_S: Final = 1.0
 _HUNDREDTH_S: Final = 0.01

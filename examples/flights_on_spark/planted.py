@@ -21,7 +21,7 @@ CLAIM_DELAY_S: Final = 5
 #: If the flight number modulo 4 is CLAIM_SECOND, the second delivery settles the claim, CLAIM_AGAIN_S seconds after the first.
 CLAIM_SECOND: Final = 2
 CLAIM_AGAIN_S: Final = 6
-#: If it is CLAIM_THIRD, the third delivery settles the claim. Claims of flight numbers divisible by CLAIM_NEVER always fail.
+#: With CLAIM_THIRD, the third delivery settles the claim. Claims of flight numbers divisible by CLAIM_NEVER always fail.
 CLAIM_THIRD: Final = 3
 CLAIM_NEVER: Final = 25
 

@@ -1,7 +1,6 @@
 """The command line: the group `main`, which imports the module of a command only when that command runs.
 
-This file has the name and the help line of each command, so that `mqflow --help` imports no command. The folders beside it have
-the commands.
+This file has the names and help lines of the commands, so that `mqflow --help` imports no command. The commands are in folders.
 """
 
 import importlib

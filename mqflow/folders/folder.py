@@ -33,7 +33,7 @@ class Entry(Struct, frozen=True, order=True):
 class Folder(Protocol):
     """A folder. Names are plain: they have no slash.
 
-    A reader of a file gets all bytes of one version. After each change has returned, it is durable. Every operation raises
+    A reader of a file gets all bytes of one version. A change is durable when its method returns. Every operation raises
     `FileNotFoundError` or `PermissionError` if that is the reason, and otherwise `OSError`.
     """
 

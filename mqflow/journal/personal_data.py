@@ -1,7 +1,7 @@
 """Finds the messages of one person: rows by keys, and all other rows about the same messages.
 
-A message is its MsgId and its put time, because applications can set a MsgId twice. Pure: this file knows Arrow tables, and no
-file.
+MsgId and put time together identify a message, because applications can set the same MsgId twice. Pure: this file knows Arrow
+tables, and no file.
 """
 
 from collections.abc import Iterable, Sequence

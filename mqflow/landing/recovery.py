@@ -1,8 +1,7 @@
 """Decides whether a segment that is not published was committed, by the marker on the queue manager.
 
-The marker is a message. A lander puts it in the unit of work that gets the messages of a segment. So the marker names segment n
-if and only if the messages of segment n are off their queue. Pure: this file knows the marker and numbers; it knows no queue
-and no file.
+The marker is a message. A lander puts it in the unit of work that gets a segment's messages. So the marker names segment n if
+and only if the messages of segment n are off their queue. Pure: this file knows the marker and numbers, no queue and no file.
 """
 
 from hashlib import sha256
@@ -68,7 +67,7 @@ class Sound(Struct, frozen=True):
 
 
 class Refuse(Struct, frozen=True):
-    """Journal and marker contradict each other: a person must look, and nothing is changed."""
+    """Journal and marker contradict each other: a person must decide, and nothing is changed."""
 
     why: str
 

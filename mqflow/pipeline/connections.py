@@ -1,4 +1,4 @@
-"""Connections from Spark workers to a queue manager, by URL. This file knows settings and the seam.
+"""Connections from Spark workers to a queue manager, by URL. This file knows settings and `mqflow.verbs`.
 
 Options carry no secret, so the user and password come from the machine of the worker: its environment, or its mqflow.toml.
 """

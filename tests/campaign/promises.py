@@ -24,8 +24,7 @@ _HEAD: Final = """\
 
 This page lists the promises of mqflow for each fault, the test of each promise, and the results so far. A campaign is a test
 that runs with many seeds, and continues where its last run ended: `python -m tests.campaign kills --minutes 10`. The figures
-are the totals of the campaigns. `python -m tests.campaign` prints the state of all campaigns. Each finding names the command
-that repeats it.
+are totals of campaigns. `python -m tests.campaign` prints them all. Each finding names the command that repeats it.
 
 `python -m tests.campaign promises` writes this page from tables, and a test compares the page with the tables. The campaigns
 ran on a machine with two processors that was busy with other work.
@@ -44,7 +43,7 @@ _TAIL: Final = """\
 - **Network disks.** No shared disk on a network was tested. mqflow refuses such a disk if its locks do not exclude other
   processes.
 - **IBM MQ itself.** None of these tests proves anything about IBM MQ.
-- **Every switch of threads.** The simulation switches threads only at the seams of `mqflow.world`.
+- **Every switch of threads.** The simulation switches threads only where `mqflow.world` lets them wait.
 """
 
 

@@ -25,7 +25,7 @@ class Output(Struct, frozen=True):
     queue: str
     #: None if DEFPSIST decides and cannot be inquired.
     persistent: bool | None
-    #: What decides: the source code, or DEFPSIST of the queue.
+    #: The source of the persistence: the source code, or DEFPSIST of the queue.
     source: str
     #: A sentence about messages that a restart of the queue manager removes, or about a failed inquiry; empty if all is well.
     warning: str = ""

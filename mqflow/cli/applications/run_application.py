@@ -156,7 +156,7 @@ def _run_here(
 
 
 async def _until_recycled(recycling: Recycling) -> None:
-    """Wait until a limit of the process is reached, and say which."""
+    """Wait until a limit of the process is reached, and print the reason."""
     await recycling.reached()
     note(f"This process drains and ends, because {recycling.why}.")
 
@@ -227,7 +227,7 @@ def _ready_file_hook(path: Path) -> ReadyFile:
 
 
 class _Announcement:
-    """A hook that prints a line when a listener has started: a signal before that line does not drain."""
+    """A hook that prints a line when a listener has started: a signal before that line does not drain the application."""
 
     wants: Final = (ListenerStarted,)
 

@@ -75,7 +75,7 @@ class Access:
     """The token of one console, and the sessions that it has opened."""
 
     def __init__(self, clock: Clock, *, hosts: Collection[str] = LOOPBACK) -> None:
-        """Take the names that the Host header may have, without the port."""
+        """`hosts` are the names that the Host header may have, without the port."""
         self.token: Final = secrets.token_urlsafe(32)
         #: Each console has a cookie of its own: the ports of one host share their cookies.
         self.cookie: Final = f"mqflow_console_{secrets.token_hex(4)}"

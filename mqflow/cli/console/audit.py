@@ -18,8 +18,7 @@ class AuditLog:
     def __init__(self, path: Path, clock: Clock, place: str = "") -> None:
         """Open the file, or create it. Raises `ConfigurationError` if this is not possible: then nothing may change.
 
-        `place` is the name of an included application. Each line has this name, because the application has its own queue
-        manager.
+        `place` is the name of an included application, which has its own queue manager. Each line has this name.
         """
         self.path: Final = path
         self._place: Final = {"queue_manager": place} if place else {}

@@ -118,9 +118,8 @@ class Changes:
     ) -> RedrivePlan:
         """Return the plan of a redrive, and move nothing.
 
-        With `message_id`, the plan has this message. Otherwise the plan has the messages of `group`, or all messages of the
-        queue; with the condition `where`, only the messages that meet the condition. With `of_tables`,
-        the plan has the messages with one of these MsgIds.
+        With `message_id`, the plan has this message. With `of_tables`, the plan has the messages with one of these MsgIds.
+        Otherwise the plan has the messages of `group`, or all messages of the queue, if they meet the condition `where`.
         """
         target = Target(to) if to else None
         moves = _Moves()

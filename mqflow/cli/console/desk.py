@@ -1,7 +1,6 @@
 """Reads the data of the console's pages from the queue manager: figures, failure groups, one message, a search.
 
-Each call opens a connection of its own, and blocks. No call removes a message. The rules are those of `mqflow status`,
-`poison`, `browse` and `why`.
+Each call opens a connection, and blocks. No call removes a message. The rules are those of `mqflow status`, `poison` and `why`.
 """
 
 from collections.abc import Callable, Iterator
@@ -162,7 +161,7 @@ class Desk:
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
-        """Give a connection. An open unit of work is backed out at the end."""
+        """Yield a connection. An open unit of work is backed out at the end."""
         with self.opened() as queue_manager, _connection(queue_manager) as connection:
             yield connection
 

@@ -136,8 +136,7 @@ def console(
     """Return the ASGI application. Without `changes` the console is read-only, and has no page that changes anything.
 
     With `history` it also has the pages about the tables. `others` are the consoles of the queue managers of included
-    applications, by name; all have the same `access`. Each console shows the names of all `places`, and its own name is
-    `place`.
+    applications, by name; all have the same `access`. Each console shows all names in `places`; its own name is `place`.
     """
     pages = _Pages(desk, access, changes, history, place=place, places=places)
     get, post = ["GET"], ["POST"]

@@ -97,8 +97,7 @@ class ControlServer:
         self._figures: Final = figures
         self._path: Final = path
         self._closed: Final = world.runner.event()
-        # The socket gets its final name only when it listens. So if a socket of this name refuses a call, its process has
-        # ended.
+        # The socket gets its final name only when it listens. So if a socket of this name refuses a call, its process ended.
         begun = path.with_suffix(".new")
         begun.unlink(missing_ok=True)
         self._socket: Final = socket.socket(socket.AF_UNIX)

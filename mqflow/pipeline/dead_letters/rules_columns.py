@@ -1,8 +1,7 @@
 """Rules tables of the DLQ handler as Spark columns, so that Spark matches dead letters without running Python for each row.
 
 The result for every message is the same as with `policy.dead_letters.actions`; a property test checks this. This file knows the
-columns
-of `bronze.dead_letter`; it reads and writes no table.
+columns of `bronze.dead_letter`; it reads and writes no table.
 Source: IBM q005680 for the patterns, through `policy.dead_letters.actions.like`.
 """
 

@@ -3,7 +3,7 @@
 Each sink (by name) has a marker for each partition on a marker queue. The marker names the current batch, how many of its rows
 are on their queues, and a digest of these rows. The unit of work that puts rows also gets the marker and puts the next marker.
 So the marker is correct after any kill and any commit in doubt. A replay with other rows is an error, because skipping rows by
-count would lose some rows and repeat others. This file knows the seam, but no Spark.
+count would lose some rows and repeat others. This file knows `mqflow.verbs`, but no Spark.
 """
 
 from collections.abc import Iterable, Iterator

@@ -360,7 +360,7 @@ def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
 
 
 def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
-    """Return how many rows belong to a closed window. Short windows close first, so a look at the short windows is enough."""
+    """Return how many rows belong to a closed window. Only the short windows are checked, because they close first."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length_us = min(LENGTHS_US.values())

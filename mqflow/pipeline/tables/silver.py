@@ -42,9 +42,8 @@ DEFERRED: Final = "deferred"
 RELEASED: Final = "released"
 """The outcome of a message whose delay is over and that is on its queue again; the delay processor records it."""
 UNOBSERVED_MAX: Final = 1_000
-"""The most consecutive unobserved attempts with a row each; more attempts share one row. Any program can write any count of
-four bytes into a record, and two thousand million rows would stop the pipeline.
-"""
+"""The most consecutive unobserved attempts with a row each; more attempts share one row. A program can write a count of two
+thousand million into a record, and as many rows would stop the pipeline."""
 COUNT_MAX: Final = 2**31 - 1
 """The highest number of attempts in a column."""
 _HANDLED: Final = ("committed", "rolled_back")
