@@ -128,7 +128,7 @@ class Put(Struct, frozen=True, kw_only=True, gc=False):
     descriptor: MessageDescriptor
     resolved_queue: str
     resolved_queue_manager: str
-    #: 0, or the reason of a warning (2049, 2104; of a publication 2479, 2550).
+    #: 0, or the reason of a warning: 2049 or 2104, or 2479 or 2550 for a publication.
     reason: int = Reason.NONE
 
 
@@ -357,7 +357,7 @@ class BatchConnection(Connection, Protocol):
         *,
         context: ObjectHandle | None = None,
     ) -> ManyPut:
-        """Put the messages in order, up to the first refusal. `ManyPut.error` has that `MQIError`; it is never raised."""
+        """Put the messages in order, up to the first refusal. `ManyPut.error` has this refusal, which is never raised."""
         ...
 
 

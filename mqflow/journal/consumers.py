@@ -1,8 +1,8 @@
 """The consumers of a journal, with one file for each consumer. Deletes the segments that all consumers have read.
 
 A trim keeps the segments after the offset of each registered consumer, in every lane that the consumer reads. A consumer reads
-all lanes, the lanes of one kind, or the lanes that it has named. No segment is deleted for its age, or from a lane without a
-consumer. This file knows files only.
+all lanes, the lanes of one kind, or the lanes that it has named. A trim deletes no segment because of its age, and none from a
+lane without a consumer. This file knows files only.
 """
 
 import re
@@ -88,7 +88,7 @@ class Consumers(Struct, frozen=True):
         return change_file(self._folder, _file(name), Consumer, commit)
 
     def forget(self, name: str) -> None:
-        """Remove the consumer, so that it no longer keeps segments alive."""
+        """Remove the consumer. A trim then keeps no segments for this consumer."""
         self._folder.remove(_file(name))
 
     def find(self, name: str) -> Consumer | None:

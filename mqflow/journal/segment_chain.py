@@ -1,6 +1,6 @@
 """Finds damages of a lane: each segment names the segment before it, and records outside of the lane name the last one.
 
-A damage is a segment that is missing, damaged, doubled, or under a name of another segment. Pure: this file knows the names
+A damage is a segment that is missing, altered, doubled, or under a name of another segment. Pure: this file knows the names
 and the contents of files; it reads none.
 """
 
@@ -32,7 +32,7 @@ _Sum: TypeAlias = tuple[int, int]
 class Rewrite(Struct, frozen=True, kw_only=True):
     """The receipt of a segment that was rewritten in place, for example without the messages of one person.
 
-    The next segment names the checksum before the rewrite for ever; the receipt says which checksum replaced it.
+    The next segment keeps the checksum from before the rewrite; the receipt has the checksum that replaced it.
     """
 
     number: int

@@ -373,7 +373,7 @@ class Lander:
 
 
 def _counted(got: Got) -> int:
-    """Return how many messages a get adds to its unit of work: 2 with a report on delivery, which the same unit puts."""
+    """Return how many messages a get adds to its unit of work: 2 if the get also puts a report on delivery."""
     return 2 if got.descriptor.report & Report.COD_MASK else 1
 
 

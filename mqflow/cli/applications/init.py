@@ -23,12 +23,12 @@ _BESIDE: Final = {
     "kubernetes": "kustomization.yaml says what to change, and the commands.",
     "compose": "compose.yaml says what to do first, and the command.",
 }
-"""The kinds whose files are in a folder of their own, and the next step."""
+"""The kinds whose files are in a separate folder, each with the next step of the user."""
 _TRIED: Final = ("mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ada"}'""", "mqflow run app:app")
 """The commands that try the application."""
 _NOT_IN_LABELS: Final = re.compile("[^a-z0-9]+")
 _LABEL_CHARS: Final = 40
-"""A label of Kubernetes has 63 characters, and each pod adds some."""
+"""The most characters of a label: Kubernetes allows 63, and each pod adds some."""
 
 
 def _files(kind: str, name: str) -> dict[str, str]:

@@ -51,7 +51,7 @@ class RedrivePlan(Struct, frozen=True, kw_only=True):
     what: str
     #: None for the queues that the messages came from.
     to: Target | None
-    #: The number of messages with each identity that would move.
+    #: By identity, the number of messages that would move.
     identities: Counter[int]
     rows: tuple[Row, ...]
 
@@ -79,7 +79,7 @@ class ChangeResult(Struct, frozen=True, kw_only=True):
     what: str
     moved: int
     rows: tuple[Row, ...]
-    #: The messages of the plan that had left the queue.
+    #: The number of messages of the plan that had left the queue.
     gone: int = 0
     #: Why the change ended early.
     error: str = ""

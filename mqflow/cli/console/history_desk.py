@@ -66,7 +66,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     axis: Axis | None = None
     bars: tuple[Bar, ...] = ()
     owners: tuple[str, ...] = ()
-    #: Why a rules table says nothing, and what was not counted.
+    #: Why a rules table has no answer, and what was not counted.
     problems: tuple[str, ...] = ()
 
 

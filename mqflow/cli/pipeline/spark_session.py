@@ -122,7 +122,7 @@ def attempted(work: Callable[[], T], *, pause: Callable[[float], None] = _wait) 
                 raise
         note(f"Spark's Python did not start, or ended: trying again in {seconds:.0f} s ({attempt} of {ATTEMPTS_MAX} attempts).")
         pause(seconds)
-    raise AssertionError  # the count does not end
+    raise AssertionError  # never reached: `count` does not end
 
 
 @contextmanager

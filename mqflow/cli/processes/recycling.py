@@ -1,6 +1,6 @@
 """The limits of one process: a number of messages, and an amount of memory. At a limit the process drains and ends.
 
-A new process then replaces the process, so a library that leaks memory does no harm. This file counts; it starts and ends no
+A new process then takes its place, so a library that leaks memory does no harm. This file counts; it starts and ends no
 process.
 """
 

@@ -92,7 +92,7 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
         environment["MQFLOW_LEDGER_FILE"] = str(ledger)
     location = locate(url)
     owner = _owner(location)
-    # Pass them as arguments: an application with its settings in its source code reads no environment.
+    # The settings are arguments, because an application with its settings in its source code does not read the environment.
     command = [
         sys.executable,
         "-m",

@@ -110,7 +110,7 @@ class EventCounts:
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[tuple[str, ...], _Number]] = {name: {} for name in COUNTED}
-        #: The first series, by metric and labels as events name them.
+        #: The first `SERIES_MAX` series, by metric and by labels as the events have them: a quick look-up.
         self._known: dict[tuple[str, ...], _Number] = {}
         #: By queue, the series that every completed message changes: its unit of work, and its handling.
         self._completed: dict[str, tuple[_Number, _Number]] = {}
