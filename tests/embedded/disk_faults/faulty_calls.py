@@ -30,7 +30,7 @@ from tests.embedded.storage.stored_messages import DEFINITIONS, reopened, write
 __all__ = ("STEPS", "Fault", "Point", "Tried", "points")
 
 STEPS: Final = 25
-_PATIENCE_S: Final = 20
+_PATIENCE_S: Final = 60
 _CALLS_MAX: Final = 4096
 
 
