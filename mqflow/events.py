@@ -462,6 +462,7 @@ Event = (
     | Edited
     | HookFailed
 )
+"""Everything that a hook can receive."""
 
 
 class Hook(Protocol):

@@ -54,6 +54,7 @@ __all__ = (
 )
 
 WAIT_UNLIMITED = -1
+"""The `wait_ms` of a get that waits for ever."""
 UNIT_BYTES_MAX = 32 * 1024 * 1024
 """The largest total of the messages in one call, in bytes; a single message can be longer."""
 

@@ -27,6 +27,7 @@ from mqflow.world import SYSTEM_RANDOM, Random
 __all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "change_file", "create_file", "folder_name", "read_file")
 
 JOURNAL_VERSION: Final = 1
+"""The version of the files of a journal, in its `journal.json`."""
 _FORMAT: Final = "mqflow-journal"
 _FILE: Final = "journal.json"
 _LANE_FILE: Final = "lane.json"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ("SCHEMA_VERSION", "Column", "Kind", "arrow_schema", "columns_of", "ddl")
 
 SCHEMA_VERSION: Final = 1
+"""The version of the columns, which each segment names."""
 
 Type: TypeAlias = Literal["int", "long", "string", "boolean", "timestamp", "binary", "map<string,string>"]
 

@@ -172,6 +172,8 @@ class Terminal:
                 self._put = 0
             case "console":  # the port of the page may be in use
                 arguments = [*arguments, "--http", "0"]
+            case "run" if "--http" in arguments:
+                arguments[arguments.index("--http") + 1] = "0"
             case _:
                 pass
         if self._python or arguments[0] == "standin":  # `standin` becomes another program

@@ -14,9 +14,16 @@ from tests.docs.pages import Terminal, typed_on, write_files
 
 __all__ = ("NOT_TYPED", "problems_of")
 
+_WATCHED: Final = "tests/cli/watching/test_commands.py"
+_LIBRARY: Final = "tests/standin/library/test_development_kit.py"
+_SETTINGS: Final = "tests/app/config/test_settings.py"
+_STAND_IN: Final = "tests/conformance/through_packages.py runs the same tests on the stand-in"
+_IMAGE: Final = "tests/cli/applications/test_applications.py"
 _ELSEWHERE: Final = "tests/pipeline/test_commands.py"
 NOT_TYPED: Final[Mapping[str, str]] = {
     "pip ": "installs from an index: tests/docs/test_newcomer.py",
+    "uv ": "installs from an index: tests/docs/test_newcomer.py",
+    "pipx ": "installs from an index: tests/docs/test_newcomer.py",
     "pytest": "tests/docs/test_docs.py, `test_the_python_of_a_page_runs`",
     "make demo-spark": "Spark, for minutes: tests/pipeline/test_flights_on_spark.py",
     "mqflow spark ": f"Spark: {_ELSEWHERE}",
@@ -30,6 +37,27 @@ NOT_TYPED: Final[Mapping[str, str]] = {
     "mqflow run app:app &": "stays beside the terminal: tests/cli/processes/test_hosted_queue_manager.py",
     "mqflow qmgr user ": "reads a password from the keyboard: tests/cli/queue_managers/test_qmgr.py",
     "mqflow qmgr serve ": "keeps a port of the page: tests/cli/queue_managers/test_qmgr.py",
+    "mqflow run app:app --workers ": "several processes, which Ctrl-C here does not reach: tests/cli/processes/test_workers.py",
+    "mqflow status": f"an application beside the terminal: {_WATCHED}",
+    "mqflow top": f"an application beside the terminal: {_WATCHED}",
+    "mqflow ctl ": f"an application beside the terminal: {_WATCHED}",
+    "mqflow console --tables": "the tables of Spark: tests/cli/console/test_history.py",
+    "mqflow standin library ": f"compiles: {_LIBRARY}",
+    "cc ": f"compiles: {_LIBRARY}",
+    "mqflow standin run -- ./orders": f"a compiled program: {_LIBRARY}",
+    "export CGO_CFLAGS=": "Go, and packages from GitHub: tests/foreign/suites.py",
+    "MQ_FILE_PATH=": "compiles a package from an index: tests/client_packages.py",
+    "MQFLOW_URL='ibmmq:": f"IBM MQ, and a secret of its machine: {_SETTINGS}",
+    "export MQFLOW_URL='ibmmq:": f"IBM MQ: {_SETTINGS}",
+    "export MQFLOW_PASSWORD_FILE=": f"a secret of a machine: {_SETTINGS}",
+    "export MQFLOW_TEST_": f"IBM MQ: {_STAND_IN}",
+    "python -m pytest tests/conformance": f"IBM MQ: {_STAND_IN}",
+    "python3 -m venv /srv": "changes the machine: tests/docs/test_newcomer.py",
+    "/srv/": "changes the machine: tests/docs/test_newcomer.py",
+    "systemctl ": "changes the machine: tests/docs/test_docs.py checks the unit",
+    "journalctl ": "the log of systemd: tests/cli/text",
+    "cd orders-service": f"goes with the lines below it: {_IMAGE}",
+    "podman ": f"builds from an index: {_IMAGE}",
 }
 """The beginnings of lines that are not typed, each with the reason and the test that runs such a command."""
 
@@ -126,6 +154,11 @@ app = App()
 async def book(order: dict[str, int]) -> None:
     return
 """
+_LEGACY: Final = """
+import ibmmq
+
+ibmmq.connect("QM1").put1("ORDERS.IN", b"order 1")
+"""
 _GRANTS: Final = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('alice') AUTHADD(CONNECT)"
 _LANDED: Final = "mqflow put ORDERS.IN one\nmqflow land ORDERS.IN --journal journal --once\n"
 
@@ -167,7 +200,15 @@ SCENES: Final[Mapping[str, Scene]] = {
         mqsc=_queues("ORDERS.IN", "FLIGHTS.IN", "FLIGHTS.BOQ") + "ALTER QLOCAL(FLIGHTS.IN) BOTHRESH(3) BOQNAME(FLIGHTS.BOQ)",
         before={"": _write_flights, "mqflow browse": "mqflow run flights:app"},
     ),
+    "client-packages.md": Scene(
+        files={
+            "queues.mqsc": "DEFINE QLOCAL(ORDERS.IN)",
+            "legacy.py": _LEGACY,
+            "several.sh": "python legacy.py\npython legacy.py\n",
+        }
+    ),
     "configuration.md": Scene(files={"app.py": _APPLICATION}),
+    "console.md": Scene(files={"app.py": _APPLICATION, "dlq.tab": "ACTION(RETRY)\n"}, mqsc=_queues("ORDERS.IN", "ORDERS.BOQ")),
     "dead-letter-handler.md": Scene(
         files={"shop/orders.py": _FAILING},
         mqsc=_FAILING_QUEUES,
@@ -176,6 +217,15 @@ SCENES: Final[Mapping[str, Scene]] = {
     "delivery-delay.md": Scene(mqsc=_queues("REMINDERS")),
     "flights-on-spark.md": Scene(
         mqsc=_queues("MQFLOW.JOURNAL.STATE", "MQFLOW.DISPOSITION", "DEAD.LETTERS", "FLIGHTS.BOQ", "NIGHT.BOQ")
+    ),
+    "ibm-mq.md": Scene(
+        # The settings of the page name files of another machine.
+        files={
+            "orders.py": _APPLICATION,
+            "here.toml": "",
+            "queues.mqsc": "DEFINE QLOCAL(ORDERS.BOQ)\nDEFINE QLOCAL(ORDERS.IN)\n",
+        },
+        before={"mqflow standin": "export MQFLOW_CONFIG=here.toml"},
     ),
     "landing.md": Scene(
         files={"orders.py": _APPLICATION},

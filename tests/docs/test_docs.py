@@ -7,6 +7,7 @@ that the others import. Without a title it is code for a package that is not ins
 """
 
 import gzip
+import json
 import logging
 import re
 import shutil
@@ -15,16 +16,19 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from shutil import which
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from mqflow.app.run.signals import LEAVE_AFTER_S
 from mqflow.cli.main import main
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from tests.docs.pages import DOCS, PYTEST, TUTORIAL, Terminal, blocks, typed_on, write_files
 from tests.docs.scenes import NOT_TYPED, problems_of
 
@@ -33,7 +37,7 @@ PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 FLIGHTS = "flights-2013-01.jsonl.gz"
 FLIGHTS_TAKEN = 480
 """The first flights of the month, with the first cancelled one."""
-HOW_TO = [page for page in PAGES if page.startswith("how-to/")]
+MQSC = re.compile("(ALTER|CLEAR|DEFINE|DELETE|DISPLAY|SET) ")
 WITH_A_TERMINAL = [page for page in PAGES if typed_on(page) and page not in {*TUTORIAL, "errors.md"}]
 """The lines of errors.md fail: `python -m tests.mistakes.table` types them, and writes what they print."""
 
@@ -84,6 +88,24 @@ def test_the_console_blocks_of_a_page_run_and_print_what_they_show(pages: list[s
     assert [] == [problem for page in pages for problem in problems_of(page, terminal)]
 
 
+@pytest.mark.parametrize("page", ["../README.md", "../CONTRIBUTING.md", *PAGES])
+def test_each_line_for_a_terminal_is_in_a_console_block(page: str) -> None:
+    assert set() == {"sh", "bash", "shell"} & {block.language for block in blocks(page)}
+
+
+def mqsc_of(page: str) -> str:
+    """Return the blocks of text that begin with an MQSC command."""
+    return "".join(block.text for block in blocks(page) if block.language == "text" and MQSC.match(block.text))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "errors.md" and mqsc_of(page)])
+def test_a_queue_manager_accepts_the_mqsc_of_a_page(page: str) -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        answers = mqsc.run(mqsc_of(page), queue_manager.administration).responses
+
+    assert {mqsc.Verdict.DONE} == {each.verdict for each in answers}
+
+
 def test_each_beginning_of_a_line_that_is_not_typed_is_on_a_page() -> None:
     lines = [typed.line for page in PAGES for typed in typed_on(page)]
 
@@ -105,11 +127,26 @@ def test_the_readme_works(terminal: Terminal) -> None:
     run(Path(), "-m", *PYTEST, "-q")
 
 
-@pytest.mark.parametrize("page", HOW_TO)
-def test_the_code_of_other_packages_on_a_how_to_page_compiles(page: str) -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.language == "py" for block in blocks(page))])
+def test_the_code_of_other_packages_on_a_page_compiles(page: str) -> None:
     for number, block in enumerate(blocks(page)):
         if block.language == "py" and not block.title:
             compile(block.text, f"{page}, block {number}", "exec")
+
+
+READERS: Mapping[str, Callable[[str], object]] = {
+    "json": lambda text: [json.loads(line) for line in text.splitlines()],
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.language in READERS for block in blocks(page))])
+def test_the_data_of_a_page_can_be_read(page: str) -> None:
+    """A block with a title is a file, which the programs of the page read."""
+    for block in blocks(page):
+        if block.language in READERS and not block.title:
+            READERS[block.language](block.text)
 
 
 @pytest.mark.skipif(which("systemd-analyze") is None, reason="systemd is not installed")

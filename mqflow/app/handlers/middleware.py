@@ -69,6 +69,7 @@ class Incoming:
 
 
 Call = Callable[[Incoming], Awaitable[Outcome]]
+"""The rest of the chain around a handler, and the handler."""
 
 
 @runtime_checkable
@@ -109,6 +110,7 @@ class DecisionMiddleware(Protocol):
 
 
 Middleware = ConsumeMiddleware | PublishMiddleware | DecisionMiddleware
+"""An object with one or more of the three methods."""
 
 
 def around_handler(middleware: Sequence[Any], innermost: Call) -> Call:

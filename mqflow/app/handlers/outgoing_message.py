@@ -111,6 +111,7 @@ Framed = tuple[Outgoing, MessageDescriptor, bytes]
 """A message, with the descriptor and the data that `framed` made of it."""
 
 Send = Callable[[Outgoing], Awaitable[Put]]
+"""The rest of the chain around a put, and the put."""
 Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 """The type of `PublishMiddleware.publish`."""
 

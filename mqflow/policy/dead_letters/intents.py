@@ -31,3 +31,4 @@ class Ignore(Struct, frozen=True, tag=True):
 
 
 Intent: TypeAlias = Redirect | Discard | Ignore
+"""The action of the DLQ handler on one dead letter."""

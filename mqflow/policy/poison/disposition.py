@@ -76,6 +76,7 @@ class Return(Struct, frozen=True, tag=True):
 
 
 Disposition = Deliver | Requeue | DeadLetter | Discard | Return
+"""An action on a message."""
 DISPOSITIONS: Final = (Deliver, Requeue, DeadLetter, Discard, Return)
 """The members of `Disposition`, for `isinstance`; see `OUTCOMES`."""
 
@@ -132,6 +133,7 @@ class Interrupted(Struct, frozen=True, tag=True):
 
 
 Outcome = Completed | Failed | Undecodable | Interrupted
+"""The end of the handling of a message."""
 OUTCOMES: Final = (Completed, Failed, Undecodable, Interrupted)
 """The members of `Outcome`, for `isinstance`, which takes several times as long with the union."""
 
