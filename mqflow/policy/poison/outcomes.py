@@ -12,9 +12,9 @@ from mqflow.policy.delivery_delay import DELAY_MS_MAX
 from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
 from mqflow.policy.poison.failure_origin import raised_by
 
-__all__ = ("TEXT_CHARS_MAX", "Reject", "Retry", "UndecodableError", "outcome_of")
+__all__ = ("Reject", "Retry", "UndecodableError", "outcome_of")
 
-TEXT_CHARS_MAX: Final = 500
+_TEXT_CHARS_MAX: Final = 500
 """The most characters of an exception's text that an outcome keeps; the text goes into events, traces and headers."""
 
 
@@ -69,7 +69,7 @@ def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...
 def _named(error: BaseException) -> tuple[str, str]:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return name[:TEXT_CHARS_MAX], _text(error).encode(errors="backslashreplace").decode()[:TEXT_CHARS_MAX]
+    return name[:_TEXT_CHARS_MAX], _text(error).encode(errors="backslashreplace").decode()[:_TEXT_CHARS_MAX]
 
 
 def _text(error: BaseException) -> str:
