@@ -18,7 +18,7 @@ _WATCHED: Final = "tests/cli/watching/test_commands.py"
 _LIBRARY: Final = "tests/standin/library/test_development_kit.py"
 _SETTINGS: Final = "tests/app/config/test_settings.py"
 _STAND_IN: Final = "tests/conformance/through_packages.py runs the same tests on the stand-in"
-_IMAGE: Final = "tests/cli/applications/test_applications.py"
+_IMAGE: Final = "tests/cli/applications/test_image.py"
 _ELSEWHERE: Final = "tests/pipeline/test_commands.py"
 NOT_TYPED: Final[Mapping[str, str]] = {
     "pip ": "installs from an index: tests/docs/test_newcomer.py",
@@ -45,7 +45,7 @@ NOT_TYPED: Final[Mapping[str, str]] = {
     "mqflow standin library ": f"compiles: {_LIBRARY}",
     "cc ": f"compiles: {_LIBRARY}",
     "mqflow standin run -- ./orders": f"a compiled program: {_LIBRARY}",
-    "export CGO_CFLAGS=": "Go, and packages from GitHub: tests/foreign/suites.py",
+    "export CGO_CFLAGS=": f"Go, which no test runs; a C program has the same paths: {_LIBRARY}",
     "MQ_FILE_PATH=": "compiles a package from an index: tests/client_packages.py",
     "MQFLOW_URL='ibmmq:": f"IBM MQ, and a secret of its machine: {_SETTINGS}",
     "export MQFLOW_URL='ibmmq:": f"IBM MQ: {_SETTINGS}",
@@ -55,7 +55,7 @@ NOT_TYPED: Final[Mapping[str, str]] = {
     "python3 -m venv /srv": "changes the machine: tests/docs/test_newcomer.py",
     "/srv/": "changes the machine: tests/docs/test_newcomer.py",
     "systemctl ": "changes the machine: tests/docs/test_docs.py checks the unit",
-    "journalctl ": "the log of systemd: tests/cli/text",
+    "journalctl ": "the log of systemd: tests/cli/text/test_log_lines.py",
     "cd orders-service": f"goes with the lines below it: {_IMAGE}",
     "podman ": f"builds from an index: {_IMAGE}",
 }

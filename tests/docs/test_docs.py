@@ -112,6 +112,14 @@ def test_each_beginning_of_a_line_that_is_not_typed_is_on_a_page() -> None:
     assert [] == [begin for begin in NOT_TYPED if not any(line.startswith(begin) for line in lines)]
 
 
+@pytest.mark.parametrize("reason", sorted(set(NOT_TYPED.values())))
+def test_the_reason_of_a_line_that_is_not_typed_names_tests_that_are_there(reason: str) -> None:
+    named = re.findall(r"\btests/[\w/.]*\w", reason)
+
+    assert named
+    assert [] == [name for name in named if not (ROOT / name).exists()]
+
+
 def test_the_readme_works(terminal: Terminal) -> None:
     """With the first flights of the month only, and in one process."""
     write_files("../README.md", Path())
