@@ -68,8 +68,6 @@ _UPGRADES: Final = {
     2: (_OBJECTS,),
 }
 
-_DAMAGED_TABLE: Final = "the definition of a table is damaged"
-
 
 def open_database(folder: DataFolder) -> sqlite3.Connection:
     """Return the only connection to the folder's SQLite file. Create the file if needed. One thread at a time can use it.
@@ -101,7 +99,7 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         raise DamagedFolderError(folder.database, str(error)) from error
     except UnicodeDecodeError as error:  # the sqlite3 module cannot decode the error of SQLite, which quotes a damaged name
         database.close()
-        raise DamagedFolderError(folder.database, _DAMAGED_TABLE) from error
+        raise _damaged_table(folder) from error
     except BaseException:
         database.close()
         raise
@@ -182,6 +180,10 @@ def _of_another(folder: DataFolder, application: int) -> ForeignFolderError:
     return ForeignFolderError(folder.database, f"it is another application's database (application id {application:#x})")
 
 
+def _damaged_table(folder: DataFolder) -> DamagedFolderError:
+    return DamagedFolderError(folder.database, "the definition of a table is damaged")
+
+
 def _upgrade(database: sqlite3.Connection) -> None:
     """Upgrade the file to the present format, version by version."""
     for version in range(_number(database, "PRAGMA user_version") + 1, FORMAT_VERSION + 1):
@@ -191,7 +193,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
     """Refuse a file with a damaged table definition. Otherwise every read would put its message in quarantine."""
     if not _expected_columns() <= _columns(database):
-        raise DamagedFolderError(folder.database, _DAMAGED_TABLE)
+        raise _damaged_table(folder)
 
 
 @cache
