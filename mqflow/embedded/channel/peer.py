@@ -12,10 +12,10 @@ from typing import Final
 
 from mqflow.embedded.channel.admission import ChannelRules, ServableToClients, offer_of
 from mqflow.embedded.channel.conversation import Conversation
-from mqflow.embedded.rules.channel_instances import ChannelSettings, ChannelStatus, NoChannel
+from mqflow.embedded.rules.channel_instances import ChannelSettings, ChannelStatus, NoChannel, why_not_secure
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import time_limit
-from mqflow.embedded.wire.protocol.streams import Stream
+from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
 from mqflow.embedded.wire.server.contract import Arrival, ServableConnection
 from mqflow.embedded.wire.server.login import Login
 from mqflow.fap import calls
@@ -195,6 +195,7 @@ class ChannelPeer:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked.queue_manager, detail=detail)
         channel = self._channel or ChannelSettings(name="")
+        self._check_secure(channel)
         user = self._user_of(given or Credentials("", ""), asked.application_name)
         user = self._rules.user_on(channel, self._address, user)
         if not self._places:
@@ -221,6 +222,15 @@ class ChannelPeer:
         self._flows.segment_bytes_max = self.segment_bytes_max
         self._flows.flow_bytes_max = FLOW_BYTES_MAX
         return connection
+
+    def _check_secure(self, channel: ChannelSettings) -> None:
+        stream = self._stream
+        refused = why_not_secure(channel, stream.peer_names if isinstance(stream, TlsStream) else None)
+        if refused is None:
+            return
+        reason, detail = refused
+        self._arrival.complain(f"Channel {channel.name!r} refused a program at {self._address} ({int(reason)}): {detail}.")
+        raise error_for(reason, "MQCONNX", channel.name, self._queue_manager.name, detail)
 
     def disconnected(self) -> None:
         """Release the place of an ended connection that `connect` has returned."""

@@ -2,10 +2,11 @@
 
 This file is pure: records, and decisions about them. It knows no socket and no queue manager.
 Source: IBM, q015640 (server-connection channel limits), rc2537, rc2540; DEFINE CHANNEL: MAXINST, MAXINSTC, MAXMSGL, SHARECNV,
-HBINT, MCAUSER.
+HBINT, MCAUSER, SSLCIPH, SSLCAUTH, SSLPEER; rc2393, rc2398, rc2399.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -22,11 +23,15 @@ __all__ = (
     "RunningListener",
     "settings_of",
     "why_not_one_more",
+    "why_not_secure",
 )
 
 _TEMPLATE: Final = "SYSTEM.AUTO.SVRCONN"
 _OF_THE_QUEUE_MANAGER: Final = frozenset({_TEMPLATE, "SYSTEM.DEF.SVRCONN"})
 _UNLIMITED: Final = 999_999_999
+_REQUIRED: Final = 0
+"""MQSCA_REQUIRED."""
+_COMMON_NAME: Final = re.compile(r'CN *= *(?:"(?P<quoted>[^"]+)"|(?P<plain>[^",+;=]+))', re.IGNORECASE)
 
 
 class ChannelSettings(Struct, frozen=True, kw_only=True):
@@ -44,6 +49,12 @@ class ChannelSettings(Struct, frozen=True, kw_only=True):
     #: MAXINST and MAXINSTC.
     instances_max: int = _UNLIMITED
     instances_per_client_max: int = _UNLIMITED
+    #: SSLCIPH; if it is not empty, programs need TLS.
+    cipher_spec: str = ""
+    #: SSLCAUTH(REQUIRED): a program behind TLS needs a certificate.
+    certificate_required: bool = False
+    #: SSLPEER: the distinguished name in the certificate of a program; empty for any name.
+    peer_name: str = ""
 
     @property
     def is_limited(self) -> bool:
@@ -156,6 +167,34 @@ def why_not_one_more(
     return None
 
 
+def why_not_secure(settings: ChannelSettings, common_names: Sequence[str] | None) -> tuple[Reason, str] | None:
+    """Return why a program cannot use the channel with its TLS, or None if it can. Without SSLCIPH every program can.
+
+    `common_names` are those in the certificate of the program; None without TLS. Of SSLPEER this function knows only CN, with
+    an asterisk at its end for any rest. A channel with another SSLPEER takes no program.
+    """
+    if not settings.cipher_spec:
+        return None
+    if common_names is None:
+        return Reason.SSL_INITIALIZATION_ERROR, f"SSLCIPH({settings.cipher_spec}) needs TLS, and the program has none"
+    if settings.certificate_required and not common_names:
+        return Reason.SSL_INITIALIZATION_ERROR, "SSLCAUTH(REQUIRED) needs a certificate, and the program has none"
+    if not settings.peer_name:
+        return None
+    found = _COMMON_NAME.fullmatch(settings.peer_name.strip())
+    if found is None:
+        return Reason.SSL_PEER_NAME_ERROR, f"SSLPEER({settings.peer_name}) is not of the form CN=NAME, as mqflow can check it"
+    wanted = found["quoted"] or found["plain"] or ""
+    if len(common_names) == 1 and _is_named(common_names[0], wanted):
+        return None
+    said = " and ".join(common_names) or "no name"
+    return Reason.SSL_PEER_NAME_MISMATCH, f"SSLPEER({settings.peer_name}) is not the name in the certificate, which has {said}"
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    return name.startswith(wanted[:-1]) if wanted.endswith("*") else name == wanted
+
+
 def _settings(values: Mapping[str, Any], name: str) -> ChannelSettings:
     return ChannelSettings(
         name=name,
@@ -165,4 +204,7 @@ def _settings(values: Mapping[str, Any], name: str) -> ChannelSettings:
         conversations_max=values["sharing_conversations"],
         instances_max=values["instances_max"],
         instances_per_client_max=values["instances_per_client_max"],
+        cipher_spec=values["cipher_spec"],
+        certificate_required=values["client_authentication"] == _REQUIRED,
+        peer_name=values["peer_name"],
     )

@@ -1,5 +1,7 @@
 """The server-connection channel that a client program gets, and the limits of its instances: decisions over records."""
 
+from typing import Any
+
 import pytest
 
 from mqflow.embedded.administration.channels import RunningChannels
@@ -13,6 +15,7 @@ from mqflow.embedded.rules.channel_instances import (
     NoChannel,
     settings_of,
     why_not_one_more,
+    why_not_secure,
 )
 from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.errors import MQIError
@@ -38,6 +41,7 @@ SETTINGS = ChannelSettings(
     conversations_max=1,
     instances_max=2,
     instances_per_client_max=1,
+    certificate_required=True,
 )
 
 
@@ -101,6 +105,31 @@ def test_one_more_instance_of_a_channel_begins_within_its_limits(
     if refused:
         assert Reason.CHANNEL_NOT_AVAILABLE == refused[0]
         assert refusal in refused[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "names", "reason"),
+    [
+        ("without SSLCIPH there is no check", {"certificate_required": True, "peer_name": "CN=ann"}, None, 0),
+        ("SSLCIPH needs TLS", {"cipher_spec": "ANY_TLS12_OR_HIGHER"}, None, 2393),
+        ("SSLCAUTH(OPTIONAL) needs no certificate", {"cipher_spec": "ANY_TLS12_OR_HIGHER"}, [], 0),
+        ("SSLCAUTH(REQUIRED) needs one", {"cipher_spec": "ANY_TLS12_OR_HIGHER", "certificate_required": True}, [], 2393),
+        ("any name is good", {"cipher_spec": "ANY_TLS12_OR_HIGHER", "certificate_required": True}, ["ann"], 0),
+        ("SSLPEER: the same name", {"cipher_spec": "X", "peer_name": "CN=ann"}, ["ann"], 0),
+        ("SSLPEER: in quotation marks", {"cipher_spec": "X", "peer_name": 'cn = "a, b"'}, ["a, b"], 0),
+        ("SSLPEER: an asterisk for the rest", {"cipher_spec": "X", "peer_name": "CN=an*"}, ["ann"], 0),
+        ("SSLPEER: another name", {"cipher_spec": "X", "peer_name": "CN=ann"}, ["anna"], 2398),
+        ("SSLPEER: no certificate", {"cipher_spec": "X", "peer_name": "CN=*"}, [], 2398),
+        ("SSLPEER: two names are no name", {"cipher_spec": "X", "peer_name": "CN=ann"}, ["ann", "bob"], 2398),
+        ("SSLPEER: mqflow cannot check it", {"cipher_spec": "X", "peer_name": "CN=ann,O=IBM"}, ["ann"], 2399),
+    ],
+)
+def test_a_channel_with_a_cipher_takes_programs_with_the_tls_that_it_names(
+    source: str, settings: dict[str, Any], names: list[str] | None, reason: int
+) -> None:
+    refused = why_not_secure(ChannelSettings(name="APP", **settings), names)
+
+    assert reason == (0 if refused is None else int(refused[0])), source
 
 
 class Instance:

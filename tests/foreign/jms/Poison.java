@@ -27,8 +27,10 @@ final class Poison {
         switch (parts[0]) {
             case "poison-sync": synchronous(session, queue, true); break;
             case "poison-rollback": synchronous(session, queue, false); break;
+            case "poison-after-put": afterPut(session, queue); break;
             case "poison-auto": withoutTransaction(connection, session, queue); break;
-            case "poison-listener": listener(session, queue); break;
+            case "poison-listener": listener(session, queue, new Failing(session, 0)); break;
+            case "poison-look": listener(session, queue, new Failing(session, 3)); break;
             case "poison-asf": connectionConsumer(connection, session, queue); break;
             default: throw new IllegalArgumentException(scenario);
         }
@@ -56,6 +58,20 @@ final class Poison {
         }
     }
 
+    // The last transaction puts a message before it receives.
+    private static void afterPut(Session session, Queue queue) throws JMSException {
+        MessageConsumer consumer = session.createConsumer(queue);
+        for (int times = 1; times <= 2; times++) {
+            Scenarios.say("delivery " + consumer.receive(Scenarios.WAIT_MS).getIntProperty("JMSXDeliveryCount"));
+            session.rollback();
+        }
+        session.createProducer(session.createQueue("queue:///REPLY")).send(session.createTextMessage("undone"));
+        if (consumer.receive(QUIET_MS) != null) {
+            Scenarios.say("delivered again");
+        }
+        session.rollback();
+    }
+
     // The message was backed out too often by a transacted session before.
     private static void withoutTransaction(Connection connection, Session session, Queue queue) throws JMSException {
         MessageConsumer consumer = session.createConsumer(queue);
@@ -76,17 +92,23 @@ final class Poison {
     private static final class Failing implements MessageListener {
         final Semaphore heard = new Semaphore(0);
         private final Session session;
+        private final int lookAt;
         private int deliveries;
 
-        Failing(Session session) {
+        // At the delivery with the number lookAt, the test looks at the queues.
+        Failing(Session session, int lookAt) {
             this.session = session;
+            this.lookAt = lookAt;
         }
 
         @Override
         public void onMessage(Message message) {
             try {
                 Scenarios.say("delivery " + message.getIntProperty("JMSXDeliveryCount"));
-                if (++deliveries <= DELIVERIES_MAX) {
+                if (++deliveries == lookAt) {
+                    Scenarios.stop();
+                }
+                if (deliveries <= DELIVERIES_MAX) {
                     session.rollback();
                 } else {
                     session.commit();
@@ -105,9 +127,8 @@ final class Poison {
         }
     }
 
-    private static void listener(Session session, Queue queue) throws Exception {
+    private static void listener(Session session, Queue queue, Failing failing) throws Exception {
         MessageConsumer consumer = session.createConsumer(queue);
-        Failing failing = new Failing(session);
         consumer.setMessageListener(failing);
         failing.awaitQuiet();
         consumer.close();
@@ -115,7 +136,7 @@ final class Poison {
 
     // An application server's way (ASF): one thread finds messages, another gets them.
     private static void connectionConsumer(Connection connection, Session session, Queue queue) throws Exception {
-        Failing failing = new Failing(session);
+        Failing failing = new Failing(session, 0);
         session.setMessageListener(failing);
         Semaphore free = new Semaphore(1);
         ServerSession server = new ServerSession() {

@@ -1,7 +1,9 @@
 // A program of IBM's JMS classes that reconnects by itself: reconnect-list:SECOND_PORT or reconnect-ccdt:URL. The test moves the queue
-// manager to the second port when the program says "stop".
+// manager to the second port when the program says "stop". Also draws:COUNT:NAME:URL.
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
+import java.util.Set;
+import java.util.TreeSet;
 import javax.jms.Connection;
 import javax.jms.JMSException;
 import javax.jms.Message;
@@ -13,16 +15,17 @@ import javax.jms.TextMessage;
 
 final class Reconnection {
     static boolean run(String scenario, String port, String user, String password) throws Exception {
+        if (scenario.startsWith("draws:")) {
+            draws(port, user, password, scenario.split(":", 4));
+            return true;
+        }
         if (!scenario.startsWith("reconnect-")) {
             return false;
         }
         JmsConnectionFactory factory = Scenarios.factory(port);
         String where = scenario.substring(scenario.indexOf(':') + 1);
         if (scenario.startsWith("reconnect-ccdt")) {
-            factory.remove(WMQConstants.WMQ_CHANNEL);
-            factory.remove(WMQConstants.WMQ_HOST_NAME);
-            factory.remove(WMQConstants.WMQ_PORT);
-            factory.setStringProperty(WMQConstants.WMQ_CCDTURL, where);
+            readTable(factory, where);
         } else {
             factory.setStringProperty(WMQConstants.WMQ_CONNECTION_NAME_LIST, "127.0.0.1(" + port + "),127.0.0.1(" + where + ")");
         }
@@ -38,8 +41,7 @@ final class Reconnection {
             producer.send(session.createTextMessage("committed"));
             session.commit();
             producer.send(session.createTextMessage("undone"));
-            Scenarios.say("stop");
-            Scenarios.heard();
+            Scenarios.stop();
             try {
                 session.commit();
                 Scenarios.say("committed again");
@@ -64,5 +66,29 @@ final class Reconnection {
             Scenarios.say("left " + consumer.receive(Scenarios.NONE_MS));
         }
         return true;
+    }
+
+    private static void readTable(JmsConnectionFactory factory, String url) throws JMSException {
+        factory.remove(WMQConstants.WMQ_CHANNEL);
+        factory.remove(WMQConstants.WMQ_HOST_NAME);
+        factory.remove(WMQConstants.WMQ_PORT);
+        factory.setStringProperty(WMQConstants.WMQ_CCDTURL, url);
+    }
+
+    // draws:COUNT:NAME:URL: connects again and again with a channel table, and says the reasons of the refusals.
+    private static void draws(String port, String user, String password, String[] parts) throws JMSException {
+        JmsConnectionFactory factory = Scenarios.factory(port);
+        readTable(factory, parts[3]);
+        factory.setStringProperty(WMQConstants.WMQ_QUEUE_MANAGER, parts[2]);
+        Set<String> reasons = new TreeSet<>();
+        for (int draw = 0; draw < Integer.parseInt(parts[1]); draw++) {
+            try {
+                factory.createConnection(user, password).close();
+                reasons.add("connected");
+            } catch (JMSException error) {
+                reasons.add(Scenarios.reason(error));
+            }
+        }
+        Scenarios.say(reasons);
     }
 }

@@ -1,5 +1,4 @@
-// Scenarios of IBM's JMS classes. Each line of the input is PORT USER PASSWORD SCENARIO, each line of the output is one fact, and
-// the last line of a scenario is "end". So one Java program serves all tests.
+// Scenarios of IBM's JMS classes. Each line of the output is one fact, and the last line of a scenario is "end".
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.jms.JmsFactoryFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
@@ -7,8 +6,8 @@ import java.io.BufferedReader;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collections;
@@ -34,8 +33,8 @@ import javax.jms.TextMessage;
 public final class Scenarios {
     static final long WAIT_MS = 5000;
     static final long NONE_MS = 300;
-    private static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     private static final PrintStream OUT = out();
+    private static BufferedReader in;
 
     private static PrintStream out() {
         return new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
@@ -57,24 +56,35 @@ public final class Scenarios {
         OUT.println(fact);
     }
 
-    // The test answers a fact with a line.
-    static String heard() throws IOException {
-        return IN.readLine();
+    // The test does something now, for example it looks at the queues.
+    static void stop() {
+        say("stop");
+        try {
+            in.readLine();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
-    public static void main(String[] nothing) throws Exception {
-        for (String line = IN.readLine(); line != null; line = IN.readLine()) {
-            String[] given = line.split(" ");
-            try {
-                begin(given[0], given[1], given[2], given[3]);
-            } catch (JMSException error) {
-                say("refused " + reason(error));
-            } catch (Throwable error) {
-                say("failed " + error);
-                error.printStackTrace();
-            }
-            say("end");
+    interface Scenario {
+        void run() throws Exception;
+    }
+
+    public static void perform(BufferedReader input, String[] given) {
+        perform(input, () -> begin(given[0], given[1], given[2], given[3]));
+    }
+
+    static void perform(BufferedReader input, Scenario scenario) {
+        in = input;
+        try {
+            scenario.run();
+        } catch (JMSException error) {
+            say("refused " + reason(error));
+        } catch (Throwable error) {
+            say("failed " + error);
+            error.printStackTrace();
         }
+        say("end");
     }
 
     private static void begin(String port, String user, String password, String scenario) throws Exception {
@@ -98,14 +108,15 @@ public final class Scenarios {
             }
             cause = cause.getCause();
         }
-        return error.toString();
+        return error + " " + error.getCause();
     }
 
     private static void run(Connection connection, String scenario) throws Exception {
         switch (scenario) {
             case "types": types(connection); break;
             case "send": send(connection); break;
-            case "receive": receive(connection); break;
+            case "receive": receive(connection, "Q1"); break;
+            case "receive-out": receive(connection, "OUT"); break;
             case "rollback": rollback(connection); break;
             case "poison": poison(connection, "POISON"); break;
             case "dead": poison(connection, "DEAD"); break;
@@ -176,7 +187,7 @@ public final class Scenarios {
 
     private static void types(Connection connection) throws Exception {
         send(connection);
-        receive(connection);
+        receive(connection, "Q1");
     }
 
     private static void send(Connection connection) throws Exception {
@@ -185,9 +196,9 @@ public final class Scenarios {
         session.close();
     }
 
-    private static void receive(Connection connection) throws Exception {
+    private static void receive(Connection connection, String queue) throws Exception {
         Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1"));
+        MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///" + queue));
         Message message = consumer.receive(WAIT_MS);
         while (message != null) {
             say(shown(message));

@@ -1,6 +1,6 @@
 """The fixtures of the tests with IBM's JMS classes: one Java program for all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +10,12 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.users_file import UsersFile
-from tests.foreign.jms.program import MQSC, Program, Scenario, class_path
+from tests.foreign.jms.program import MQSC, Program, Scenario, class_paths
 
 
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    program = Program(class_path(), tmp_path_factory.mktemp("java"))
+    program = Program(class_paths(), tmp_path_factory.mktemp("java"))
     yield program
     program.close()
 
@@ -36,7 +36,12 @@ def jms(java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path) -> I
         assert isinstance(server.address, TcpAddress)
         port = server.address.port
 
-        def scenario(name: str, password: str = "secret") -> list[str]:  # noqa: S107 - a test's
-            return java.run(port, "app", password, name)
+        def scenario(
+            name: str,
+            password: str = "secret",  # noqa: S107 - a test's
+            *,
+            stop: Callable[[], None] | None = None,
+        ) -> list[str]:
+            return java.run(port, "app", password, name, stop)
 
         yield scenario

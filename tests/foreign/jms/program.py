@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import IO, Protocol
 
 import pytest
+from msgspec import Struct
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions, Got
 
-__all__ = ("MQSC", "Program", "Scenario", "class_path", "messages")
+__all__ = ("MQSC", "ClassPaths", "Program", "Scenario", "class_paths", "messages")
 
 HERE = Path(__file__).parent
 CACHE = Path(__file__).parents[3] / ".cache" / "jms"
 MQSC = """
 DEFINE QLOCAL(Q1)
+DEFINE QLOCAL(OUT)
 DEFINE QLOCAL(BOQ)
 DEFINE QLOCAL(DLQ)
 DEFINE QLOCAL(ONE) MAXDEPTH(1)
@@ -38,44 +40,90 @@ ALTER QMGR DEADQ(DLQ)
 """
 _BROWSE = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
 _SCENARIO_S = 60.0
+#: The classes for Jakarta Messaging differ in these names only, so the same scenarios use them.
+_JAKARTA_NAMES = {
+    "javax.jms": "jakarta.jms",
+    "com.ibm.msg.client.jms": "com.ibm.msg.client.jakarta.jms",
+    "com.ibm.msg.client.wmq": "com.ibm.msg.client.jakarta.wmq",
+    "WMQConstants.WMQ_PROVIDER": "WMQConstants.JAKARTA_WMQ_PROVIDER",
+}
+_NOT_IN_JAKARTA = {"Main.java", "Frameworks.java"}
 
 
 class Scenario(Protocol):
     """Runs a scenario, and returns the lines of its output."""
 
-    def __call__(self, name: str, password: str = ...) -> list[str]: ...
+    def __call__(self, name: str, password: str = ..., *, stop: Callable[[], None] | None = ...) -> list[str]: ...
 
 
-def class_path() -> str:
-    """Return the class path of IBM's classes and of our compiled scenarios. Skips without a JDK, Maven or the classes."""
+class ClassPaths(Struct, frozen=True):
+    """The class paths of the program, and of the scenarios with IBM's classes for Jakarta Messaging."""
+
+    program: str
+    jakarta: tuple[str, ...]
+
+
+def class_paths() -> ClassPaths:
+    """Return the class paths of IBM's classes and of our compiled scenarios. Skips without a JDK, Maven or the classes."""
     if not all(shutil.which(program) for program in ("mvn", "javac", "java")):
         pytest.skip("there is no JDK with Maven to run IBM's JMS classes: apt-get install openjdk-17-jdk-headless maven")
-    jars, compiled = CACHE / "jars", CACHE / "classes"
-    if not tuple(jars.glob("com.ibm.mq.allclient-*.jar")):
-        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+    jars, compiled, pom = CACHE / "jars", CACHE / "classes", HERE / "pom.xml"
+    if _changed(jars, pom.read_text("utf-8")):
+        shutil.rmtree(jars, ignore_errors=True)
+        options = [f"-DoutputDirectory={jars}", "-Dmdep.useSubDirectoryPerScope=true"]
+        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options]
         try:
             subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
         except subprocess.SubprocessError as error:
             pytest.skip(f"there is no copy of IBM's JMS classes, and Maven cannot fetch one: {error}")
-    sources = sorted(HERE.glob("*.java"))
-    stamp = compiled / "newest"
-    newest = str(max(source.stat().st_mtime_ns for source in sources))
-    if not stamp.exists() or stamp.read_text() != newest:
-        compiled.mkdir(parents=True, exist_ok=True)
-        command = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{jars}/*", "-d", str(compiled), *map(str, sources)]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        stamp.write_text(newest)
-    return f"{compiled}:{jars}/*"
+        _note(jars, pom.read_text("utf-8"))
+    apart = (compiled / "jakarta", *sorted((jars / "runtime").glob("*.jar")), *_of_both_clients(jars / "compile"))
+    paths = ClassPaths(f"{compiled}:{jars}/compile/*", tuple(map(str, apart)))
+    sources = {source.name: source.read_text("utf-8") for source in sorted(HERE.glob("*.java"))}
+    cause = "".join((*sources.values(), *_JAKARTA_NAMES.values()))
+    if _changed(compiled, cause):
+        _compile(sources, compiled, f"{jars}/compile/*")
+        renamed = {name: text for name, text in sources.items() if name not in _NOT_IN_JAKARTA}
+        for javax, jakarta in _JAKARTA_NAMES.items():
+            renamed = {name: text.replace(javax, jakarta) for name, text in renamed.items()}
+        _compile(renamed, compiled / "jakarta", f"{jars}/runtime/*")
+        _note(compiled, cause)
+    return paths
+
+
+def _of_both_clients(jars: Path) -> list[Path]:
+    """Return the jars that both clients use: they have no class of JMS."""
+    return [jar for pattern in ("bc*.jar", "json-*.jar") for jar in jars.glob(pattern)]
+
+
+def _compile(sources: dict[str, str], compiled: Path, jars: str) -> None:
+    """Compile copies of these sources."""
+    copies = compiled / "sources"
+    copies.mkdir(parents=True, exist_ok=True)
+    for name, text in sources.items():
+        (copies / name).write_text(text, "utf-8")
+    command = ["javac", "-nowarn", "-Xlint:none", "-cp", jars, "-d", str(compiled)]
+    subprocess.run([*command, *(str(copies / name) for name in sources)], check=True, capture_output=True, timeout=120)
+
+
+def _changed(folder: Path, cause: str) -> bool:
+    """Return whether a folder was made for another cause, or not at all."""
+    made_for = folder / "made-for"
+    return not made_for.exists() or made_for.read_text("utf-8") != cause
+
+
+def _note(folder: Path, cause: str) -> None:
+    (folder / "made-for").write_text(cause, "utf-8")
 
 
 class Program:
     """The Java program. A scenario that takes longer than a minute ends the program, and its test fails."""
 
-    def __init__(self, classes: str, folder: Path) -> None:
+    def __init__(self, paths: ClassPaths, folder: Path) -> None:
         # Few processors and no second compiler: the program starts sooner, and leaves the processors to the other tests.
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", f"-Duser.dir={folder}"]
         self._process = subprocess.Popen(
-            ["java", *options, "-cp", classes, "Scenarios"],
+            ["java", *options, "-cp", paths.program, "Main", *paths.jakarta],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,27 +1,34 @@
 """IBM's JMS classes and mqflow cannot handle the same message on queue managers that started equal.
 
-Each case says what IBM's classes leave on the queues, and what mqflow leaves if that differs. A MessageConsumer puts an MQRFH2
-in front of a message that has none, and a connection consumer (ASF) does not. That difference is in every case, so the
-comparison leaves the MQRFH2 out.
+Each case says what IBM's classes leave on the queues, and what mqflow leaves if that differs. Then all fields of the MQMD and
+the MQDLH, the MQRFH2 and the body are compared. `DIFFERENT` has the fields that differ, each with its reason.
 """
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import anyio
 import pytest
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from mqflow import App, Backout, Pace
+from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.calls import InquireCall, VerbRequest
+from mqflow.fap.transmission_segments import Flow, SegmentType
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.headers.chain import split
+from mqflow.mqi.headers.chain import Headers, split
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
-from mqflow.mqi.options import PutOption, Report
+from mqflow.mqi.headers.rfh2 import RFH2
+from mqflow.mqi.options import MessageFlag, MessageType, PutOption, Report
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.testing.kit import QueueManagerKit
-from tests.foreign.jms.program import Scenario, messages
+from mqflow.verbs import Got
+from tests.foreign.jms.program import Program, Scenario, messages
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -32,6 +39,59 @@ NO_BOQNAME: Final = "ALTER QLOCAL(INPUT) BOQNAME(' ')"
 NO_QUEUE: Final = f"{NO_BOQNAME}\nALTER QLOCAL(DLQ) MAXDEPTH(0)"
 ON_BOQ: Final = "BOQ MMMM 'bad'"
 STAYS: Final = "INPUT MMMM 'bad'"
+#: Every field has a value that is not its default.
+SENT: Final = MessageDescriptor(
+    expiry_tenths=36_000,
+    format="MQSTR",
+    ccsid=819,
+    encoding=546,
+    priority=3,
+    message_id=b"M" * 24,
+    correlation_id=b"C" * 24,
+    reply_to_queue="REPLY",
+    reply_to_queue_manager="QM1",
+    user_identifier="ann",
+    accounting_token=b"T" * 32,
+    application_identity_data="identity",
+    put_application_type=6,
+    put_application_name="a COBOL program",
+    put_date="20010203",
+    put_time="04050607",
+    application_origin_data="orig",
+    group_id=b"G" * 24,
+    message_flags=MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP,
+)
+#: An added MQRFH2, and the fields in front of it that describe it.
+ADDED: Final = frozenset(f"MQRFH2.{name}" for name in RFH2.__struct_fields__)
+#: A dead letter names the program that moved it, and the time of the move. IBM's classes give it a new MsgId.
+DEAD: Final = frozenset({
+    "MQDLH.put_application_name", "MQDLH.put_application_type", "MQDLH.put_date", "MQDLH.put_time", "MQMD.message_id",
+})  # fmt: skip
+#: A report of IBM's classes has the context of the message: it passes all context. A report of mqflow has its own context, as
+#: the reports of a queue manager have. Each has a MsgId of its own.
+REPORT: Final = frozenset({
+    "MQMD.accounting_token", "MQMD.application_identity_data", "MQMD.application_origin_data", "MQMD.message_id",
+    "MQMD.put_application_name", "MQMD.put_date", "MQMD.put_time", "MQMD.user_identifier",
+})  # fmt: skip
+#: The fields that differ, by the queue, and by whether a ConnectionConsumer moves the message: it adds no MQRFH2.
+#: In the MQRFH2 on the backout queue, only mqflow says why. A message that stays was tried another number of times.
+DIFFERENT: Final = {
+    ("INPUT", False): {"MQMD.backout_count"},
+    ("INPUT", True): {"MQMD.backout_count"},
+    ("BOQ", False): {"MQRFH2.folders"},
+    ("BOQ", True): ADDED | {"MQMD.format", "MQMD.ccsid", "MQMD.encoding"},
+    # Behind an added MQRFH2, IBM's numbers in the MQDLH are big-endian; mqflow's are always those of the processor.
+    ("DLQ", False): DEAD | ADDED | {"MQDLH.format", "MQDLH.ccsid", "MQDLH.encoding", "MQMD.encoding"},
+    # The character set of the MQDLH: that of the message for IBM's classes, and UTF-8 for mqflow.
+    ("DLQ", True): DEAD | {"MQMD.ccsid"},
+    ("REPLY", False): REPORT | ADDED | {"MQMD.format", "MQMD.ccsid", "MQMD.encoding"},
+    ("REPLY", True): REPORT,
+}
+#: It differs if the backout queue refuses the message: the lines of the case say so.
+DESTINATION: Final = frozenset({"MQDLH.destination_queue"})
+PUT: Final = PutOption.NO_SYNCPOINT | PutOption.SET_ALL_CONTEXT
+MINUTE_TENTHS: Final = 600
+BACKOUT_THRESHOLD: Final = 22
 #: A scenario of IBM's classes, and the behaviour of mqflow that does the same.
 BEHAVIOURS: Final = {
     "listener": Behaviour.JMS_LISTENER,
@@ -47,6 +107,7 @@ class Case(Struct, frozen=True, kw_only=True):
     name: str
     #: Commands that change the queues.
     mqsc: str = ""
+    message_type: int = MessageType.DATAGRAM
     report: int = 0
     persistence: int = 1
     #: The messages that IBM's classes leave. For the kinds of consumer in `losing`, they leave none.
@@ -60,6 +121,12 @@ class Case(Struct, frozen=True, kw_only=True):
 
 CASES: Final = (
     Case(name="the backout queue takes the message", leaves=(ON_BOQ,), hows=tuple(BEHAVIOURS)),
+    Case(
+        name="a program waits for the answer",
+        message_type=MessageType.REQUEST,
+        leaves=(ON_BOQ,),
+        mqflow=(ON_BOQ, "REPLY report 2362 of MMMM ''"),
+    ),
     Case(
         name="the threshold is 1",
         mqsc="ALTER QLOCAL(INPUT) BOTHRESH(1)",
@@ -125,69 +192,187 @@ def commands(case: Case) -> str:
 
 
 def put(queue_manager: EmbeddedQueueManager, case: Case) -> None:
-    connection = queue_manager.connect(application_name="a COBOL program")
-    descriptor = MessageDescriptor(
-        format="MQSTR",
-        ccsid=1208,
-        encoding=273,
-        persistence=case.persistence,
-        report=case.report,
-        reply_to_queue="REPLY",
-        message_id=b"M" * 24,
-        correlation_id=b"C" * 24,
-    )
-    connection.put1("INPUT", descriptor, b"bad", PutOption.NO_SYNCPOINT)
+    connection = queue_manager.connect()
+    connection.put1("INPUT", replace(SENT, message_type=case.message_type, persistence=case.persistence, report=case.report), b"bad", PUT)
     connection.disconnect()
 
 
-def left(queue_manager: EmbeddedQueueManager) -> Iterable[str]:
-    """Yield one line for each message on the queues."""
-    for queue in QUEUES:
-        for got in messages(queue_manager, queue):
-            headers = split(got.descriptor, got.body)
-            dead = [header for header in headers.chain if isinstance(header, DeadLetterHeader)]
-            given = got.descriptor
-            if dead:
-                said = f"{dead[0].reason} for {dead[0].destination_queue}"
-            elif given.feedback:
-                said = f"report {given.feedback} of {given.correlation_id[:4].decode('latin-1')}"
-            else:
-                said = given.message_id[:4].decode("latin-1")
-            yield f"{queue} {said} {headers.body.decode()!r}"
+class Left(Struct, frozen=True):
+    """A message on one of the queues."""
+
+    queue: str
+    got: Got
+
+    @property
+    def headers(self) -> Headers:
+        return split(self.got.descriptor, self.got.body)
+
+    @property
+    def line(self) -> str:
+        """The message in one line."""
+        given = self.got.descriptor
+        dead = [header for header in self.headers.chain if isinstance(header, DeadLetterHeader)]
+        if dead:
+            said = f"{dead[0].reason} for {dead[0].destination_queue}"
+        elif given.feedback:
+            said = f"report {given.feedback} of {given.correlation_id[:4].decode('latin-1')}"
+        else:
+            said = given.message_id[:4].decode("latin-1")
+        return f"{self.queue} {said} {self.headers.body.decode()!r}"
+
+    def fields(self) -> dict[str, object]:
+        """Every field of the descriptor and of the headers, and the folders of the MQRFH2."""
+        descriptor = asdict(self.got.descriptor)
+        assert 0 < SENT.expiry_tenths - descriptor.pop("expiry_tenths") < MINUTE_TENTHS or self.queue == "REPLY"
+        found = {f"MQMD.{name}": value for name, value in descriptor.items()}
+        for header in self.headers.chain:
+            kind = "MQDLH" if isinstance(header, DeadLetterHeader) else "MQRFH2"
+            found |= {f"{kind}.{name}": value for name, value in asdict(header).items()}
+        return found | {"body": self.headers.body}
 
 
-@pytest.mark.parametrize(("case", "how"), PAIRS)
-def test_ibms_classes_leave_a_poison_message(jms: Scenario, queue_manager: EmbeddedQueueManager, case: Case, how: str) -> None:
-    assert 0 == run(commands(case), queue_manager.administration).exit_code()
-    put(queue_manager, case)
-
-    said = jms(f"poison-{how}:INPUT")
-
-    assert [f"delivery {count}" for count in range(1, case.deliveries + 1)] == said[: case.deliveries]
-    assert (() if how in case.losing else case.leaves) == tuple(left(queue_manager))
+def left(queue_manager: EmbeddedQueueManager) -> list[Left]:
+    return [Left(queue, got) for queue in QUEUES for got in messages(queue_manager, queue)]
 
 
-def test_after_a_failed_move_a_rollback_keeps_the_message(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
-    case = next(case for case in CASES if case.name == "the dead-letter queue is full")
-    assert 0 == run(commands(case), queue_manager.administration).exit_code()
-    put(queue_manager, case)
+def lines(found: list[Left]) -> tuple[str, ...]:
+    return tuple(each.line for each in found)
 
-    assert ["delivery 1", "delivery 2", "receive 2053", "end"] == jms("poison-rollback:INPUT")
-    assert [STAYS] == list(left(queue_manager))
+
+def different(theirs: Left, ours: Left) -> set[str]:
+    """Return the names of the fields with different values."""
+    values, others = theirs.fields(), ours.fields()
+    return {name for name in values.keys() | others.keys() if values.get(name) != others.get(name)}
 
 
 @pytest.mark.parametrize(("case", "how"), PAIRS)
 @pytest.mark.mq_backend("asyncio")
-async def test_mqflow_leaves_a_poison_message(mq: QueueManagerKit, case: Case, how: str) -> None:
+async def test_ibms_classes_and_mqflow_leave_a_poison_message(
+    jms: Scenario, queue_manager: EmbeddedQueueManager, mq: QueueManagerKit, case: Case, how: str
+) -> None:
+    assert 0 == run(commands(case), queue_manager.administration).exit_code()
+    put(queue_manager, case)
     mq.mqsc(commands(case))
     put(mq.queue_manager, case)
+
+    said = jms(f"poison-{how}:INPUT")
+    async with mq.run(failing(BEHAVIOURS[how])):
+        await anyio.sleep(10)  # of virtual time
+
+    theirs, ours = left(queue_manager), left(mq.queue_manager)
+    assert [f"delivery {count}" for count in range(1, case.deliveries + 1)] == said[: case.deliveries]
+    assert (() if how in case.losing else case.leaves) == lines(theirs)
+    assert (() if how in case.losing else case.mqflow or case.leaves) == lines(ours)
+    for one, other in zip(theirs, ours, strict=case.message_type != MessageType.REQUEST):
+        assert (one.queue, DIFFERENT[one.queue, how == "asf"]) == (other.queue, different(one, other) - DESTINATION)
+
+
+def failing(behaviour: Behaviour) -> App:
     app = App(name="failing")
 
-    @app.listener("INPUT", backout=Backout(pace=CALM, behaviour=BEHAVIOURS[how]))
+    @app.listener("INPUT", backout=Backout(pace=CALM, behaviour=behaviour))
     async def handle(body: bytes) -> None:
         raise ValueError("cannot be handled")
 
-    async with mq.run(app):
-        await anyio.sleep(10)  # of virtual time
+    return app
 
-    assert (() if how in case.losing else case.mqflow or case.leaves) == tuple(left(mq.queue_manager))
+
+def started(queue_manager: EmbeddedQueueManager, name: str, changes: str = "") -> Case:
+    """Set the queue manager up for a case with changes, and put its message."""
+    case = next(case for case in CASES if case.name == name)
+    assert 0 == run(commands(case) + changes, queue_manager.administration).exit_code()
+    put(queue_manager, case)
+    return case
+
+
+def test_after_a_failed_move_a_rollback_keeps_the_message(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
+    started(queue_manager, "the dead-letter queue is full")
+
+    assert ["delivery 1", "delivery 2", "receive 2053", "end"] == jms("poison-rollback:INPUT")
+    assert (STAYS,) == lines(left(queue_manager))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "leaves"),
+    [("poison-rollback", (ON_BOQ,)), ("poison-after-put", (STAYS,))],
+    ids=["the transaction is empty", "the program has put a message"],
+)
+def test_a_synchronous_consumer_moves_in_its_transaction_unless_that_is_empty(
+    jms: Scenario, queue_manager: EmbeddedQueueManager, scenario: str, leaves: tuple[str, ...]
+) -> None:
+    """The transaction ends with a rollback. The difference: the classes commit the move in an empty transaction at once."""
+    started(queue_manager, "the backout queue takes the message")
+
+    assert ["delivery 1", "delivery 2", "end"] == jms(f"{scenario}:INPUT")
+    assert leaves == lines(left(queue_manager))
+
+
+def test_a_message_listener_moves_outside_of_the_transaction_of_its_next_message(
+    jms: Scenario, queue_manager: EmbeddedQueueManager
+) -> None:
+    """While the next message is in the listener, and before it fails too, the poison message is on the backout queue."""
+    case = started(queue_manager, "the backout queue takes the message")
+    put(queue_manager, case)
+    seen: list[tuple[str, ...]] = []
+
+    said = jms("poison-look:INPUT", stop=lambda: seen.append(lines(left(queue_manager))))
+
+    assert ["delivery 1", "delivery 2", "delivery 1", "stop", "delivery 2", "end"] == said
+    assert [(ON_BOQ,)] == seen
+
+
+def test_without_a_threshold_a_message_is_delivered_again_and_again(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
+    """The consumer ends the loop with a commit."""
+    started(queue_manager, "the backout queue takes the message", "ALTER QLOCAL(INPUT) BOTHRESH(0)")
+
+    assert [*(f"delivery {count}" for count in range(1, 7)), "end"] == jms("poison-sync:INPUT")
+    assert () == lines(left(queue_manager))
+
+
+def test_the_backout_attributes_of_an_alias_are_those_of_its_target(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
+    started(queue_manager, "the backout queue takes the message", "DEFINE QALIAS(ALIAS) TARGET(INPUT)")
+
+    assert ["delivery 1", "delivery 2", "end"] == jms("poison-listener:ALIAS")
+    assert (ON_BOQ,) == lines(left(queue_manager))
+
+
+@pytest.mark.parametrize(
+    ("authorities", "leaves"),
+    [("PUT,PASSALL", ON_BOQ), ("PUT", "DLQ 2035 for BOQ 'bad'")],
+    ids=["put and passall", "put alone"],
+)
+def test_a_move_takes_put_and_passall_on_the_backout_queue(
+    jms: Scenario, queue_manager: EmbeddedQueueManager, authorities: str, leaves: str
+) -> None:
+    changes = (
+        "DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) MCAUSER('ann')\n"
+        "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('ann') AUTHADD(CONNECT,INQ)\n"
+        "SET AUTHREC PROFILE(INPUT) OBJTYPE(QUEUE) PRINCIPAL('ann') AUTHADD(GET,INQ,BROWSE)\n"
+        f"SET AUTHREC PROFILE(BOQ) OBJTYPE(QUEUE) PRINCIPAL('ann') AUTHADD({authorities})\n"
+        "SET AUTHREC PROFILE(DLQ) OBJTYPE(QUEUE) PRINCIPAL('ann') AUTHADD(PUT,PASSALL)\n"
+    )
+    started(queue_manager, "the backout queue takes the message", changes)
+
+    assert ["delivery 1", "delivery 2", "end"] == jms("poison-listener:INPUT")
+    assert (leaves,) == lines(left(queue_manager))
+
+
+def test_the_classes_inquire_the_backout_attributes_once(
+    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
+) -> None:
+    """They inquire when the first message with a BackoutCount comes. Inquire authority is enough for their handle."""
+    put(queue_manager, started(queue_manager, "the backout queue takes the message"))
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
+    users.set("app", "secret", administrator=True)
+    flows: list[Flow] = []
+
+    def tap(from_client: bool, flow: Flow) -> None:  # noqa: FBT001 - as the listener calls it
+        if from_client:
+            flows.append(flow)
+
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tap=tap) as server:
+        assert isinstance(server.address, TcpAddress)
+        java.run(server.address.port, "app", "secret", "poison-listener:INPUT")
+
+    inquiries = [InquireCall.read(VerbRequest.of(flow).reader()) for flow in flows if flow.header.kind == SegmentType.MQINQ]
+    assert 1 == sum(BACKOUT_THRESHOLD in each.selectors for each in inquiries)

@@ -1,9 +1,13 @@
 """IBM's JMS classes use queues of the embedded queue manager over the network, and their decisions are compared with ours."""
 
+from collections.abc import Mapping
+
 import anyio
+import anyio.to_thread
 import pytest
 
-from mqflow import App, Backout, Pace
+from mqflow import App, Backout, Context, Message, Pace
+from mqflow.app.handlers.message import PropertyValue
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import dead_letter, rfh2
@@ -29,26 +33,63 @@ def put_plain(queue_manager: EmbeddedQueueManager, queue: str = "POISON") -> Non
 PROPERTIES = "name=b\u00fccher count=7 urgent=true rate=1.5 number=12345678901 deliveries=1"
 
 
-def test_every_type_of_message_and_property_goes_through_the_queue_manager(jms: Scenario) -> None:
+EVERY_TYPE = (
+    f"text gr\u00fc\u00dfe {PROPERTIES}",
+    f"bytes [0, 1, -1] {PROPERTIES}",
+    f"map Z\u00fcrich 8001 {PROPERTIES}",
+    f"object [1, 2, 3] {PROPERTIES}",
+    f"stream one 2 {PROPERTIES}",
+)
+TYPES = len(EVERY_TYPE)
+CLIENTS = pytest.mark.parametrize("client", ["", "jakarta:"], ids=["javax.jms", "jakarta.jms"])
+
+
+@CLIENTS
+def test_every_type_of_message_and_property_goes_through_the_queue_manager(jms: Scenario, client: str) -> None:
+    assert [*EVERY_TYPE, "empty none", "end"] == jms(f"{client}types")
+
+
+@pytest.mark.anyio
+async def test_an_application_between_two_jms_programs_hands_on_each_type_of_message(
+    jms: Scenario, queue_manager: EmbeddedQueueManager
+) -> None:
+    """The handler gets the properties with their types. The application's own messages have the same properties in JMS."""
+    app, seen, all_seen = App(name="between"), list[Mapping[str, PropertyValue]](), anyio.Event()
+
+    @app.listener("Q1")
+    async def hand_on(message: Message, context: Context) -> None:
+        seen.append(message.properties)
+        await context.put("OUT", message.data, descriptor=message.descriptor)
+        if len(seen) == TYPES:
+            all_seen.set()
+
+    await anyio.to_thread.run_sync(jms, "send")
+    with anyio.fail_after(10):
+        async with app.running(queue_manager):
+            await all_seen.wait()
+            await app.put("OUT", "of mqflow", properties=seen[0])
+            await app.put("OUT", b"\x05\xfe", properties=seen[0])
+
+    assert TYPES * [{"name": "b\u00fccher", "count": 7, "urgent": True, "rate": 1.5, "number": 12345678901}] == seen
     assert [
-        f"text gr\u00fc\u00dfe {PROPERTIES}",
-        f"bytes [0, 1, -1] {PROPERTIES}",
-        f"map Z\u00fcrich 8001 {PROPERTIES}",
-        f"object [1, 2, 3] {PROPERTIES}",
-        f"stream one 2 {PROPERTIES}",
+        *EVERY_TYPE,
+        f"text of mqflow {PROPERTIES}",
+        f"bytes [5, -2] {PROPERTIES}",
         "empty none",
         "end",
-    ] == jms("types")
+    ] == await anyio.to_thread.run_sync(jms, "receive-out")
 
 
-def test_a_rollback_returns_the_message_and_counts_the_delivery(jms: Scenario) -> None:
-    assert ["text kept deliveries=1", "text kept deliveries=2", "none", "end"] == jms("rollback")
+@CLIENTS
+def test_a_rollback_returns_the_message_and_counts_the_delivery(jms: Scenario, client: str) -> None:
+    assert ["text kept deliveries=1", "text kept deliveries=2", "none", "end"] == jms(f"{client}rollback")
 
 
-def test_a_message_listener_hears_each_message_once(jms: Scenario) -> None:
+@CLIENTS
+def test_a_message_listener_hears_each_message_once(jms: Scenario, client: str) -> None:
     heard = [f"heard text message {number} deliveries=1" for number in (1, 2, 3)]
 
-    assert [*heard, "all true", "end"] == jms("listener")
+    assert [*heard, "all true", "end"] == jms(f"{client}listener")
 
 
 def test_a_selector_passes_over_the_other_messages(jms: Scenario) -> None:
