@@ -1,7 +1,11 @@
 // A program of IBM's JMS classes that reconnects by itself: reconnect-list:SECOND_PORT or reconnect-ccdt:URL. The test moves the queue
-// manager to the second port when the program says "stop". Also draws:COUNT:NAME:URL.
+// manager to the second port when the program says "stop". Also tls:FILE and draws:COUNT:NAME:URL.
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
+import java.io.FileInputStream;
+import java.io.InputStream;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.Set;
 import java.util.TreeSet;
 import javax.jms.Connection;
@@ -12,9 +16,15 @@ import javax.jms.MessageProducer;
 import javax.jms.Queue;
 import javax.jms.Session;
 import javax.jms.TextMessage;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 
 final class Reconnection {
     static boolean run(String scenario, String port, String user, String password) throws Exception {
+        if (scenario.startsWith("tls:")) {
+            tls(port, user, password, scenario.split(":", 2)[1]);
+            return true;
+        }
         if (scenario.startsWith("draws:")) {
             draws(port, user, password, scenario.split(":", 4));
             return true;
@@ -90,5 +100,24 @@ final class Reconnection {
             }
         }
         Scenarios.say(reasons);
+    }
+
+    // tls:FILE: connects with TLS, and trusts the certificate authority in this file.
+    private static void tls(String port, String user, String password, String authority) throws Exception {
+        KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+        trusted.load(null, null);
+        try (InputStream file = new FileInputStream(authority)) {
+            trusted.setCertificateEntry("authority", CertificateFactory.getInstance("X.509").generateCertificate(file));
+        }
+        TrustManagerFactory managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        managers.init(trusted);
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(null, managers.getTrustManagers(), null);
+        JmsConnectionFactory factory = Scenarios.factory(port);
+        factory.setObjectProperty(WMQConstants.WMQ_SSL_SOCKET_FACTORY, context.getSocketFactory());
+        factory.setStringProperty(WMQConstants.WMQ_SSL_CIPHER_SUITE, "*TLS12ORHIGHER");
+        try (Connection connection = factory.createConnection(user, password)) {
+            Scenarios.say("connected");
+        }
     }
 }

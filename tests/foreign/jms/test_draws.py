@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import permutations
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -25,9 +26,10 @@ from tests.long import usually
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
-DRAWS: Final = usually(300, long=10_000)
-#: The share of a first place may be wrong by five standard deviations of that many draws.
+DRAWS: Final = usually(600, long=10_000)
+#: The share of a first place may be wrong by five standard deviations.
 TOLERANCE: Final = 5 * 0.5 / DRAWS**0.5
+AT_ONCE: Final = 1_000
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
@@ -59,9 +61,11 @@ class Closing:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                     connection.close()
 
-    def close(self) -> None:
+    def stop(self) -> None:
         self._end.send(b".")
-        for each in (*self.sockets, self._end):
+
+    def close(self) -> None:
+        for each in (*self.sockets, self._end, self._ends):
             each.close()
 
 
@@ -73,8 +77,9 @@ def closing_sockets(count: int) -> Iterator[Closing]:
     try:
         yield closing
     finally:
-        closing.close()
+        closing.stop()
         thread.join()
+        closing.close()
 
 
 def table(ports: list[int], weights: list[int], affinity: str) -> str:
@@ -92,34 +97,65 @@ def table(ports: list[int], weights: list[int], affinity: str) -> str:
     })  # fmt: skip
 
 
-def theirs(java: Program, path: Path, weights: list[int], affinity: str, draws: int) -> list[tuple[int, ...]]:
-    """Return the orders in which IBM's classes try the entries."""
+def theirs(java: Program, path: Path, weights: list[int], affinity: str, draws: int) -> list[int]:
+    """Return the entries that IBM's classes try in so many connects, one behind the other."""
     with closing_sockets(len(weights)) as closing:
         path.write_text(table(closing.ports, weights, affinity))
-        said = java.run(1, "app", "secret", f"draws:{draws}:*QMS:{path.as_uri()}")
-    print(said, len(closing.tried))
-    tried = closing.tried
-    return [tuple(tried[at : at + len(weights)]) for at in range(0, len(tried), len(weights))]
+        for begin in range(0, draws, AT_ONCE):
+            count = min(AT_ONCE, draws - begin)
+            assert ["[2009]", "end"] == java.run(1, "app", "secret", f"draws:{count}:*QMS:{path.as_uri()}")
+    return closing.tried
 
 
-def ours(weights: list[int], affinity: str, draws: int) -> list[tuple[int, ...]]:
-    """Return the orders of mqflow."""
+def ours(weights: list[int], affinity: str, draws: int) -> list[int]:
+    """Return the entries that mqflow tries in so many connects."""
     read = parse(table(list(range(1, len(weights) + 1)), weights, affinity).encode(), "ccdt.json")
     start, random = Preference(table=read), Random(18)
-    return [
-        tuple(each.channel.position for each in candidates(start, "*QMS", random=random.random, host="here"))
-        for _ in range(draws)
-    ]
+    connects = (candidates(start, "*QMS", random=random.random, host="here") for _ in range(draws))
+    return [each.channel.position for connect in connects for each in connect]
 
 
-def first_places(orders: list[tuple[int, ...]]) -> list[float]:
-    counted = Counter(order[0] for order in orders)
-    return [counted[place] / len(orders) for place in range(len(orders[0]))]
+def shares(tried: list[int], length: int) -> dict[tuple[int, ...], float]:
+    """Return the share of each order among the connects, which have this number of attempts each."""
+    assert 0 == len(tried) % length
+    orders = Counter(tuple(tried[at : at + length]) for at in range(0, len(tried), length))
+    return {order: count * length / len(tried) for order, count in orders.items()}
 
 
-def test_draw(java: Program, tmp_path: Path) -> None:
-    for affinity in ("none", "preferred"):
-        for weights in ([2, 4, 14], [0, 3, 0, 1]):
-            found = theirs(java, tmp_path / "ccdt.json", weights, affinity, 100)
-            print(affinity, weights, Counter(found).most_common(8), Counter(ours(weights, affinity, 100)).most_common(8))
-    assert 0
+def first(order_shares: dict[tuple[int, ...], float], place: int) -> float:
+    return sum(share for order, share in order_shares.items() if order[0] == place)
+
+
+def test_with_affinity_none_both_draw_by_weight(java: Program, tmp_path: Path) -> None:
+    """Weights 2, 4 and 14: an entry is first in 10, 20 and 70 of 100 draws, and the rest is drawn in the same way."""
+    weights = [2, 4, 14]
+    found = shares(theirs(java, tmp_path / "ccdt.json", weights, "none", DRAWS), 3)
+    made = shares(ours(weights, "none", DRAWS), 3)
+
+    for place, weight in enumerate(weights):
+        assert (weight / 20, weight / 20) == (
+            pytest.approx(first(found, place), abs=TOLERANCE),
+            pytest.approx(first(made, place), abs=TOLERANCE),
+        )
+    for order in permutations(range(3)):
+        assert found.get(order, 0) == pytest.approx(made.get(order, 0), abs=2 * TOLERANCE), order
+
+
+def test_entries_of_weight_0_come_first_by_name_and_ibms_classes_try_them_again(java: Program, tmp_path: Path) -> None:
+    """The difference: with AFFINITY(NONE), IBM's classes try the entries of weight 0 again before each further entry."""
+    weights = [0, 3, 0, 1]
+    found = shares(theirs(java, tmp_path / "ccdt.json", weights, "none", DRAWS), 8)
+    made = shares(ours(weights, "none", DRAWS), 4)
+
+    assert {(2, 0, 1, 2, 0, 3, 2, 0), (2, 0, 3, 2, 0, 1, 2, 0)} == found.keys()
+    assert {(2, 0, 1, 3), (2, 0, 3, 1)} == made.keys()
+    assert (0.75, 0.75) == (
+        pytest.approx(found[2, 0, 1, 2, 0, 3, 2, 0], abs=TOLERANCE),
+        pytest.approx(made[2, 0, 1, 3], abs=TOLERANCE),
+    )
+
+
+def test_with_affinity_preferred_each_connect_has_the_same_order(java: Program, tmp_path: Path) -> None:
+    for weights in ([2, 4, 14], [0, 3, 0, 1]):
+        found = shares(theirs(java, tmp_path / "ccdt.json", weights, "preferred", 20), len(weights))
+        assert 1 == len(found) == len(shares(ours(weights, "preferred", 20), len(weights)))
