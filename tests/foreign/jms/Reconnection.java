@@ -40,7 +40,7 @@ final class Reconnection {
             factory.setStringProperty(WMQConstants.WMQ_CONNECTION_NAME_LIST, "127.0.0.1(" + port + "),127.0.0.1(" + where + ")");
         }
         factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS, WMQConstants.WMQ_CLIENT_RECONNECT);
-        factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_TIMEOUT, 30);
+        factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_TIMEOUT, 300);
         try (Connection connection = factory.createConnection(user, password)) {
             connection.setExceptionListener(error -> Scenarios.say("exception " + Scenarios.reason(error)));
             connection.start();

@@ -17,6 +17,7 @@ from msgspec import Struct
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions, Got
+from tests.long import usually
 
 __all__ = ("MQSC", "ClassPaths", "Program", "Scenario", "class_paths", "messages")
 
@@ -39,7 +40,7 @@ ALTER QMODEL(SYSTEM.DURABLE.MODEL.QUEUE) BOTHRESH(2) BOQNAME(BOQ)
 ALTER QMGR DEADQ(DLQ)
 """
 _BROWSE = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
-_SCENARIO_S = 60.0
+_SCENARIO_S = usually(60.0, long=180.0)
 #: The classes for Jakarta Messaging differ in these names only, so the same scenarios use them.
 _JAKARTA_NAMES = {
     "javax.jms": "jakarta.jms",
@@ -117,7 +118,7 @@ def _note(folder: Path, cause: str) -> None:
 
 
 class Program:
-    """The Java program. A scenario that takes longer than a minute ends the program, and its test fails."""
+    """The Java program. A scenario that takes much too long ends the program, and its test fails."""
 
     def __init__(self, paths: ClassPaths, folder: Path) -> None:
         # Few processors and no second compiler: the program starts sooner, and leaves the processors to the other tests.

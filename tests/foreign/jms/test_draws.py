@@ -5,13 +5,7 @@ leaves its place in a list.
 """
 
 import json
-import selectors
-import socket
-import struct
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -21,6 +15,7 @@ import pytest
 
 from mqflow.policy.channels.candidates import Preference, candidates
 from mqflow.policy.channels.table_json import parse
+from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.program import Program
 from tests.long import usually
 
@@ -30,56 +25,6 @@ DRAWS: Final = usually(600, long=10_000)
 #: The share of a first place may be wrong by five standard deviations.
 TOLERANCE: Final = 5 * 0.5 / DRAWS**0.5
 AT_ONCE: Final = 1_000
-_RESET: Final = struct.pack("ii", 1, 0)
-
-
-class Closing:
-    """Sockets that close each connection at once, and the order of these connections."""
-
-    def __init__(self, count: int) -> None:
-        self.tried: list[int] = []
-        self.sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-        self._ends, self._end = socket.socketpair()
-
-    @property
-    def ports(self) -> list[int]:
-        return [each.getsockname()[1] for each in self.sockets]
-
-    def serve(self) -> None:
-        """Accept until `close`."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._ends, selectors.EVENT_READ)
-            for each in self.sockets:
-                selector.register(each, selectors.EVENT_READ)
-            while True:
-                for key, _ in selector.select():
-                    if key.fileobj is self._ends:
-                        return
-                    place = self.sockets.index(key.fileobj)  # type: ignore[arg-type]
-                    connection, _ = self.sockets[place].accept()
-                    self.tried.append(place)
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                    connection.close()
-
-    def stop(self) -> None:
-        self._end.send(b".")
-
-    def close(self) -> None:
-        for each in (*self.sockets, self._end, self._ends):
-            each.close()
-
-
-@contextmanager
-def closing_sockets(count: int) -> Iterator[Closing]:
-    closing = Closing(count)
-    thread = threading.Thread(target=closing.serve)
-    thread.start()
-    try:
-        yield closing
-    finally:
-        closing.stop()
-        thread.join()
-        closing.close()
 
 
 def table(ports: list[int], weights: list[int], affinity: str) -> str:
@@ -99,12 +44,12 @@ def table(ports: list[int], weights: list[int], affinity: str) -> str:
 
 def theirs(java: Program, path: Path, weights: list[int], affinity: str, draws: int) -> list[int]:
     """Return the entries that IBM's classes try in so many connects, one behind the other."""
-    with closing_sockets(len(weights)) as closing:
+    with closing_sockets(*(0 for _ in weights)) as closing:
         path.write_text(table(closing.ports, weights, affinity))
         for begin in range(0, draws, AT_ONCE):
             count = min(AT_ONCE, draws - begin)
             assert ["[2009]", "end"] == java.run(1, "app", "secret", f"draws:{count}:*QMS:{path.as_uri()}")
-    return closing.tried
+    return [place for place, _ in closing.tried]
 
 
 def ours(weights: list[int], affinity: str, draws: int) -> list[int]:

@@ -18,17 +18,18 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.users_file import UsersFile
-from mqflow.fap.calls import InquireCall, VerbRequest
+from mqflow.fap.calls import InquireCall, OpenCall, VerbRequest
 from mqflow.fap.transmission_segments import Flow, SegmentType
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.chain import Headers, split
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.rfh2 import RFH2
-from mqflow.mqi.options import MessageFlag, MessageType, PutOption, Report
+from mqflow.mqi.options import MessageFlag, MessageType, OpenOption, PutOption, Report
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Got
 from tests.foreign.jms.program import Program, Scenario, messages
+from tests.long import of_the_day
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -245,7 +246,7 @@ def different(theirs: Left, ours: Left) -> set[str]:
     return {name for name in values.keys() | others.keys() if values.get(name) != others.get(name)}
 
 
-@pytest.mark.parametrize(("case", "how"), PAIRS)
+@pytest.mark.parametrize(("case", "how"), of_the_day(PAIRS, 18, name="poison"))
 @pytest.mark.mq_backend("asyncio")
 async def test_ibms_classes_and_mqflow_leave_a_poison_message(
     jms: Scenario, queue_manager: EmbeddedQueueManager, mq: QueueManagerKit, case: Case, how: str
@@ -360,7 +361,7 @@ def test_a_move_takes_put_and_passall_on_the_backout_queue(
 def test_the_classes_inquire_the_backout_attributes_once(
     java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
 ) -> None:
-    """They inquire when the first message with a BackoutCount comes. Inquire authority is enough for their handle."""
+    """They open the queue for inquire when the first message with a BackoutCount comes, inquire, and close the queue again."""
     put(queue_manager, started(queue_manager, "the backout queue takes the message"))
     users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret", administrator=True)
@@ -374,5 +375,12 @@ def test_the_classes_inquire_the_backout_attributes_once(
         assert isinstance(server.address, TcpAddress)
         java.run(server.address.port, "app", "secret", "poison-listener:INPUT")
 
-    inquiries = [InquireCall.read(VerbRequest.of(flow).reader()) for flow in flows if flow.header.kind == SegmentType.MQINQ]
-    assert 1 == sum(BACKOUT_THRESHOLD in each.selectors for each in inquiries)
+    kinds = [flow.header.kind for flow in flows]
+    [asked] = [at for at, flow in enumerate(flows) if kinds[at] == SegmentType.MQINQ and inquires_threshold(flow)]
+    assert [SegmentType.MQOPEN, SegmentType.MQINQ, SegmentType.MQCLOSE] == kinds[asked - 1 : asked + 2]
+    opened = OpenCall.read(VerbRequest.of(flows[asked - 1]).reader())
+    assert ("INPUT", OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING) == (opened.fields.descriptor.name, opened.options)
+
+
+def inquires_threshold(flow: Flow) -> bool:
+    return BACKOUT_THRESHOLD in InquireCall.read(VerbRequest.of(flow).reader()).selectors

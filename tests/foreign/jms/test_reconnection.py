@@ -2,8 +2,11 @@
 
 import json
 import socket
+import time
 from contextlib import ExitStack, closing
+from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -11,7 +14,9 @@ from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.users_file import UsersFile
+from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.program import Program, messages
+from tests.long import usually
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
@@ -22,6 +27,11 @@ def unused_ports() -> tuple[int, int]:
             each.bind(("127.0.0.1", 0))
         first, second = one.getsockname()[1], two.getsockname()[1]
     return first, second
+
+
+PASSES: Final = usually(3, long=7)
+#: The document adds up to a quarter to each. The first pass of the client comes at once.
+WAITS_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 25.0)
 
 
 def channel_table(path: Path, ports: tuple[int, int]) -> str:
@@ -64,3 +74,34 @@ def test_a_program_goes_on_after_its_queue_manager_has_moved(
     assert said[1] in {"commit 2549", "commit 2003"}
     assert ["stop", said[1], "received committed", "left null", "end"] == said
     assert [] == messages(queue_manager, "Q1")
+
+
+def test_the_waits_of_the_client_double_from_one_second(
+    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
+) -> None:
+    """The difference: the first pass over the addresses comes at once, and the first wait is before the second pass.
+
+    The queue manager is gone, and its second address closes each connection at once. One attempt there is one pass.
+    """
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
+    users.set("app", "secret", administrator=True)
+    ports, waits = unused_ports(), list[float]()
+    with ExitStack() as second:
+        first = serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[0]), users)
+
+        def move() -> None:
+            begin = time.monotonic()
+            first.close()
+            with closing_sockets(ports[1]) as sockets:
+                while len(sockets.tried) < PASSES:
+                    sockets.attempted.wait(30)
+                    sockets.attempted.clear()
+            times = [begin, *(at for _, at in sockets.tried)]
+            waits.extend(after - before for before, after in pairwise(times))
+            second.enter_context(closing(serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[1]), users)))
+
+        said = java.run(ports[0], "app", "secret", f"reconnect-list:{ports[1]}", move)
+
+    assert "received committed" in said
+    assert PASSES == len(waits)
+    assert all(wait >= least for wait, least in zip(waits, WAITS_S, strict=False)), waits

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.headers import rfh2
 from tests.foreign.jms.program import Scenario, messages
@@ -52,6 +53,18 @@ def test_a_poison_publication_leaves_the_managed_queue_for_the_backout_queue_of_
     [moved] = messages(queue_manager, "BOQ")
     header, _ = rfh2.parse(moved.body, encoding=moved.descriptor.encoding, ccsid=moved.descriptor.ccsid)
     assert {"Dst": "topic://prices/fish"}.items() <= rfh2.properties(header, "jms").items()
+
+
+def test_the_topic_names_the_model_of_the_managed_queue(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
+    mine = (
+        "DEFINE QMODEL(MINE) DEFTYPE(PERMDYN) BOTHRESH(1) BOQNAME(OUT)\n"
+        "DEFINE TOPIC(PRICES) TOPICSTR('prices') MDURMDL(MINE)"
+    )
+    assert 0 == run(mine, queue_manager.administration).exit_code()
+
+    assert ["delivery 1", "end"] == jms("topic-poison")
+
+    assert 1 == len(messages(queue_manager, "OUT"))
 
 
 def test_a_consumer_without_local_messages_does_not_get_those_of_its_own_connection(jms: Scenario) -> None:

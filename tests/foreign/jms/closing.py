@@ -1,0 +1,68 @@
+"""Sockets that close each connection at once: programs try one address after the other, and leave a trace of their attempts."""
+
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+__all__ = ("Closing", "closing_sockets")
+
+_RESET: Final = struct.pack("ii", 1, 0)
+
+
+class Closing:
+    """Sockets at these ports; 0 means any free port."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        #: The socket and the time of each connection, in order.
+        self.tried: list[tuple[int, float]] = []
+        self.sockets = [socket.create_server(("127.0.0.1", port)) for port in ports]
+        #: Is set after each connection.
+        self.attempted = threading.Event()
+        self._ends, self._end = socket.socketpair()
+
+    @property
+    def ports(self) -> list[int]:
+        return [each.getsockname()[1] for each in self.sockets]
+
+    def serve(self) -> None:
+        """Accept until `close`."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._ends, selectors.EVENT_READ)
+            for each in self.sockets:
+                selector.register(each, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._ends:
+                        return
+                    place = self.sockets.index(key.fileobj)  # type: ignore[arg-type]
+                    connection, _ = self.sockets[place].accept()
+                    self.tried.append((place, time.monotonic()))
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                    connection.close()
+                    self.attempted.set()
+
+    def stop(self) -> None:
+        self._end.send(b".")
+
+    def close(self) -> None:
+        for each in (*self.sockets, self._end, self._ends):
+            each.close()
+
+
+@contextmanager
+def closing_sockets(*ports: int) -> Iterator[Closing]:
+    """Serve these ports inside the block."""
+    closing = Closing(ports)
+    thread = threading.Thread(target=closing.serve)
+    thread.start()
+    try:
+        yield closing
+    finally:
+        closing.stop()
+        thread.join()
+        closing.close()
