@@ -21,6 +21,9 @@ _LENGTHS: Final = ((4, 44), (9, 102), (13, 208), (256, 240))
 _ERROR_CCSID, _ERROR_TRANSMISSION, _ERROR_LEVEL, _ERROR_MESSAGE, _ERROR_BATCH, _ERROR_WRAP, _ERROR_HEARTBEAT = (
     0x01, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80,
 )  # fmt: skip
+_ERROR_HEADERS, _ERROR_MESSAGES, _ERROR_CONVERSATIONS = 0x01, 0x02, 0x08
+_NOT_COMPRESSED: Final = b"\x00\xff"
+"""The kind "none" in a list of kinds of compression, and the byte behind the last kind."""
 
 
 class InitialData(Struct, frozen=True, kw_only=True):
@@ -41,6 +44,9 @@ class InitialData(Struct, frozen=True, kw_only=True):
     ccsid: int = 0
     queue_manager: str = ""
     heartbeat_s: int = 0
+    #: Whether the client offers to compress headers, and messages (COMPHDR, COMPMSG).
+    compresses_headers: bool = False
+    compresses_messages: bool = False
     #: The most conversations on one socket; 0 if conversations share no socket.
     conversations_max: int = 0
     flags3: int = 0
@@ -74,7 +80,9 @@ class InitialData(Struct, frozen=True, kw_only=True):
             return data
         reader.raw(2)
         errors2 = reader.byte()
-        reader.raw(25)
+        reader.byte()
+        compresses_headers, compresses_messages = _compresses(reader.raw(2)), _compresses(reader.raw(16))
+        reader.raw(6)
         conversations_max = reader.number()
         flags3 = reader.byte()
         reader.raw(3)
@@ -83,6 +91,8 @@ class InitialData(Struct, frozen=True, kw_only=True):
         data = replace(
             data,
             errors2=errors2,
+            compresses_headers=compresses_headers,
+            compresses_messages=compresses_messages,
             conversations_max=conversations_max,
             flags3=flags3,
             process=process,
@@ -140,7 +150,10 @@ def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
     errors |= _ERROR_TRANSMISSION if transmission != client.transmission_bytes_max else 0
     errors |= _ERROR_MESSAGE if message != client.message_bytes_max else 0
     errors |= _ERROR_HEARTBEAT if heartbeat != client.heartbeat_s else 0
-    errors2 = 0x08 if conversations != client.conversations_max else 0
+    errors2 = _ERROR_CONVERSATIONS if conversations != client.conversations_max else 0
+    # The listener compresses nothing, so a client that would compress must not.
+    errors2 |= _ERROR_HEADERS if client.compresses_headers else 0
+    errors2 |= _ERROR_MESSAGES if client.compresses_messages else 0
     answered = replace(
         client,
         level=level,
@@ -149,6 +162,8 @@ def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
         transmission_bytes_max=transmission,
         message_bytes_max=message,
         heartbeat_s=heartbeat,
+        compresses_headers=False,
+        compresses_messages=False,
         conversations_max=conversations,
         queue_manager=offer.queue_manager,
         queue_manager_identifier=offer.queue_manager_identifier,
@@ -156,3 +171,8 @@ def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
         flags3=0,
     )
     return answered, not errors and not errors2
+
+
+def _compresses(kinds: bytes) -> bool:
+    """Return whether a list of kinds of compression has another kind than none."""
+    return bool(kinds.strip(_NOT_COMPRESSED))

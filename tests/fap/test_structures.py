@@ -227,6 +227,23 @@ def test_the_longer_heartbeat_interval_holds_up_to_mqs_longest(asked: int, agree
     assert agreed == answered.heartbeat_s
 
 
+@pytest.mark.parametrize(
+    ("kinds", "error"),
+    [("00ff 00ffff", 0), ("08ff 00ffff", 0x01), ("00ff 0201ff", 0x02), ("08ff 0200ff", 0x03)],
+    ids=["none", "COMPHDR(SYSTEM)", "COMPMSG(ZLIBFAST,RLE)", "both"],
+)
+def test_a_client_that_would_compress_is_told_not_to(kinds: str, error: int) -> None:
+    """The lists of the client are those of IBM's JMS classes with these attributes in their channel table."""
+    sent, lists = bytearray(initial_data(12, conversations=10).to_bytes(">")), bytes.fromhex(kinds)
+    sent[104 : 104 + len(lists)] = lists
+    client = replace(InitialData.read(Reader(bytes(sent), ">", "initial data")), heartbeat_s=300)
+
+    answered, agreed = answer(client, Offer(queue_manager="QM1", queue_manager_identifier="QM1"))
+
+    assert (error, not error) == (answered.errors2, agreed)
+    assert answer(answered, Offer(queue_manager="QM1", queue_manager_identifier="QM1"))[1]
+
+
 @pytest.mark.parametrize("level", [1, 3])
 def test_a_client_of_the_first_levels_is_refused(level: int) -> None:
     with pytest.raises(FlowError, match="the lowest that is served"):

@@ -17,10 +17,10 @@ _RESET: Final = struct.pack("ii", 1, 0)
 class Closing:
     """Sockets at these ports; 0 means any free port."""
 
-    def __init__(self, ports: Sequence[int]) -> None:
+    def __init__(self, host: str, ports: Sequence[int]) -> None:
         #: The socket and the time of each connection, in order.
         self.tried: list[tuple[int, float]] = []
-        self.sockets = [socket.create_server(("127.0.0.1", port)) for port in ports]
+        self.sockets = [socket.create_server((host, port)) for port in ports]
         #: Is set after each connection.
         self.attempted = threading.Event()
         self._ends, self._end = socket.socketpair()
@@ -55,9 +55,9 @@ class Closing:
 
 
 @contextmanager
-def closing_sockets(*ports: int) -> Iterator[Closing]:
+def closing_sockets(*ports: int, host: str = "127.0.0.1") -> Iterator[Closing]:
     """Serve these ports inside the block."""
-    closing = Closing(ports)
+    closing = Closing(host, ports)
     thread = threading.Thread(target=closing.serve)
     thread.start()
     try:

@@ -3,9 +3,11 @@
 import json
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pytest
@@ -14,6 +16,7 @@ from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.policy.channels.table import DEFAULT_PORT
 from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.program import Program, messages
 from tests.long import usually
@@ -29,19 +32,21 @@ def unused_ports() -> tuple[int, int]:
     return first, second
 
 
+RECONNECT: Final = ("no", "yes", "queueManager", "disabled")
 PASSES: Final = usually(3, long=7)
 #: The document adds up to a quarter to each. The first pass of the client comes at once.
 WAITS_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 25.0)
 
 
-def channel_table(path: Path, ports: tuple[int, int]) -> str:
-    """Write a JSON channel table with the two addresses in one channel; return its URL."""
+def channel_table(path: Path, ports: Sequence[int], changes: Mapping[str, object] = MappingProxyType({})) -> str:
+    """Write a JSON channel table with the addresses in one channel; return its URL."""
     connection = [{"host": "127.0.0.1", "port": port} for port in ports]
     channel = {
         "name": "DEV.APP.SVRCONN",
         "type": "clientConnection",
         "clientConnection": {"queueManager": "QM1", "connection": connection},
         "connectionManagement": {"heartbeatInterval": 5, "sharingConversations": 10},
+        **changes,
     }
     path.write_text(json.dumps({"channel": [channel]}))
     return path.as_uri()
@@ -105,3 +110,42 @@ def test_the_waits_of_the_client_double_from_one_second(
     assert "received committed" in said
     assert PASSES == len(waits)
     assert all(wait >= least for wait, least in zip(waits, WAITS_S, strict=False)), waits
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({"connectionManagement": {"heartbeatInterval": 400}}, "[connected]"),
+        ({"connectionManagement": {"heartInterval": 400}}, "[2278]"),
+        ({"unknown": 1}, "[2278]"),
+        ({"compression": {"header": ["system"], "message": ["zlibfast", "zlibhigh", "rle", "any", "none"]}}, "[connected]"),
+        ({"compression": {"message": ["ZLIBFAST"]}}, "[2278]"),
+        *(({"connectionManagement": {"defaultReconnect": mode}}, "[connected]") for mode in RECONNECT),
+        ({"connectionManagement": {"defaultReconnect": "never"}}, "[2278]"),
+    ],
+)
+def test_the_keys_and_values_of_a_channel_table(
+    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path, changes: dict[str, object], answer: str
+) -> None:
+    """IBM's classes refuse a whole table for one unknown key or value (2278); mqflow ignores unknown keys, and warns."""
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
+    users.set("app", "secret", administrator=True)
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as server:
+        assert isinstance(server.address, TcpAddress)
+        where = channel_table(tmp_path / "ccdt.json", (server.address.port,), changes)
+
+        assert [answer, "end"] == java.run(server.address.port, "app", "secret", f"draws:1:QM1:{where}")
+
+
+def test_an_address_without_a_port_has_port_1414(java: Program, tmp_path: Path) -> None:
+    with closing_sockets(DEFAULT_PORT, host="127.77.14.14") as sockets:
+        table = {
+            "name": "DEV.APP.SVRCONN",
+            "type": "clientConnection",
+            "clientConnection": {"queueManager": "QM1", "connection": [{"host": "127.77.14.14"}]},
+        }
+        path = tmp_path / "ccdt.json"
+        path.write_text(json.dumps({"channel": [table]}))
+
+        assert ["[2009]", "end"] == java.run(1, "app", "secret", f"draws:1:QM1:{path.as_uri()}")
+        assert [0] == [place for place, _ in sockets.tried]
