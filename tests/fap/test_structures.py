@@ -232,7 +232,7 @@ def test_the_longer_heartbeat_interval_holds_up_to_mqs_longest(asked: int, agree
     [("00ff 00ffff", 0), ("08ff 00ffff", 0x01), ("00ff 0201ff", 0x02), ("08ff 0200ff", 0x03)],
     ids=["none", "COMPHDR(SYSTEM)", "COMPMSG(ZLIBFAST,RLE)", "both"],
 )
-def test_a_client_that_would_compress_is_told_not_to(kinds: str, error: int) -> None:
+def test_the_answer_refuses_compression(kinds: str, error: int) -> None:
     """The lists of the client are those of IBM's JMS classes with these attributes in their channel table."""
     sent, lists = bytearray(initial_data(12, conversations=10).to_bytes(">")), bytes.fromhex(kinds)
     sent[104 : 104 + len(lists)] = lists

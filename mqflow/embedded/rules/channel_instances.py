@@ -179,16 +179,17 @@ def why_not_secure(settings: ChannelSettings, common_names: Sequence[str] | None
         return Reason.SSL_INITIALIZATION_ERROR, f"SSLCIPH({settings.cipher_spec}) needs TLS, and the program has none"
     if settings.certificate_required and not common_names:
         return Reason.SSL_INITIALIZATION_ERROR, "SSLCAUTH(REQUIRED) needs a certificate, and the program has none"
-    if not settings.peer_name:
-        return None
-    found = _COMMON_NAME.fullmatch(settings.peer_name.strip())
+    return _why_another_name(settings.peer_name, common_names) if settings.peer_name else None
+
+
+def _why_another_name(peer_name: str, common_names: Sequence[str]) -> tuple[Reason, str] | None:
+    found = _COMMON_NAME.fullmatch(peer_name.strip())
     if found is None:
-        return Reason.SSL_PEER_NAME_ERROR, f"SSLPEER({settings.peer_name}) is not of the form CN=NAME, as mqflow can check it"
-    wanted = found["quoted"] or found["plain"] or ""
-    if len(common_names) == 1 and _is_named(common_names[0], wanted):
+        return Reason.SSL_PEER_NAME_ERROR, f"SSLPEER({peer_name}) is not of the form CN=NAME, and mqflow checks no other form"
+    if len(common_names) == 1 and _is_named(common_names[0], found["quoted"] or found["plain"]):
         return None
     said = " and ".join(common_names) or "no name"
-    return Reason.SSL_PEER_NAME_MISMATCH, f"SSLPEER({settings.peer_name}) is not the name in the certificate, which has {said}"
+    return Reason.SSL_PEER_NAME_MISMATCH, f"SSLPEER({peer_name}) is not the name in the certificate, which has {said}"
 
 
 def _is_named(name: str, wanted: str) -> bool:

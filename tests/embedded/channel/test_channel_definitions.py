@@ -12,6 +12,8 @@ from tests.embedded.channel.conftest import APP, Dial
 OWN = """
 DEFINE CHANNEL(APP) CHLTYPE(SVRCONN) MAXMSGL(1000) SHARECNV(3) HBINT(77) MAXINST(1)
 DEFINE CHANNEL(AS.GUEST) CHLTYPE(SVRCONN) MCAUSER('guest')
+DEFINE CHANNEL(SECURE) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLCAUTH(OPTIONAL)
+DEFINE CHANNEL(NAMED) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLPEER('CN=app')
 DEFINE CHANNEL(AS.OWNER) CHLTYPE(SVRCONN) MCAUSER('mqm')
 SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('guest') AUTHADD(CONNECT)
 """
@@ -20,6 +22,18 @@ SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('guest') AUTHADD(CONNECT)
 @pytest.fixture(autouse=True)
 def definitions(queue_manager: EmbeddedQueueManager) -> None:
     assert 0 == run(OWN, queue_manager.administration).exit_code()
+
+
+@pytest.mark.parametrize("channel", ["SECURE", "NAMED"])
+def test_a_channel_with_sslciph_takes_no_program_without_tls(
+    dial: Dial, caplog: pytest.LogCaptureFixture, channel: str
+) -> None:
+    client = dial()
+    client.negotiate(channel)
+    client.log_in(APP)
+
+    assert Reason.SSL_INITIALIZATION_ERROR == client.connect().reason
+    assert f"Channel '{channel}' refused a program at 127.0.0.1 (2393): SSLCIPH(ANY_TLS12) needs TLS" in caplog.text
 
 
 def test_both_ends_agree_on_the_limits_of_the_channel(dial: Dial) -> None:

@@ -164,6 +164,8 @@ def test_a_program_behind_tls_gets_its_messages(queue_manager: EmbeddedQueueMana
     users.set("app", "secret")
     made = make_certificates(tmp_path / "tls", ["127.0.0.1"], name="QM1", now=datetime.now(UTC))
     tls = server_context(made.certificate, made.key)
+    secure = "DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLCAUTH(OPTIONAL)"
+    assert 0 == run(secure, queue_manager.administration).exit_code()
 
     with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tls=tls) as server:
         assert isinstance(server.address, TcpAddress)

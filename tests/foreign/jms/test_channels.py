@@ -28,7 +28,9 @@ pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and 
             id="rc2035",
         ),
         pytest.param(
-            "DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12_OR_HIGHER)", ["refused 2393", "end"], id="rc2393"
+            "DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12_OR_HIGHER)",
+            ["refused 2393", "end"],
+            id="rc2393",
         ),
         pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(RCVR)", ["refused 2539", "end"], id="rc2539"),
         pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SHARECNV(0)", ["end"], id="shares nothing"),

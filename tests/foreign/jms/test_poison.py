@@ -194,7 +194,9 @@ def commands(case: Case) -> str:
 
 def put(queue_manager: EmbeddedQueueManager, case: Case) -> None:
     connection = queue_manager.connect()
-    connection.put1("INPUT", replace(SENT, message_type=case.message_type, persistence=case.persistence, report=case.report), b"bad", PUT)
+    connection.put1(
+        "INPUT", replace(SENT, message_type=case.message_type, persistence=case.persistence, report=case.report), b"bad", PUT
+    )
     connection.disconnect()
 
 

@@ -57,8 +57,7 @@ def test_a_poison_publication_leaves_the_managed_queue_for_the_backout_queue_of_
 
 def test_the_topic_names_the_model_of_the_managed_queue(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
     mine = (
-        "DEFINE QMODEL(MINE) DEFTYPE(PERMDYN) BOTHRESH(1) BOQNAME(OUT)\n"
-        "DEFINE TOPIC(PRICES) TOPICSTR('prices') MDURMDL(MINE)"
+        "DEFINE QMODEL(MINE) DEFTYPE(PERMDYN) BOTHRESH(1) BOQNAME(OUT)\nDEFINE TOPIC(PRICES) TOPICSTR('prices') MDURMDL(MINE)"
     )
     assert 0 == run(mine, queue_manager.administration).exit_code()
 
