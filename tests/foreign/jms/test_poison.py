@@ -4,6 +4,7 @@ Each case says what IBM's classes leave on the queues, and what mqflow leaves if
 the MQDLH, the MQRFH2 and the body are compared. `DIFFERENT` has the fields that differ, each with its reason.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -223,7 +224,7 @@ class Left(Struct, frozen=True):
             said = given.message_id[:4].decode("latin-1")
         return f"{self.queue} {said} {self.headers.body.decode()!r}"
 
-    def fields(self) -> dict[str, object]:
+    def fields(self) -> Mapping[str, object]:
         """Every field of the descriptor and of the headers, and the folders of the MQRFH2."""
         descriptor = asdict(self.got.descriptor)
         assert 0 < SENT.expiry_tenths - descriptor.pop("expiry_tenths") < MINUTE_TENTHS or self.queue == "REPLY"
@@ -266,7 +267,7 @@ async def test_ibms_classes_and_mqflow_leave_a_poison_message(
     assert [f"delivery {count}" for count in range(1, case.deliveries + 1)] == said[: case.deliveries]
     assert (() if how in case.losing else case.leaves) == lines(theirs)
     assert (() if how in case.losing else case.mqflow or case.leaves) == lines(ours)
-    for one, other in zip(theirs, ours, strict=case.message_type != MessageType.REQUEST):
+    for one, other in zip(theirs, ours[: len(theirs)], strict=True):
         assert (one.queue, DIFFERENT[one.queue, how == "asf"]) == (other.queue, different(one, other) - DESTINATION)
 
 
