@@ -140,8 +140,8 @@ This page is made from tables (`python -m tests.sources.statements`). A test com
 test exists, and finds statements without a test or a reason. The name of a test is its file below `tests/` and its claim; in
 brackets is the row, if one test holds a whole table.
 
-The last column names tests in which [IBM's own client](ibms-client.md) does what the statement says. An empty cell means that
-no test with IBM's client has looked.
+The last column names tests in which [IBM's own client](ibms-client.md) does what the statement says. In an empty cell the
+queue manager decides and not the client, or no test with IBM's client has looked.
 """
 
 

@@ -1,5 +1,6 @@
-// A program of IBM's JMS classes that reconnects by itself: reconnect-list:SECOND_PORT or reconnect-ccdt:URL. The test moves the queue
-// manager to the second port when the program says "stop". Also tls:FILE and draws:COUNT:NAME:URL.
+// A program of IBM's JMS classes that reconnects by itself: reconnect-list:SECOND_PORT or reconnect-ccdt:URL. With
+// reconnect-off:SECOND_PORT it does not. The test moves the queue manager to the second port when the program says "stop".
+// Also tls:FILE and draws:COUNT:NAME:URL.
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
 import java.io.FileInputStream;
@@ -39,7 +40,10 @@ final class Reconnection {
         } else {
             factory.setStringProperty(WMQConstants.WMQ_CONNECTION_NAME_LIST, "127.0.0.1(" + port + "),127.0.0.1(" + where + ")");
         }
-        factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS, WMQConstants.WMQ_CLIENT_RECONNECT);
+        boolean off = scenario.startsWith("reconnect-off");
+        factory.setIntProperty(
+                WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS,
+                off ? WMQConstants.WMQ_CLIENT_RECONNECT_DISABLED : WMQConstants.WMQ_CLIENT_RECONNECT);
         factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_TIMEOUT, 300);
         try (Connection connection = factory.createConnection(user, password)) {
             connection.setExceptionListener(error -> Scenarios.say("exception " + Scenarios.reason(error)));

@@ -81,6 +81,24 @@ def test_a_program_goes_on_after_its_queue_manager_has_moved(
     assert [] == messages(queue_manager, "Q1")
 
 
+def test_with_reconnection_disabled_the_program_gets_exceptions(
+    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
+) -> None:
+    """The second address of its list would answer."""
+    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
+    users.set("app", "secret", administrator=True)
+    with (
+        serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as first,
+        serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as second,
+    ):
+        assert isinstance(first.address, TcpAddress)
+        assert isinstance(second.address, TcpAddress)
+        said = java.run(first.address.port, "app", "secret", f"reconnect-off:{second.address.port}", first.close)
+
+    assert {"commit 2009", "exception 2009"} <= set(said)
+    assert not any(line.startswith("received") for line in said)
+
+
 def test_the_waits_of_the_client_double_from_one_second(
     java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
 ) -> None:
