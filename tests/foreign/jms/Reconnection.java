@@ -9,6 +9,8 @@ import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import javax.jms.Connection;
 import javax.jms.JMSException;
 import javax.jms.Message;
@@ -46,7 +48,11 @@ final class Reconnection {
                 off ? WMQConstants.WMQ_CLIENT_RECONNECT_DISABLED : WMQConstants.WMQ_CLIENT_RECONNECT);
         factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_TIMEOUT, 300);
         try (Connection connection = factory.createConnection(user, password)) {
-            connection.setExceptionListener(error -> Scenarios.say("exception " + Scenarios.reason(error)));
+            CountDownLatch reported = new CountDownLatch(1);
+            connection.setExceptionListener(error -> {
+                Scenarios.say("exception " + Scenarios.reason(error));
+                reported.countDown();
+            });
             connection.start();
             Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
             Queue queue = session.createQueue("queue:///Q1");
@@ -61,6 +67,9 @@ final class Reconnection {
                 Scenarios.say("committed again");
             } catch (JMSException error) {
                 Scenarios.say("commit " + Scenarios.reason(error));
+                if (off) { // a thread of the client calls the exception listener, unless the connection is closed before
+                    reported.await(30, TimeUnit.SECONDS);
+                }
                 session.rollback();
             }
             // The unit of work that was open at the outage can fail once more (2003): the program receives the message again.
