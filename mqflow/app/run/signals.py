@@ -12,14 +12,16 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import anyio
 
-from mqflow.app.run.running_application import RunningApplication
 from mqflow.runtime.cancellation import undisturbed
 from mqflow.runtime.watchdog import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
+
+if TYPE_CHECKING:  # the process of a queue manager needs the signals, and no application
+    from mqflow.app.run.running_application import RunningApplication
 
 __all__ = ("EXIT_CUT_OFF", "EXIT_INCIDENT", "end_process", "run_until_signal", "stop_signals", "threads_left")
 
@@ -47,7 +49,7 @@ def threads_left() -> bool:
 
 
 async def run_until_signal(
-    run: Callable[[], AbstractAsyncContextManager[RunningApplication]],
+    run: Callable[[], "AbstractAsyncContextManager[RunningApplication]"],
     stop: Callable[[], None],
     until: Callable[[], Awaitable[None]] | None = None,
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
