@@ -1,4 +1,4 @@
-"""Passes messages to Wireshark's dissector of IBM MQ, as a recorded MQPUT to port 1414.
+"""Passes messages to Wireshark's dissector of IBM MQ, as a recorded MQPUT to port 1414, and whole conversations of clients.
 
 Knows the layers around a message (IP, TCP, the transmission segment, the call and its options), not its bytes. The program
 tshark is separate (Debian: `apt-get install tshark`). Without it the tests skip. Source of the layers: Wireshark's field
@@ -8,19 +8,23 @@ names, and their values in its dissector.
 import shutil
 import struct
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("TSHARK", "Message", "dissect", "malformed_frames")
+__all__ = ("TSHARK", "Conversations", "Message", "dissect", "wrong_conversations")
 
 TSHARK: Final = shutil.which("tshark")
 
 _PORT: Final = 1414
 _RAW_IP: Final = 101
 _CLIENT_PORT: Final = 20_000
+#: A segment begins with an identifier and its length, of four bytes each.
+_LENGTH_END: Final = 8
 _FILE_HEAD: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 2**18, _RAW_IP)
 _MQPUT: Final = 0x86
 _FIRST_AND_LAST: Final = 0x30
@@ -55,24 +59,52 @@ def dissect(messages: Sequence[Message], fields: Sequence[str], folder: Path) ->
     return [dict(zip(fields, (_values(text) for text in line.split(_BETWEEN_FIELDS)), strict=True)) for line in lines]
 
 
-def malformed_frames(conversation: Sequence[tuple[bool, bytes]], folder: Path) -> tuple[int, list[str]]:
-    """Return the number of malformed frames of one conversation, and the segment types that Wireshark finds.
+class Conversations:
+    """Keeps the bytes of each socket of a listener, whose sockets have a thread each."""
 
-    Each item is a segment, and whether the client sent it.
-    """
-    recorded = folder / "conversation.pcap"
-    sent = {True: 1, False: 1}
-    packets = bytearray(_FILE_HEAD)
-    for from_client, segment in conversation:
-        ports = (_CLIENT_PORT, _PORT) if from_client else (_PORT, _CLIENT_PORT)
-        packets += _tcp_packet(segment, *ports, sent[from_client], sent[not from_client])
-        sent[from_client] += len(segment)
-    recorded.write_bytes(packets)
-    front = [str(TSHARK), "-r", str(recorded), "-d", f"tcp.port=={_PORT},mq"]
-    bad = subprocess.run([*front, "-Y", "_ws.malformed"], capture_output=True, text=True, check=True).stdout.splitlines()
-    fields = ["-T", "fields", "-E", "occurrence=a", "-e", "mq.tsh.type"]
-    types = subprocess.run([*front, *fields], capture_output=True, text=True, check=True).stdout.split()
-    return len(bad), types
+    def __init__(self) -> None:
+        #: The name of a test and the segments of one socket, each with whether the client sent it.
+        self.kept: dict[tuple[str, threading.Thread], list[tuple[bool, bytes]]] = {}
+        self._waiting: dict[tuple[str, threading.Thread, bool], bytearray] = {}
+
+    def tap(self, name: str) -> Callable[[bool, bytes], None]:
+        """Return a tap for `serve_channel` that keeps the segments under a name."""
+
+        def heard(from_client: bool, data: bytes) -> None:  # noqa: FBT001 - as the listener calls it
+            thread = threading.current_thread()
+            segments = self.kept.setdefault((name, thread), [])
+            waiting = self._waiting.setdefault((name, thread, from_client), bytearray())
+            waiting += data
+            while len(waiting) >= _LENGTH_END and len(waiting) >= (length := int.from_bytes(waiting[4:_LENGTH_END])):
+                segments.append((from_client, bytes(waiting[:length])))
+                del waiting[:length]
+
+        return heard
+
+
+def wrong_conversations(conversations: Conversations, folder: Path) -> list[str]:
+    """Return the names of the conversations in which Wireshark finds a malformed frame, or not every segment."""
+    recorded = folder / "conversations.pcap"
+    named = {_CLIENT_PORT + number: name for number, (name, _) in enumerate(conversations.kept)}
+    left: Counter[int] = Counter()
+    with recorded.open("wb") as capture:
+        capture.write(_FILE_HEAD)
+        for client_port, segments in zip(named, conversations.kept.values(), strict=True):
+            sent = {True: 1, False: 1}
+            for from_client, segment in segments:
+                ports = (client_port, _PORT) if from_client else (_PORT, client_port)
+                capture.write(_tcp_packet(segment, *ports, sent[from_client], sent[not from_client]))
+                sent[from_client] += len(segment)
+                left[client_port] += 1
+    command = [str(TSHARK), "-r", str(recorded), "-d", f"tcp.port=={_PORT},mq", "-T", "fields", "-E", "occurrence=a"]
+    command += [part for field in ("tcp.srcport", "tcp.dstport", "_ws.malformed", "mq.tsh.type") for part in ("-e", field)]
+    malformed = set[int]()
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        source, target, bad, types = line.split("\t")
+        client_port = max(int(source), int(target))
+        left[client_port] -= len(types.split(",")) if types else 0  # a flow of several segments counts once more
+        malformed |= {client_port} if bad else set()
+    return [f"{name}: {left[port]} segments not seen" for port, name in named.items() if left[port] > 0 or port in malformed]
 
 
 def _values(text: str) -> list[str]:

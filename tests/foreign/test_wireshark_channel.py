@@ -12,9 +12,9 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.users_file import UsersFile
-from mqflow.fap.transmission_segments import Flow, segments_of
+from mqflow.fap.transmission_segments import segments_of
 from tests.fap.client_half import ChannelClient, Golden, flow_of
-from tests.foreign.dissecting import TSHARK, malformed_frames
+from tests.foreign.dissecting import TSHARK, Conversations, wrong_conversations
 
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="there is no tshark to show flows to: apt-get install tshark")
 
@@ -33,12 +33,8 @@ def test_wireshark_finds_no_malformed_segment_in_the_flows_of_ibms_jms_classes(
 ) -> None:
     users = UsersFile(tmp_path / "users.json", bytes, cost=2)
     users.set("app", "secret", administrator=True)
-    heard: list[tuple[bool, bytes]] = []
-
-    def tap(from_client: bool, flow: Flow) -> None:  # noqa: FBT001 - as the listener calls it
-        heard.extend((from_client, segment) for segment in segments_of(flow, 32_748))
-
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tap=tap) as server:
+    heard = Conversations()
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tap=heard.tap("golden")) as server:
         assert isinstance(server.address, TcpAddress)
         with closing(ChannelClient(server.address.port)) as client:
             for golden in msgspec.json.decode(FLOWS.read_bytes(), type=tuple[Golden, ...]):
@@ -46,5 +42,5 @@ def test_wireshark_finds_no_malformed_segment_in_the_flows_of_ibms_jms_classes(
                 for _ in golden.answers:
                     client.receive()
 
-    malformed, types = malformed_frames(heard, tmp_path)
-    assert (0, len(heard)) == (malformed, len(" ".join(types).replace(",", " ").split()))
+    assert 1 == len(heard.kept)
+    assert [] == wrong_conversations(heard, tmp_path)

@@ -41,8 +41,8 @@ from mqflow.world import Clock, Random
 
 __all__ = ("ChannelPeer", "Tap", "send_whole")
 
-Tap = Callable[[bool, Flow], None]
-"""A function that receives every flow, with True for a flow from the client and False for a flow to the client."""
+Tap = Callable[[bool, bytes], None]
+"""A function that receives all bytes of a client, with True for bytes from the client and False for bytes to the client."""
 
 _RECEIVE_BYTES: Final = 256 * 1024
 _STRANGER_BYTES_MAX: Final = 64 * 1024
@@ -174,16 +174,11 @@ class ChannelPeer:
 
     def send(self, flow: Flow) -> None:
         """Send a flow."""
-        if self._tap is not None:
-            self._tap(False, flow)
         for segment in segments_of(flow, self.segment_bytes_max):
             self._send(segment)
 
     def send_segment(self, segment: bytes) -> None:
         """Send a segment."""
-        if self._tap is not None:
-            for flow in Flows().feed(segment):
-                self._tap(False, flow)
         self._send(segment)
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
@@ -306,9 +301,9 @@ class ChannelPeer:
             if not data:
                 return False
             self._last_heard = self.now()
+            if self._tap is not None:
+                self._tap(True, data)
             for flow in takewhile(lambda _: not self._ending, self._flows.feed(data)):
-                if self._tap is not None:
-                    self._tap(True, flow)
                 self._receive(flow)
         return True
 
@@ -417,6 +412,8 @@ class ChannelPeer:
         self._closed_by_client = True
 
     def _send(self, data: bytes) -> None:
+        if self._tap is not None:
+            self._tap(False, data)
         send_whole(self._stream.send, data, _SEND_S, self._arrival.clock)
 
 

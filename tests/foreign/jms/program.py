@@ -21,7 +21,7 @@ from tests.long import usually
 
 __all__ = ("MQSC", "ClassPaths", "Program", "Scenario", "class_paths", "messages")
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "java"
 CACHE = Path(__file__).parents[3] / ".cache" / "jms"
 MQSC = """
 DEFINE QLOCAL(Q1)

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.certificates import make_certificates, server_context
-from mqflow.embedded.wire.server.users_file import UsersFile
+from tests.foreign.jms.conftest import Serve
 from tests.foreign.jms.program import Program, Scenario
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
@@ -50,18 +48,13 @@ def test_the_client_reports_the_reason_of_a_channel(
     ids=["no SSLCIPH", "a certificate is optional", "a certificate is required"],
 )
 def test_the_client_uses_tls(
-    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path, attributes: str, line: str
+    java: Program, queue_manager: EmbeddedQueueManager, serve: Serve, tmp_path: Path, attributes: str, line: str
 ) -> None:
-    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
-    users.set("app", "secret", administrator=True)
     made = make_certificates(tmp_path / "tls", ["127.0.0.1"], name="QM1", now=datetime.now(UTC))
     cipher = f"SSLCIPH(ANY_TLS12_OR_HIGHER) {attributes}" if attributes else ""
     command = f"DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) {cipher}"
     assert 0 == run(command, queue_manager.administration).exit_code()
 
-    tls = server_context(made.certificate, made.key)
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tls=tls) as server:
-        assert isinstance(server.address, TcpAddress)
-        said = java.run(server.address.port, "app", "secret", f"tls:{made.authority}")
+    port, _ = serve(queue_manager, tls=server_context(made.certificate, made.key))
 
-    assert [line, "end"] == said
+    assert [line, "end"] == java.run(port, "app", "secret", f"tls:{made.authority}")

@@ -5,7 +5,6 @@ the MQDLH, the MQRFH2 and the body are compared. `DIFFERENT` has the fields that
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -14,13 +13,10 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from mqflow import App, Backout, Pace
-from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.protocol.addresses import TcpAddress
-from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.calls import InquireCall, OpenCall, VerbRequest
-from mqflow.fap.transmission_segments import Flow, SegmentType
+from mqflow.fap.transmission_segments import Flow, Flows, SegmentType
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.chain import Headers, split
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
@@ -29,7 +25,8 @@ from mqflow.mqi.options import MessageFlag, MessageType, OpenOption, PutOption, 
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Got
-from tests.foreign.jms.program import Program, Scenario, messages
+from tests.foreign.dissecting import Conversations
+from tests.foreign.jms.program import Scenario, messages
 from tests.long import of_the_day
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
@@ -362,22 +359,15 @@ def test_a_move_takes_put_and_passall_on_the_backout_queue(
 
 
 def test_the_classes_inquire_the_backout_attributes_once(
-    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
+    jms: Scenario, queue_manager: EmbeddedQueueManager, conversations: Conversations, request: pytest.FixtureRequest
 ) -> None:
     """They open the queue for inquire when the first message with a BackoutCount comes, inquire, and close the queue again."""
     put(queue_manager, started(queue_manager, "the backout queue takes the message"))
-    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
-    users.set("app", "secret", administrator=True)
-    flows: list[Flow] = []
 
-    def tap(from_client: bool, flow: Flow) -> None:  # noqa: FBT001 - as the listener calls it
-        if from_client:
-            flows.append(flow)
+    jms("poison-listener:INPUT")
 
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tap=tap) as server:
-        assert isinstance(server.address, TcpAddress)
-        java.run(server.address.port, "app", "secret", "poison-listener:INPUT")
-
+    [kept] = [segments for (name, _), segments in conversations.kept.items() if name == request.node.name]
+    flows = list(Flows().feed(b"".join(segment for from_client, segment in kept if from_client)))
     kinds = [flow.header.kind for flow in flows]
     [asked] = [at for at, flow in enumerate(flows) if kinds[at] == SegmentType.MQINQ and inquires_threshold(flow)]
     assert [SegmentType.MQOPEN, SegmentType.MQINQ, SegmentType.MQCLOSE] == kinds[asked - 1 : asked + 2]

@@ -4,7 +4,6 @@ import json
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -12,12 +11,10 @@ from typing import Final
 
 import pytest
 
-from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.protocol.addresses import TcpAddress
-from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.policy.channels.table import DEFAULT_PORT
 from tests.foreign.jms.closing import closing_sockets
+from tests.foreign.jms.conftest import Serve
 from tests.foreign.jms.program import Program, messages
 from tests.long import usually
 
@@ -56,6 +53,7 @@ def channel_table(path: Path, ports: Sequence[int], changes: Mapping[str, object
 def test_a_program_goes_on_after_its_queue_manager_has_moved(
     java: Program,
     queue_manager: EmbeddedQueueManager,
+    serve: Serve,
     tmp_path: Path,
     table: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
@@ -63,18 +61,15 @@ def test_a_program_goes_on_after_its_queue_manager_has_moved(
 
     Messages of an earlier commit are there, once.
     """
-    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
-    users.set("app", "secret", administrator=True)
     ports = unused_ports()
     where = f"reconnect-ccdt:{channel_table(tmp_path / 'ccdt.json', ports)}" if table else f"reconnect-list:{ports[1]}"
-    with ExitStack() as second:
-        first = serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[0]), users)
+    _, first = serve(queue_manager, ports[0])
 
-        def move() -> None:
-            first.close()
-            second.enter_context(closing(serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[1]), users)))
+    def move() -> None:
+        first.close()
+        serve(queue_manager, ports[1])
 
-        said = java.run(ports[0], "app", "secret", where, move)
+    said = java.run(ports[0], "app", "secret", where, move)
 
     assert said[1] in {"commit 2549", "commit 2003"}
     assert ["stop", said[1], "received committed", "left null", "end"] == said
@@ -82,48 +77,39 @@ def test_a_program_goes_on_after_its_queue_manager_has_moved(
 
 
 def test_with_reconnection_disabled_the_program_gets_exceptions(
-    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
+    java: Program, queue_manager: EmbeddedQueueManager, serve: Serve
 ) -> None:
     """The second address of its list would answer."""
-    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
-    users.set("app", "secret", administrator=True)
-    with (
-        serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as first,
-        serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as second,
-    ):
-        assert isinstance(first.address, TcpAddress)
-        assert isinstance(second.address, TcpAddress)
-        said = java.run(first.address.port, "app", "secret", f"reconnect-off:{second.address.port}", first.close)
+    (port, first), (second, _) = serve(queue_manager), serve(queue_manager)
+
+    said = java.run(port, "app", "secret", f"reconnect-off:{second}", first.close)
 
     assert {"commit 2009", "exception 2009"} <= set(said)
     assert not any(line.startswith("received") for line in said)
 
 
 def test_the_waits_of_the_client_double_from_one_second(
-    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path
+    java: Program, queue_manager: EmbeddedQueueManager, serve: Serve
 ) -> None:
     """The difference: the first pass over the addresses comes at once, and the first wait is before the second pass.
 
     The queue manager is gone, and its second address closes each connection at once. One attempt there is one pass.
     """
-    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
-    users.set("app", "secret", administrator=True)
     ports, waits = unused_ports(), list[float]()
-    with ExitStack() as second:
-        first = serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[0]), users)
+    _, first = serve(queue_manager, ports[0])
 
-        def move() -> None:
-            begin = time.monotonic()
-            first.close()
-            with closing_sockets(ports[1]) as sockets:
-                while len(sockets.tried) < PASSES:
-                    sockets.attempted.wait(30)
-                    sockets.attempted.clear()
-            times = [begin, *(at for _, at in sockets.tried)]
-            waits.extend(after - before for before, after in pairwise(times))
-            second.enter_context(closing(serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[1]), users)))
+    def move() -> None:
+        begin = time.monotonic()
+        first.close()
+        with closing_sockets(ports[1]) as sockets:
+            while len(sockets.tried) < PASSES:
+                sockets.attempted.wait(30)
+                sockets.attempted.clear()
+        times = [begin, *(at for _, at in sockets.tried)]
+        waits.extend(after - before for before, after in pairwise(times))
+        serve(queue_manager, ports[1])
 
-        said = java.run(ports[0], "app", "secret", f"reconnect-list:{ports[1]}", move)
+    said = java.run(ports[0], "app", "secret", f"reconnect-list:{ports[1]}", move)
 
     assert "received committed" in said
     assert PASSES == len(waits)
@@ -143,16 +129,13 @@ def test_the_waits_of_the_client_double_from_one_second(
     ],
 )
 def test_the_keys_and_values_of_a_channel_table(
-    java: Program, queue_manager: EmbeddedQueueManager, tmp_path: Path, changes: dict[str, object], answer: str
+    java: Program, queue_manager: EmbeddedQueueManager, serve: Serve, tmp_path: Path, changes: dict[str, object], answer: str
 ) -> None:
     """IBM's classes refuse a whole table for one unknown key or value (2278); mqflow ignores unknown keys, and warns."""
-    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
-    users.set("app", "secret", administrator=True)
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as server:
-        assert isinstance(server.address, TcpAddress)
-        where = channel_table(tmp_path / "ccdt.json", (server.address.port,), changes)
+    port, _ = serve(queue_manager)
+    where = channel_table(tmp_path / "ccdt.json", (port,), changes)
 
-        assert [answer, "end"] == java.run(server.address.port, "app", "secret", f"draws:1:QM1:{where}")
+    assert [answer, "end"] == java.run(port, "app", "secret", f"draws:1:QM1:{where}")
 
 
 def test_an_address_without_a_port_has_port_1414(java: Program, tmp_path: Path) -> None:
