@@ -88,13 +88,19 @@ public final class Scenarios {
     }
 
     private static void begin(String port, String user, String password, String scenario) throws Exception {
-        if (Base.run(scenario, port, user, password) || Reconnection.run(scenario, port, user, password)) {
+        if (Base.run(scenario, port, user, password)
+                || Reasons.run(scenario, port, user, password)
+                || Statements.run(scenario, port, user, password)
+                || Reconnection.run(scenario, port, user, password)) {
             return;
         }
         try (Connection connection = factory(port).createConnection(user, password)) {
             connection.setExceptionListener((ExceptionListener) error -> say("exception " + reason(error)));
             connection.start();
-            if (!Topics.run(connection, scenario) && !Delays.run(connection, scenario) && !Poison.run(connection, scenario)) {
+            if (!Topics.run(connection, scenario)
+                    && !Delays.run(connection, scenario)
+                    && !Poison.run(connection, scenario)
+                    && !Statements.run(connection, scenario)) {
                 run(connection, scenario);
             }
         }
