@@ -53,6 +53,8 @@ _OF_CONVERSATIONS: Final = frozenset(
     if kind >= SegmentType.MQCONN or kind in {SegmentType.REQUEST_MESSAGES, SegmentType.NOTIFICATION}
 )
 _RUNNING, _STOPPING = 3, 4
+# The JMS classes send a name such as "*GROUP" as it is: the program accepts any queue manager that answers.
+_ANY_QUEUE_MANAGER: Final = "*"
 _HEARTBEAT_S_MAX: Final = 999_999
 _ALONE: Final = 0
 """The number of the only conversation on a socket that is not shared."""
@@ -186,7 +188,7 @@ class ChannelPeer:
         if self._arrival.full is not None:
             raise self._arrival.full
         name = self._queue_manager.name
-        if asked.queue_manager not in {"", name}:
+        if asked.queue_manager not in {"", name} and not asked.queue_manager.startswith(_ANY_QUEUE_MANAGER):
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked.queue_manager, detail=detail)
         channel = self._channel or ChannelSettings(name="")

@@ -99,6 +99,15 @@ def test_a_user_without_authority_is_refused_with_2035(dial: Dial) -> None:
     assert Reason.NOT_AUTHORIZED == client.connect().reason
 
 
+@pytest.mark.parametrize("name", ["", "QM1", "*", "*GROUP"])
+def test_the_name_of_a_group_of_queue_managers_is_accepted(dial: Dial, name: str) -> None:
+    client = dial()
+    client.negotiate()
+    client.log_in(APP)
+
+    assert Reason.NONE == client.connect(queue_manager=name).reason
+
+
 def test_another_queue_manager_is_refused_with_2058(dial: Dial) -> None:
     client = dial()
     client.negotiate()

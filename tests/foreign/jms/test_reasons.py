@@ -11,12 +11,12 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.errors import error_for
 from mqflow.policy.reconnect.reason_classes import CLASSES, Class
 from tests.foreign.jms.conftest import Serve
-from tests.foreign.jms.program import Program
+from tests.foreign.jms.program import Program, messages
 from tests.long import of_the_day
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
-#: After these reasons of an MQPUT, IBM's classes connect again, and repeat the put.
+#: After these reasons of an MQPUT, IBM's classes connect again. They do not repeat the put.
 RECONNECT: Final = {2009, 2059, 2161, 2162, 2195, 2202, 2537, 2538, 2539}
 #: After these, IBM's classes throw an exception with the reason.
 THROW: Final = {
@@ -54,18 +54,28 @@ class Refusing:
         return call(*values, **options)
 
 
-def test_these_reasons_of_a_put_start_a_reconnection(
-    java: Program, queue_manager: EmbeddedQueueManager, serve: Serve, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("delivery_mode", "answer"), [(1, "sent"), (2, "2549")], ids=["not persistent", "persistent"])
+def test_these_reasons_of_a_put_start_a_reconnection_that_loses_the_message(
+    java: Program,
+    queue_manager: EmbeddedQueueManager,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    delivery_mode: int,
+    answer: str,
 ) -> None:
-    """The difference: mqflow reconnects after more reasons, and not after 2539, which a person must mend."""
+    """For a message that is not persistent, `send` returns as if it had sent the message. A persistent message gets 2549.
+
+    The difference: mqflow reconnects after more reasons, and not after 2539, which a person must mend.
+    """
     refusing = Refusing()
     monkeypatch.setattr(queue_manager, "connect", partial(refusing.connect, queue_manager.connect))
     port, _ = serve(queue_manager)
 
-    said = java.run(port, "app", "secret", f"reasons-put:{len(OF_THE_DAY)}", refusing.arm)
+    said = java.run(port, "app", "secret", f"reasons-put:{len(OF_THE_DAY)}:{delivery_mode}", refusing.arm)
 
-    expected = ["sent" if reason in RECONNECT else str(reason) for reason in OF_THE_DAY]
+    expected = [answer if reason in RECONNECT else str(reason) for reason in OF_THE_DAY]
     assert [*(line for each in expected for line in ("stop", each)), "end"] == said
+    assert [] == messages(queue_manager, "Q1")
     again = [count - CONNECTIONS for count in refusing.connections[1:-1]]  # each count has the next program's connections
     assert [CONNECTIONS * (reason in RECONNECT) for reason in OF_THE_DAY[:-1]] == again
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.policy.channels.table import DEFAULT_PORT
 from tests.foreign.jms.closing import closing_sockets
@@ -86,6 +87,50 @@ def test_with_reconnection_disabled_the_program_gets_exceptions(
 
     assert {"commit 2009", "exception 2009"} <= set(said)
     assert not any(line.startswith("received") for line in said)
+
+
+@pytest.mark.parametrize(
+    ("mode", "managers", "default", "answer", "reached"),
+    [
+        ("ANY", ("QM2",), "no", "sent", "QM2"),
+        ("QMGR", ("QM2", "QM1"), "no", "sent", "QM1"),
+        ("ASDEF", ("QM1",), "no", "refused 2009", ""),
+        ("ASDEF", ("QM1",), "yes", "sent", "QM1"),
+    ],
+)
+def test_the_option_says_which_queue_manager_a_program_reaches_after_an_outage(
+    java: Program,
+    queue_manager: EmbeddedQueueManager,
+    serve: Serve,
+    tmp_path: Path,
+    mode: str,
+    managers: tuple[str, ...],
+    default: str,
+    answer: str,
+    reached: str,
+) -> None:
+    """During the outage the table gets other addresses, so the client reads it again. The program connects to `*QM1`."""
+    changes = {"connectionManagement": {"defaultReconnect": default}}
+    with EmbeddedQueueManager("QM2") as other:
+        assert 0 == run("DEFINE QLOCAL(Q1)", other.administration).exit_code()
+        named = {"QM1": queue_manager, "QM2": other}
+        port, first = serve(queue_manager)
+        where = channel_table(tmp_path / "ccdt.json", (port,), changes)
+
+        def move() -> None:
+            channel_table(tmp_path / "ccdt.json", [serve(named[manager])[0] for manager in managers], changes)
+            first.close()
+
+        assert ["stop", answer, "end"] == java.run(port, "app", "secret", f"modes:{mode}:*QM1:{where}", move)
+        assert reached == "".join(name for name, manager in named.items() if messages(manager, "Q1"))
+
+
+def test_a_program_that_was_never_connected_gets_an_exception_at_once(java: Program, tmp_path: Path) -> None:
+    with closing_sockets(0) as sockets:
+        where = channel_table(tmp_path / "ccdt.json", sockets.ports)
+
+        assert ["refused 2009", "end"] == java.run(1, "app", "secret", f"modes:ANY:*QM1:{where}")
+        assert 1 == len(sockets.tried)
 
 
 def test_the_waits_of_the_client_double_from_one_second(

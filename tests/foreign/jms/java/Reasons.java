@@ -1,9 +1,8 @@
-// Calls that the queue manager refuses. The test chooses a reason each time the program says "stop". reasons-put:COUNT puts on
-// connections that can reconnect; reasons-connect:COUNT:SECOND_PORT connects with two addresses, and the first one refuses.
+// Calls that the queue manager refuses. The test chooses a reason each time the program says "stop". reasons-put:COUNT:MODE puts on
+// connections that can reconnect, with the delivery mode 1 (not persistent) or 2; reasons-connect:COUNT:SECOND_PORT connects with two addresses, and the first one refuses.
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
 import javax.jms.Connection;
-import javax.jms.DeliveryMode;
 import javax.jms.JMSException;
 import javax.jms.MessageProducer;
 import javax.jms.Session;
@@ -22,7 +21,7 @@ final class Reasons {
                 connect(factory, user, password);
             } else {
                 factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS, WMQConstants.WMQ_CLIENT_RECONNECT);
-                put(factory, user, password);
+                put(factory, user, password, Integer.parseInt(parts[2]));
             }
         }
         return true;
@@ -37,11 +36,12 @@ final class Reasons {
         }
     }
 
-    private static void put(JmsConnectionFactory factory, String user, String password) throws JMSException {
+    private static void put(JmsConnectionFactory factory, String user, String password, int deliveryMode)
+            throws JMSException {
         try (Connection connection = factory.createConnection(user, password)) {
             Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
             MessageProducer producer = session.createProducer(session.createQueue("queue:///Q1"));
-            producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+            producer.setDeliveryMode(deliveryMode);
             Scenarios.stop();
             try {
                 producer.send(session.createTextMessage("again"));

@@ -1,12 +1,13 @@
 // A program of IBM's JMS classes that reconnects by itself: reconnect-list:SECOND_PORT or reconnect-ccdt:URL. With
 // reconnect-off:SECOND_PORT it does not. The test moves the queue manager to the second port when the program says "stop".
-// Also tls:FILE and draws:COUNT:NAME:URL.
+// Also tls:FILE, draws:COUNT:NAME:URL, and modes:MODE:NAME:URL.
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
 import java.io.FileInputStream;
 import java.io.InputStream;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CountDownLatch;
@@ -23,6 +24,11 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
 final class Reconnection {
+    private static final Map<String, Integer> MODES = Map.of(
+            "ANY", WMQConstants.WMQ_CLIENT_RECONNECT,
+            "QMGR", WMQConstants.WMQ_CLIENT_RECONNECT_Q_MGR,
+            "ASDEF", WMQConstants.WMQ_CLIENT_RECONNECT_AS_DEF);
+
     static boolean run(String scenario, String port, String user, String password) throws Exception {
         if (scenario.startsWith("tls:")) {
             tls(port, user, password, scenario.split(":", 2)[1]);
@@ -30,6 +36,10 @@ final class Reconnection {
         }
         if (scenario.startsWith("draws:")) {
             draws(port, user, password, scenario.split(":", 4));
+            return true;
+        }
+        if (scenario.startsWith("modes:")) {
+            modes(port, user, password, scenario.split(":", 4));
             return true;
         }
         if (!scenario.startsWith("reconnect-")) {
@@ -96,6 +106,30 @@ final class Reconnection {
         factory.remove(WMQConstants.WMQ_HOST_NAME);
         factory.remove(WMQConstants.WMQ_PORT);
         factory.setStringProperty(WMQConstants.WMQ_CCDTURL, url);
+    }
+
+    // modes:MODE:NAME:URL: puts a message after the outage.
+    private static void modes(String port, String user, String password, String[] parts) throws JMSException {
+        JmsConnectionFactory factory = Scenarios.factory(port);
+        readTable(factory, parts[3]);
+        factory.setStringProperty(WMQConstants.WMQ_QUEUE_MANAGER, parts[2]);
+        factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS, MODES.get(parts[1]));
+        try (Connection connection = factory.createConnection(user, password)) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            MessageProducer producer = session.createProducer(session.createQueue("queue:///Q1"));
+            Scenarios.stop();
+            for (String said = null; said == null; ) {
+                try {
+                    producer.send(session.createTextMessage("sent"));
+                    said = "sent";
+                    Scenarios.say(said);
+                } catch (JMSException error) {
+                    if (!Scenarios.reason(error).equals("2549")) { // the outcome of the put is unknown, so the program repeats it
+                        throw error;
+                    }
+                }
+            }
+        }
     }
 
     // draws:COUNT:NAME:URL: connects again and again with a channel table, and says the reasons of the refusals.
