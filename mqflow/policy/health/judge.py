@@ -80,6 +80,7 @@ def limit_s(worker: WorkerStatus, listener: ListenerStatus) -> float | None:
 def _lacks(application: ApplicationStatus) -> Iterator[str]:
     if application.is_stopping:
         yield "The application is stopping."
+        return
     present = len(application.processes)
     if present < application.expected:
         yield f"{present} of {application.expected} processes answer."

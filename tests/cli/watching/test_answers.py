@@ -395,7 +395,7 @@ def text_of(for_s: float) -> str:
     [
         (status_of(0), "/livez", 200, "ok\n"),
         (status_of(0), "/readyz", 200, "ok\n"),
-        (status_of(0), "/", 200, "/livez\n/readyz\n/metrics\n/scale\n/status\n"),
+        (status_of(0), "/", 200, "/livez\n/readyz\n/metrics\n/scale\n/status\n/console/\n"),
         (status_of(0), "/console/", 200, "the console"),
         (status_of(0), "/wombat", 404, "Not Found"),
         (with_worker(Doing.HANDLING, 61.0), "/livez", 200, "ok\n"),
