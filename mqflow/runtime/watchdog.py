@@ -10,12 +10,13 @@ import threading
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Final
 
 import anyio
 
-from mqflow.policy.poison.failure_origin import frame_in
+from mqflow.policy.poison.failure_origin import first_of_application, frame_in
 from mqflow.runtime.cancellation import undisturbed
 from mqflow.world import Clock, Runner
 
@@ -24,6 +25,7 @@ __all__ = ("BLOCKED_AFTER_S", "Watchdog", "place_of", "stack_of")
 BLOCKED_AFTER_S: Final = 5.0
 _BEAT_S_MIN: Final = 0.05
 _BEAT_S_MAX: Final = 1.0
+_RUNTIME: Final = str(Path(__file__).parent)
 _logger: Final = logging.getLogger("mqflow")
 
 
@@ -98,27 +100,36 @@ class Watchdog:
 
 
 def stack_of(running: object) -> str:
-    """Return the stack of a suspended coroutine, or of the thread with this identity; "" if the thread does not run."""
-    if isinstance(running, int):
-        frame = sys._current_frames().get(running)  # noqa: SLF001 - the documented way to see another thread's stack
-        return "".join(traceback.format_stack(frame)) if frame is not None else ""
-    return "".join(traceback.format_list(traceback.StackSummary.extract((f, f.f_lineno) for f in _frames(running))))
+    """Return the stack of a suspended coroutine, or of the thread with this identity; "" if the thread does not run.
+
+    It begins at the first frame of the application inside a listener: the frames around it are the same in each stack.
+    """
+    frames = _frames(running)
+    within = next((at for at, (frame, _) in enumerate(frames) if frame.f_code.co_filename.startswith(_RUNTIME)), len(frames))
+    first = first_of_application(_written(frames[within:]))
+    own = frames if first is None else frames[within + first :]
+    return "".join(traceback.format_list(traceback.StackSummary.extract(iter(own))))
 
 
 def place_of(running: object) -> str:
     """Return `file:line in function` of the innermost frame of the application, or "". See `stack_of`."""
+    return frame_in(_written(_frames(running)))
+
+
+_Frames = list[tuple[FrameType, int]]
+
+
+def _written(frames: _Frames) -> list[tuple[str, int, str]]:
+    return [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in frames]
+
+
+def _frames(running: object) -> _Frames:
+    """Return the frames of a thread, or of a coroutine and of the coroutines that it awaits, the outermost first."""
     if isinstance(running, int):
-        frame = sys._current_frames().get(running)  # noqa: SLF001 - as in `stack_of`
-        frames = [] if frame is None else [(each, line) for each, line in traceback.walk_stack(frame)][::-1]
-    else:
-        frames = [(frame, frame.f_lineno) for frame in _frames(running)]
-    return frame_in([(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in frames])
-
-
-def _frames(awaited: object) -> list[FrameType]:
-    """Return the frames of a coroutine and of the coroutines that it awaits, from the outermost to the innermost."""
-    frames: list[FrameType] = []
-    while isinstance(awaited, CoroutineType) and awaited.cr_frame is not None:
-        frames.append(awaited.cr_frame)
-        awaited = awaited.cr_await
+        frame = sys._current_frames().get(running)  # noqa: SLF001 - the documented way to see another thread's stack
+        return [] if frame is None else list(traceback.walk_stack(frame))[::-1]
+    frames: _Frames = []
+    while isinstance(running, CoroutineType) and running.cr_frame is not None:
+        frames.append((running.cr_frame, running.cr_frame.f_lineno))
+        running = running.cr_await
     return frames

@@ -23,7 +23,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.signals import EXIT_CUT_OFF, end_process, run_until_signal, threads_left
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
-from mqflow.cli.processes.child_process import until_parent_ends
+from mqflow.cli.processes.child_process import WORKER, until_parent_ends
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.recycling import Limits, Recycling, first_of
 from mqflow.cli.processes.served_connections import raise_open_file_limit
@@ -164,7 +164,7 @@ async def _until_recycled(recycling: Recycling) -> None:
 def _start_log(app: App, settings: Settings, stream: ReconnectLine | TextIO) -> None:
     """Write the log to stderr, unless the application has set up a log of its own. In JSON, the notes are in the log too."""
     columns = (lambda: os.get_terminal_size(sys.stderr.fileno()).columns) if sys.stderr.isatty() else None
-    handler = log_handler(settings.log_format, stream, columns=columns)
+    handler = log_handler(settings.log_format, stream, columns=columns, worker=os.environ.get(WORKER, ""))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     if settings.log_format == "json":
         for each in (app, *app.included):
@@ -236,7 +236,10 @@ class _Announcement:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, ListenerStarted):
-            note(f"Listening on {event.queue} of {self._url}; Ctrl-C drains and stops.")
+            worker = os.environ.get(WORKER)
+            # The parent of a worker process has printed the URL.
+            more = f" in worker {worker}." if worker else f" of {self._url}; Ctrl-C drains and stops."
+            note(f"Listening on {event.queue}{more}")
 
 
 def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:

@@ -23,6 +23,8 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     #: None if the inquiry was refused.
     depth: int | None = None
     age_s: int | None = None
+    #: The age of the oldest message, for people.
+    oldest: str = ""
     #: MAXDEPTH, BOTHRESH and BOQNAME; 0 and "" if they are not known.
     depth_max: int = 0
     threshold: int = 0
@@ -69,6 +71,7 @@ def queue_rows(
                 role=roles.get(each.queue, ""),
                 depth=each.depth,
                 age_s=each.oldest_message_age_s,
+                oldest=each.oldest,
                 depth_max=known.max_depth if known else 0,
                 threshold=known.backout_threshold if known else 0,
                 backout_queue=known.backout_requeue_queue if known else "",

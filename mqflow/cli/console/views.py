@@ -36,7 +36,6 @@ from mqflow.cli.messages.delay import due_in_words
 from mqflow.cli.messages.poison import ago, cause, details, times_of, trend_of
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.cli.text.terminal import counted, safe
-from mqflow.cli.watching.figures import age_text
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import worker_rows
 from mqflow.mqi.descriptor import NO_ID
@@ -470,7 +469,6 @@ def _environment() -> Environment:
     )
     environment.globals |= {
         "address": _address,
-        "age_text": age_text,
         "ago": ago,
         "cause": cause,
         "counted": counted,

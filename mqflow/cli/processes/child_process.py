@@ -14,7 +14,10 @@ import anyio
 from mqflow.cli.text.terminal import note
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("RestartDelay", "parent_pipe", "until_parent_ends")
+__all__ = ("WORKER", "RestartDelay", "parent_pipe", "until_parent_ends")
+
+WORKER: Final = "MQFLOW_WORKER"
+"""The environment variable with the number of a worker process of `mqflow run --workers`, from 1."""
 
 _FIRST_DELAY_S: Final = 1.0
 _LONGEST_DELAY_S: Final = 30.0

@@ -26,7 +26,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import ledger_file
 from mqflow.app.run.signals import EXIT_CUT_OFF, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
-from mqflow.cli.processes.child_process import RestartDelay, parent_pipe
+from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.text.terminal import note
@@ -296,7 +296,7 @@ class _Workers:
             stdin=subprocess.DEVNULL,
             stdout=None,
             stderr=None,
-            env={**self._environment, "MQFLOW_WORKER": str(number)},
+            env={**self._environment, WORKER: str(number)},
             pass_fds=(self._parent_pipe,),
             start_new_session=True,
         )

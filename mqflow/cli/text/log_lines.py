@@ -44,14 +44,19 @@ class Stream(Protocol):
         ...
 
 
-def log_handler(log_format: LogFormat, stream: Stream, *, columns: Callable[[], int] | None) -> logging.Handler:
-    """Return the handler that writes to the stream. `columns` returns the width of the terminal; None for no terminal."""
+def log_handler(
+    log_format: LogFormat, stream: Stream, *, columns: Callable[[], int] | None, worker: str = ""
+) -> logging.Handler:
+    """Return the handler that writes to the stream. `columns` returns the width of the terminal; None for no terminal.
+
+    `worker` is the number of a worker process: several processes write to one terminal.
+    """
     handler = logging.StreamHandler(stream)
     if log_format == "json":
         handler.setFormatter(JSONLines())
         handler.addFilter(_with_message)
     else:
-        handler.setFormatter(PlainLines() if columns is None else TerminalLines(columns))
+        handler.setFormatter(PlainLines() if columns is None else TerminalLines(columns, worker))
     return handler
 
 
@@ -89,13 +94,15 @@ class PlainLines(logging.Formatter):
 class TerminalLines(logging.Formatter):
     """A line for a person at a terminal: time and text, cut at the width of the terminal. `!` marks a warning, `!!` an error.
 
+    A line of a worker process begins with the number of the process.
     A MsgId is cut to its last 12 digits; `mqflow why` accepts them. The traceback of an exception is written once for each line
     of code, without the frames of mqflow.
     """
 
-    def __init__(self, columns: Callable[[], int]) -> None:
+    def __init__(self, columns: Callable[[], int], worker: str = "") -> None:
         super().__init__()
         self._columns: Final = columns
+        self._worker: Final = f"{worker} " if worker else ""
         self._traced: set[tuple[type[BaseException], int | None]] = set()
 
     def format(self, record: logging.LogRecord) -> str:
@@ -105,7 +112,7 @@ class TerminalLines(logging.Formatter):
         first = _MESSAGE_ID.sub(r"..\1", first)
         time = datetime.fromtimestamp(record.created).astimezone()
         mark = _LEVELS.get(record.levelno, " ")
-        lines = [f"{time:%H:%M:%S} {mark:<2} {first}", *more, *self._traceback(record)]
+        lines = [f"{time:%H:%M:%S} {self._worker}{mark:<2} {first}", *more, *self._traceback(record)]
         return "\n".join(_cut(safe(line), columns) for line in lines)
 
     def _traceback(self, record: logging.LogRecord) -> Iterator[str]:

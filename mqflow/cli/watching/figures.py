@@ -23,7 +23,7 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, GetOptions, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, Clock, World
 
-__all__ = ("Figures", "OldestAges", "QueueFigures", "age_text", "figures", "figures_of_all", "within")
+__all__ = ("Figures", "OldestAges", "QueueFigures", "figures", "figures_of_all", "within")
 
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
@@ -49,8 +49,19 @@ class QueueFigures(Struct, frozen=True, kw_only=True):
     depth: int | None = None
     #: MSGAGE; None if there is no message, or if the age is not known.
     oldest_message_age_s: int | None = None
+    #: UNCOM: the messages in open units of work. None if the number is not known.
+    uncommitted: int | None = None
     #: Why the inquiry was refused.
     refused: str = ""
+
+    @property
+    def oldest(self) -> str:
+        """The age of the oldest message for people: "in flight" if all messages are in units of work, empty for no message."""
+        if self.oldest_message_age_s is not None:
+            return f"{self.oldest_message_age_s:,} s"
+        if not self.depth:
+            return ""
+        return "unknown" if self.uncommitted is None or self.uncommitted < self.depth else "in flight"
 
 
 class Figures(Protocol):
@@ -142,12 +153,17 @@ def figures(queue_manager: QueueManager, queues: Sequence[str], ages: OldestAges
                     if depth is None:
                         local = inquire_base_queue(connection, queue).name
                         depth = _depth(connection, local)
-                    locals_of[queue], age_s = local, None
+                    locals_of[queue], age_s, uncommitted = local, None, None
                     if administration is not None:
                         with suppress(MQIError):
-                            age_s = administration.queue_status(local).oldest_message_age_s
+                            status = administration.queue_status(local)
+                            age_s, uncommitted = status.oldest_message_age_s, status.uncommitted
                     refused = f"{local} is not a local queue, so it has no depth." if depth is None else ""
-                    found.append(QueueFigures(queue=queue, depth=depth, oldest_message_age_s=age_s, refused=refused))
+                    found.append(
+                        QueueFigures(
+                            queue=queue, depth=depth, oldest_message_age_s=age_s, uncommitted=uncommitted, refused=refused
+                        )
+                    )
                 except MQIError as error:
                     found.append(QueueFigures(queue=queue, refused=str(error)))
         if administration is None and ages is not None:
@@ -188,11 +204,6 @@ def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
         return tuple(found[queue] for queue in queues)
 
     return inquire
-
-
-def age_text(depth: int | None, age_s: int | None) -> str:
-    """Return the age of the oldest message for people: empty for an empty queue, "unknown" if the age is not known."""
-    return ("unknown" if depth else "") if age_s is None else f"{age_s:,} s"
 
 
 def within(

@@ -50,7 +50,7 @@ def pages(source: Source, figures: Figures, console: ASGIApp | None = None) -> S
         return _json(report(status, figures(queues_of(status))))
 
     def index(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
-        return PlainTextResponse(_INDEX)
+        return PlainTextResponse(_INDEX if console is None else f"{_INDEX}/console/\n")
 
     routes = {
         "/": index,

@@ -55,6 +55,8 @@ def serving(
         text = f"--http needs starlette, uvicorn and prometheus-client ({error.name} is missing): pip install 'mqflow[http]'."
         raise ConfigurationError(text) from error
     with serving_pages(text, pages(source, figures, console), "Probes, metrics and status are on", world=world) as port:
+        if console is not None:
+            note(f"The console is on {_url(text, port)}console/")
         yield port
 
 
@@ -96,10 +98,15 @@ def serving_pages(
     server = uvicorn.Server(config)
     thread = world.runner.start(lambda: server.run(sockets=[listening]), "mqflow http")
     bound = int(listening.getsockname()[1])
-    note(f"{announcement} http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{bound}/")
+    note(f"{announcement} {_url(text, bound, 'https' if tls else 'http')}")
     try:
         yield bound
     finally:
         server.should_exit = True
         thread.join(_END_S)
         listening.close()
+
+
+def _url(text: str, port: int, scheme: str = "http") -> str:
+    host, _ = http_address(text)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from mqflow.cli.option_types import json_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, safe, show_table
-from mqflow.cli.watching.figures import age_text
 from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
@@ -90,6 +89,5 @@ def _show(path: Path, report: StatusReport) -> None:
 
 def _queue_rows(report: StatusReport) -> Iterator[tuple[str, ...]]:
     for each in report.queues:
-        oldest = age_text(each.depth, each.oldest_message_age_s)
         rate = f"{report.rates[each.queue]:.1f}" if each.queue in report.rates else ""
-        yield each.queue, each.refused if each.depth is None else str(each.depth), oldest, rate
+        yield each.queue, each.refused if each.depth is None else str(each.depth), each.oldest, rate

@@ -13,6 +13,7 @@ from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatu
 __all__ = ("History", "Scale", "StatusReport", "doing_now", "queues_of", "report", "scale", "worker_rows")
 
 _POINTS: Final = 30
+_DIGITS: Final = 12
 _Key = tuple[int, str]
 
 
@@ -113,12 +114,19 @@ def worker_rows(status: ApplicationStatus) -> Iterator[tuple[str, ...]]:
 
 
 def doing_now(worker: WorkerStatus, listener: ListenerStatus, process: ProcessStatus) -> str:
-    """Return what the worker does now, in words: "in handler for 3 s with message 414D..."."""
+    """Return what the worker does now, in words: "in handler for 3 s: ..615a0c028e17".
+
+    The digits are the last ones of the MsgId; `mqflow why` and the search of the console accept them.
+    """
+    if process.blocked_since is not None and worker.doing in {Doing.IDLE, Doing.SETTLING}:
+        return "waits for the blocked event loop"
     text = worker.doing.value
     if worker.since is not None:
         text += f" for {max(0.0, process.taken_at - worker.since):.0f} s"
     if worker.message_id:
-        text += f" with message {worker.message_id}"
+        text += f": ..{worker.message_id[-_DIGITS:]}"
+    if process.blocked_since is not None and worker.is_running:
+        text += ", blocks the event loop"
     if worker.doing is Doing.PAUSED or (listener.held and worker.doing is Doing.SETTLING):
         text += f": {listener.paused}"
     return text

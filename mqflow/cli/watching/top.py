@@ -8,7 +8,6 @@ import click
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
 from mqflow.cli.text.terminal import safe, sparkline
-from mqflow.cli.watching.figures import age_text
 from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
@@ -41,7 +40,7 @@ def view(found: Sequence[StatusReport], history: History) -> "Group":
                 Text(sparkline(depths)),
                 Text(f"{rates[-1]:.0f}" if rates else "-"),
                 Text(sparkline(rates)),
-                Text(age_text(each.depth, each.oldest_message_age_s)),
+                Text(each.oldest),
             )
         workers = Table("process", "listener", "queue", "worker", "doing", box=None, pad_edge=False)
         for row in worker_rows(report.status):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 
@@ -79,6 +80,7 @@ def limit_s(worker: WorkerStatus, listener: ListenerStatus) -> float | None:
 def _lacks(application: ApplicationStatus) -> Iterator[str]:
     if application.is_stopping:
         yield "The application is stopping."
+        return
     present = len(application.processes)
     if present < application.expected:
         yield f"{present} of {application.expected} processes answer."
@@ -98,12 +100,22 @@ def _all_stuck(application: ApplicationStatus) -> Iterator[Stuck]:
 
 
 def _stuck_in(process: ProcessStatus) -> Iterator[Stuck]:
-    if process.blocked_since is not None:
-        for_s = process.taken_at - process.blocked_since
-        most = min((listener.stuck_after_s for listener in process.listeners), default=SILENT_LIMIT_S)
-        if for_s > most:
-            text = f"The event loop of process {process.process} has not turned for {for_s:.0f} s."
-            yield Stuck(process=process.process, for_s=for_s, limit_s=most, text=text, stack=process.blocked_at)
+    late = [*_workers_above_limits(process)]
+    if process.blocked_since is None:
+        yield from (stuck for _, stuck in late)
+        return
+    # No get and no commit can come back while the event loop is blocked: the code that blocks it is the reason.
+    for_s = process.taken_at - process.blocked_since
+    most = min((listener.stuck_after_s for listener in process.listeners), default=SILENT_LIMIT_S)
+    loop = Stuck(process=process.process, for_s=for_s, limit_s=most, text="")
+    above = [*([loop] if for_s > most else ()), *(stuck for _, stuck in late)]
+    if above:
+        longest = max(above, key=lambda each: (each.is_dead, each.for_s - each.limit_s))
+        yield replace(longest, listener="", worker=-1, text=_blocked_sentence(process, for_s), stack=process.blocked_at)
+    yield from (stuck for worker, stuck in late if worker.doing is Doing.HANDLING and not worker.is_running)
+
+
+def _workers_above_limits(process: ProcessStatus) -> Iterator[tuple[WorkerStatus, Stuck]]:
     for listener in process.listeners:
         for worker in listener.workers:
             limit = limit_s(worker, listener)
@@ -111,15 +123,30 @@ def _stuck_in(process: ProcessStatus) -> Iterator[Stuck]:
                 continue
             for_s = process.taken_at - worker.since
             if for_s > limit:
-                yield Stuck(
-                    process=process.process,
-                    listener=listener.name,
-                    worker=worker.number,
-                    for_s=for_s,
-                    limit_s=limit,
-                    text=_sentence(process, listener, worker, for_s, limit),
-                    stack=worker.stack,
+                text = _sentence(process, listener, worker, for_s, limit)
+                yield (
+                    worker,
+                    Stuck(
+                        process=process.process,
+                        listener=listener.name,
+                        worker=worker.number,
+                        for_s=for_s,
+                        limit_s=limit,
+                        text=text,
+                        stack=worker.stack,
+                    ),
                 )
+
+
+def _blocked_sentence(process: ProcessStatus, for_s: float) -> str:
+    """Name the handler that blocks the event loop. Nobody knows since when exactly: the first look has noticed it."""
+    where = f"the event loop of process {process.process}"
+    for listener in process.listeners:
+        for worker in listener.workers:
+            if worker.is_running and worker.since is not None:
+                blocks = f"Worker {worker.number} of {listener.name} blocks {where}: it is in its handler"
+                return f"{blocks} for {process.taken_at - worker.since:.0f} s with message {worker.message_id}."
+    return f"T{where[1:]} has not turned for {for_s:.0f} s."
 
 
 def _sentence(process: ProcessStatus, listener: ListenerStatus, worker: WorkerStatus, for_s: float, limit: float) -> str:

@@ -37,6 +37,8 @@ class WorkerStatus(Struct, frozen=True, kw_only=True):
     wait_s: float = 0.0
     #: The MsgId of the message in the handler, in hexadecimal digits.
     message_id: str = ""
+    #: Whether the handler occupies the event loop at this moment; false for a handler on a thread, and while it waits.
+    is_running: bool = False
     #: The code that the handler runs now; empty unless the handler runs for longer than its limit.
     stack: str = ""
 

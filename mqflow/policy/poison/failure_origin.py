@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-__all__ = ("FRAME_CHARS_MAX", "Raised", "calling_frame", "frame_in", "raised_by")
+__all__ = ("FRAME_CHARS_MAX", "Raised", "calling_frame", "first_of_application", "frame_in", "raised_by")
 
 FRAME_CHARS_MAX: Final = 200
 """The most characters of a frame; the text goes into headers, logs and the decision ledger."""
@@ -76,6 +76,11 @@ def frame_in(frames: Sequence[tuple[str, int, str]]) -> str:
     A frame is file, line and function; the outermost is the first.
     """
     return _written(*own[-1]) if (own := _of_application(frames)) else ""
+
+
+def first_of_application(frames: Sequence[tuple[str, int, str]]) -> int | None:
+    """Return the index of the outermost frame of the application, see `frame_in`; None for none."""
+    return frames.index(own[0]) if (own := _of_application(frames)) else None
 
 
 def _frame_of(error: BaseException) -> str:

@@ -6,6 +6,7 @@ refuses calls, restarts a worker that failed, and reports stuck handlers. It kno
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from types import CoroutineType
 from typing import Final
 
 import anyio
@@ -171,6 +172,7 @@ class RunningListener:
                 doing=Doing.HANDLING,
                 since=since,
                 message_id=delivery.got.descriptor.message_id.hex(),
+                is_running=isinstance(delivery.running, CoroutineType) and delivery.running.cr_running,
                 stack=stack_of(delivery.running) if is_slow else "",
             )
         call = None if state.calls is None else state.calls.get(number)

@@ -197,6 +197,17 @@ def test_a_run_says_where_it_listens_and_why_it_ends(run: Run, tmp_path: Path, b
     assert not (tmp_path / "ready").exists()
 
 
+@pytest.mark.usefixtures("level")
+def test_a_worker_process_names_itself_and_not_the_url_that_its_parent_has_printed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_WORKER", "2")
+
+    done = run("run", f"{busy()}:app", "--only", "booking", "--recycle-after", "3", "--url", "embedded::memory:")
+
+    assert ["Listening on IN in worker 2.", RECYCLED] == sorted(done.stderr.splitlines())
+
+
 @pytest.mark.usefixtures("level", "queues")
 def test_other_commands_reach_the_queue_manager_while_the_application_runs(run: Run, tmp_path: Path) -> None:
     name = busy()
@@ -464,8 +475,8 @@ def test_a_log_of_json_names_the_message_before_all_middleware_of_the_applicatio
 ) -> None:
     asked: list[tuple[object, ...]] = []
 
-    def handled(*each: Any, columns: Callable[[], int] | None) -> logging.Handler:
-        asked.append((each[0], columns))
+    def handled(*each: Any, columns: Callable[[], int] | None, worker: str) -> logging.Handler:
+        asked.append((each[0], columns, worker))
         return log_handler(*each, columns=columns)
 
     monkeypatch.setattr(module, "log_handler", handled)
@@ -476,7 +487,7 @@ def test_a_log_of_json_names_the_message_before_all_middleware_of_the_applicatio
 
     named, *others = sys.modules[name].app.middleware
     assert (NameTheMessage, ["first", "second"]) == (type(named), others)
-    assert [("json", None)] == asked
+    assert [("json", None, "")] == asked
 
 
 @pytest.mark.usefixtures("level", "queues")

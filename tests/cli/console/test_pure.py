@@ -46,8 +46,8 @@ def test_red_queues_come_first_and_a_refusal_is_part_of_its_row() -> None:
 
     assert ["failed", "full", "unknown", "ok"] == [row.state for row in rows]
     assert (
-        QueueRow(name="D.BAD", role="backout queue of C.FULL", depth=1),
-        QueueRow(name="C.FULL", depth=9, depth_max=10, threshold=3, backout_queue="D.BAD"),
+        QueueRow(name="D.BAD", role="backout queue of C.FULL", depth=1, oldest="unknown"),
+        QueueRow(name="C.FULL", depth=9, oldest="unknown", depth_max=10, threshold=3, backout_queue="D.BAD"),
         QueueRow(name="B.SECRET", refused="2035"),
         QueueRow(name="A.FINE", depth=0),
     ) == rows

@@ -126,6 +126,14 @@ def test_a_line_as_wide_as_the_terminal_is_not_cut() -> None:
     assert "    12345678\n" == stream.getvalue()[8:]
 
 
+def test_on_a_terminal_a_line_of_a_worker_process_begins_with_its_number() -> None:
+    stream = io.StringIO()
+    handler = log_handler("console", stream, columns=lambda: 20, worker="2")
+    handler.handle(logged_at_seven("shop", "1234567", logging.WARNING))
+
+    assert " 2 !  12345…\n" == stream.getvalue()[8:]
+
+
 def test_the_fields_of_a_record_come_first_and_stay_as_they_are() -> None:
     stream = io.StringIO()
     record = logged_at_seven("mqflow.shop", "booked")

@@ -322,12 +322,12 @@ def test_figures_have_the_depth_and_the_age_or_the_refusal() -> None:
 
         found = figures(queue_manager, ["IN", "MISSING", "OUT"])
 
-    assert QueueFigures(queue="IN", depth=2, oldest_message_age_s=31) == found[0]
+    assert QueueFigures(queue="IN", depth=2, oldest_message_age_s=31, uncommitted=0) == found[0]
     assert (("MISSING", None), True) == (
         (found[1].queue, found[1].depth),
         "MQRC_UNKNOWN_OBJECT_NAME (2085)" in found[1].refused,
     )
-    assert QueueFigures(queue="OUT", depth=0) == found[2]
+    assert QueueFigures(queue="OUT", depth=0, uncommitted=0) == found[2]
 
 
 def test_a_queue_manager_that_refuses_the_connection_refuses_each_figure() -> None:
@@ -395,7 +395,7 @@ def text_of(for_s: float) -> str:
     [
         (status_of(0), "/livez", 200, "ok\n"),
         (status_of(0), "/readyz", 200, "ok\n"),
-        (status_of(0), "/", 200, "/livez\n/readyz\n/metrics\n/scale\n/status\n"),
+        (status_of(0), "/", 200, "/livez\n/readyz\n/metrics\n/scale\n/status\n/console/\n"),
         (status_of(0), "/console/", 200, "the console"),
         (status_of(0), "/wombat", 404, "Not Found"),
         (with_worker(Doing.HANDLING, 61.0), "/livez", 200, "ok\n"),

@@ -82,7 +82,7 @@ def test_the_status_shows_workers_and_queues(run: Run, serve: Serve) -> None:
 
     assert 0 == shown.exit_code
     assert "orders on embedded:data: ready, process 71" in shown.stdout
-    assert "     71  booking   IN          0  in handler for 14 s with message AB12" in shown.stdout
+    assert "     71  booking   IN          0  in handler for 14 s: ..AB12" in shown.stdout
     assert "IN        12    31 s" in shown.stdout
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mqflow import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.cli.connection_options import administered
-from mqflow.cli.watching.figures import OldestAges, QueueFigures, _depth, age_text, figures
+from mqflow.cli.watching.figures import OldestAges, QueueFigures, _depth, figures
 from mqflow.embedded import mqsc
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -22,11 +22,11 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import PutOption
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.pcf.queue_status import oldest_age_s
 from mqflow.mqi.pcf.structures import CFH, CFIN, CFST, PCFMessage
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import QueueManager
+from mqflow.verbs import GetOptions, QueueManager
 from tests.client_packages import PACKAGES
 from tests.conformance.through_packages import through
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
@@ -177,17 +177,40 @@ def test_a_queue_that_is_not_monitored_has_no_age(value: int, age_s: int | None)
 
 
 @pytest.mark.parametrize(
-    ("depth", "age_s", "text"), [(0, None, ""), (3, None, "unknown"), (None, None, ""), (3, 0, "0 s"), (3, 7_200, "7,200 s")]
+    ("depth", "age_s", "uncommitted", "text"),
+    [
+        (0, None, None, ""),
+        (3, None, None, "unknown"),
+        (3, None, 2, "unknown"),
+        (3, None, 3, "in flight"),
+        (None, None, None, ""),
+        (3, 0, 1, "0 s"),
+        (3, 7_200, None, "7,200 s"),
+    ],
 )
-def test_an_unknown_age_is_no_zero(depth: int | None, age_s: int | None, text: str) -> None:
-    assert text == age_text(depth, age_s)
+def test_an_unknown_age_is_no_zero(depth: int | None, age_s: int | None, uncommitted: int | None, text: str) -> None:
+    found = QueueFigures(queue="IN", depth=depth, oldest_message_age_s=age_s, uncommitted=uncommitted)
+
+    assert text == found.oldest
+
+
+def test_messages_in_units_of_work_are_in_flight_and_not_of_unknown_age() -> None:
+    with EmbeddedQueueManager("QM1") as own:
+        own.administration.define(QueueAttributes(name="IN"))
+        connection = own.connect()
+        connection.put1("IN", MessageDescriptor(), b"x", PutOption.NO_SYNCPOINT)
+        connection.get(connection.open("IN", OpenOption.INPUT_SHARED), GetOptions(options=GetOption.SYNCPOINT))
+
+        [found] = figures(own, ["IN"])
+
+    assert (1, 1, "in flight") == (found.depth, found.uncommitted, found.oldest)
 
 
 def test_a_look_at_a_served_queue_manager_leaves_no_connection_behind(tmp_path: Path) -> None:
     with EmbeddedQueueManager("QM1") as own:
         own.administration.define(QueueAttributes(name="IN"))
         with closing(serve(own, tmp_path / "s")) as server, closing(ServedQueueManager(server.path, name="QM1")) as served:
-            assert (QueueFigures(queue="IN", depth=0),) == figures(served, ["IN"])
+            assert (QueueFigures(queue="IN", depth=0, uncommitted=0),) == figures(served, ["IN"])
 
             while server.connection_count:  # the server notices the end of a connection a moment later; the test has a limit
                 os.sched_yield()

@@ -118,3 +118,37 @@ async def test_a_blocked_event_loop_is_named_with_the_code_that_blocks_it(monkey
     assert first.blocked_since is not None
     assert first.blocked_since == second.blocked_since
     assert (None, "") == (process_of(source).blocked_since, process_of(source).blocked_at)
+
+
+@both_loops
+async def test_the_handler_that_blocks_the_event_loop_is_marked_and_its_stack_begins_with_it(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_LOOP_ANSWER_S", 0.01)
+    mq.define("IN")
+    app, finish = App(name="orders"), anyio.Event()
+    source = ProcessSource(app, URL)
+    app.on_start(source.started)
+    found: list[ProcessStatus] = []
+
+    @app.listener("IN", name="booking", concurrency=2)
+    async def handle(body: str) -> None:
+        if body == "waits":
+            await finish.wait()
+            return
+        thread = threading.Thread(target=lambda: found.append(process_of(source)))
+        thread.start()
+        thread.join()
+        finish.set()
+
+    async with mq.run(app):
+        await mq.put("IN", "waits")
+        await anyio.sleep(1)
+        await mq.put("IN", "blocks")
+        await anyio.sleep(1)
+
+    [process] = found
+    assert sorted([(Doing.HANDLING, False), (Doing.HANDLING, True)]) == sorted(
+        (worker.doing, worker.is_running) for worker in process.listeners[0].workers
+    )
+    assert process.blocked_at.splitlines()[0].endswith(", in handle")

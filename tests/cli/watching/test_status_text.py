@@ -101,8 +101,8 @@ def test_a_status_is_printed_whole(run: Run, serve: Serve, folder: Path) -> None
     assert [
         "orders on embedded:data: ready, process 70",
         "process  listener  queue  worker  doing",
-        "-------  --------  -----  ------  -------------------------------------",
-        "     70  booking   IN          0  in handler for 14 s with message AB12",
+        "-------  --------  -----  ------  ---------------------------",
+        "     70  booking   IN          0  in handler for 14 s: ..AB12",
         "     70  booking   IN          2  " + Doing.IDLE.value,
         "",
         "queue                       depth  oldest  messages/s",
@@ -171,7 +171,12 @@ def test_the_first_line_says_whether_the_application_is_ready(found: Application
         (IDLE, False, Doing.IDLE.value),
         (replace(IDLE, since=NOW - 2.4), False, f"{Doing.IDLE.value} for 2 s"),
         (replace(IDLE, since=NOW + 5), False, f"{Doing.IDLE.value} for 0 s"),
-        (BUSY, True, "in handler for 14 s with message AB12"),
+        (BUSY, True, "in handler for 14 s: ..AB12"),
+        (
+            replace(BUSY, message_id="414D5120514D312020202020202020200006615A0C028E17"),
+            True,
+            "in handler for 14 s: ..615A0C028E17",
+        ),
         (replace(IDLE, doing=Doing.PAUSED), False, f"{Doing.PAUSED.value}: the queue is inhibited"),
         (replace(IDLE, doing=Doing.SETTLING), True, f"{Doing.SETTLING.value}: the queue is inhibited"),
         (replace(IDLE, doing=Doing.SETTLING), False, Doing.SETTLING.value),
@@ -183,11 +188,24 @@ def test_the_activity_of_a_worker_is_in_words(worker: WorkerStatus, words: str, 
     assert words == doing_now(worker, listener, process(0))
 
 
+def test_while_the_event_loop_is_blocked_the_rows_say_who_blocks_it() -> None:
+    blocked = replace(
+        process(1, replace(BUSY, is_running=True), BUSY, IDLE, replace(IDLE, doing=Doing.SETTLING)), blocked_since=NOW
+    )
+
+    assert [
+        "in handler for 14 s: ..AB12, blocks the event loop",
+        "in handler for 14 s: ..AB12",
+        "waits for the blocked event loop",
+        "waits for the blocked event loop",
+    ] == [row[-1] for row in worker_rows(application(blocked))]
+
+
 def test_each_worker_and_each_silent_process_has_a_row() -> None:
     found = application(process(1, BUSY), process(2, IDLE), silent=(SilentProcess(process=9, number=3, for_s=2.6),))
 
     assert [
-        ("71", "booking", "IN", "0", "in handler for 14 s with message AB12"),
+        ("71", "booking", "IN", "0", "in handler for 14 s: ..AB12"),
         ("72", "booking", "IN", "2", Doing.IDLE.value),
         ("9", "", "", "", "the process does not answer for 3 s"),
     ] == list(worker_rows(found))

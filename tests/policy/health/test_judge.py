@@ -76,6 +76,32 @@ def test_an_event_loop_that_does_not_turn_is_named_with_its_stack() -> None:
     [stuck] = health(process(blocked_for_s=61.0)).stuck
 
     assert ("the loop", "") == (stuck.stack, stuck.listener)
+    assert "The event loop of process 71 has not turned for 61 s." == stuck.text
+
+
+@pytest.mark.parametrize(
+    ("for_s", "live", "ready"), [(15.0, True, True), (15.1, True, False), (30.0, True, False), (30.1, False, False)]
+)
+def test_a_blocked_event_loop_is_the_reason_for_the_gets_that_do_not_come_back(
+    for_s: float, *, live: bool, ready: bool
+) -> None:
+    blocking = worker(Doing.HANDLING, for_s, is_running=True)
+
+    found = health(process(worker(Doing.IDLE, for_s), worker(Doing.SETTLING, 41.0), blocking, blocked_for_s=1.0))
+
+    late = health(process(worker(Doing.IDLE, for_s), blocking, blocked_for_s=1.0))
+    assert (live, ready) == (late.live, late.ready)
+    named = (
+        f"Worker 1 of orders blocks the event loop of process 71: it is in its handler for {for_s:.0f} s with message AB.",
+        "the loop",
+    )
+    assert [named] == [(each.text, each.stack) for each in found.stuck]
+
+
+def test_a_handler_on_a_thread_that_is_stuck_is_named_beside_the_blocked_event_loop() -> None:
+    found = health(process(worker(Doing.HANDLING, 61.0), worker(Doing.HANDLING, 70.0, is_running=True), blocked_for_s=20.0))
+
+    assert [("", "the loop"), ("orders", "the stack")] == [(each.listener, each.stack) for each in found.stuck]
 
 
 @pytest.mark.parametrize(
