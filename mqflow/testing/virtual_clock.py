@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CoroutineType, FrameType, GeneratorType
 from typing import Any, Final
 
 __all__ = (
@@ -160,14 +160,18 @@ def _where(coroutine: object) -> str:
 def _frames(coroutine: object) -> Iterator[FrameType]:
     """Yield the frames of a chain of awaits, outermost first."""
     for _ in range(_AWAITS_MAX):
-        frame = _first(coroutine, "cr_frame", "gi_frame", "ag_frame")
+        match coroutine:  # the loop asks at every idle turn, so no attribute is looked up in vain
+            case CoroutineType():
+                frame, coroutine = coroutine.cr_frame, coroutine.cr_await
+            case GeneratorType():
+                frame, coroutine = coroutine.gi_frame, coroutine.gi_yieldfrom
+            case _:
+                frame, coroutine = _first(coroutine, "cr_frame", "ag_frame"), _first(coroutine, "cr_await", "ag_await")
         if frame is not None:
             yield frame
-        coroutine = _first(coroutine, "cr_await", "gi_yieldfrom", "ag_await")
         if coroutine is None:
             return
 
 
 def _first(holder: object, *names: str) -> Any:
-    # getattr, because coroutines, generators and asynchronous generators name these attributes differently.
     return next((found for name in names if (found := getattr(holder, name, None)) is not None), None)

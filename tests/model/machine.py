@@ -40,6 +40,9 @@ IDENTIFIERS = (NO_ID, b"A" * 24, b"B" * 24)
 EVERYTHING = OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.OUTPUT
 LOCKING = OpenOption.INPUT_SHARED | OpenOption.BROWSE
 
+_INPUT = int(OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE)
+_OUTPUT = int(OpenOption.OUTPUT)
+
 ONE_PURPOSE = (OpenOption.INPUT_SHARED, OpenOption.OUTPUT, OpenOption.BROWSE)
 
 GET_UNIT = {
@@ -602,10 +605,8 @@ class QueueManagerMachine:
     def every_queue_stands_as_the_model_says(self) -> None:
         for queue in self.model.queues.values():
             status = self.queue_manager.administration.queue_status(queue.name)
-            inputs = sum(
-                bool(handle.options & (OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE)) for handle in queue.handles
-            )
-            outputs = sum(bool(handle.options & OpenOption.OUTPUT) for handle in queue.handles)
+            inputs = sum(bool(int(handle.options) & _INPUT) for handle in queue.handles)
+            outputs = sum(bool(int(handle.options) & _OUTPUT) for handle in queue.handles)
             expected = (queue.depth, queue.uncommitted, inputs, outputs)
             stands = (status.depth, status.uncommitted, status.open_input_count, status.open_output_count)
             assert expected == stands, f"{queue.name}: depth, uncommitted, input and output handles"

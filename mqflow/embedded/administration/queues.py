@@ -7,6 +7,7 @@ manager.
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from msgspec.structs import asdict
 
@@ -39,6 +40,13 @@ from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Definitions",)
+
+# Plain numbers: an operation with an OpenOption costs about ten times as much.
+_EXCLUSIVE: Final = int(OpenOption.INPUT_EXCLUSIVE)
+_BROWSE: Final = int(OpenOption.BROWSE)
+_INQUIRE: Final = int(OpenOption.INQUIRE)
+_OUTPUT: Final = int(OpenOption.OUTPUT)
+_SET: Final = int(OpenOption.SET)
 
 
 class Definitions:
@@ -275,14 +283,14 @@ def _oldest_put_at(queue: LocalQueue) -> float | None:
 
 def _handle_status(handle: ObjectHandle) -> HandleStatus:
     bits = handle.bits
-    exclusive = bits & OpenOption.INPUT_EXCLUSIVE
+    exclusive = bits & _EXCLUSIVE
     return HandleStatus(
         application=handle.connection.application_name,
         user=handle.connection.user,
         connection=handle.connection.identifier,
         input_mode=("EXCL" if exclusive else "SHARED") if bits & INPUT else "NO",
-        browse=bool(bits & OpenOption.BROWSE),
-        inquire=bool(bits & OpenOption.INQUIRE),
-        output=bool(bits & OpenOption.OUTPUT),
-        set=bool(bits & OpenOption.SET),
+        browse=bool(bits & _BROWSE),
+        inquire=bool(bits & _INQUIRE),
+        output=bool(bits & _OUTPUT),
+        set=bool(bits & _SET),
     )

@@ -58,6 +58,7 @@ PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
 _DEFINED: Final[dict[int, Noun]] = {ObjectType.NAMELIST: "NAMELIST", ObjectType.PROCESS: "PROCESS"}
 _TOPIC_TARGET: Final = 8
+_OUTPUT: Final = int(OpenOption.OUTPUT)
 
 
 class Wanted(Struct, frozen=True, gc=False):
@@ -251,7 +252,7 @@ def input_handles(queue: LocalQueue) -> list[ObjectHandle]:
 
 def output_handles(queue: LocalQueue) -> list[ObjectHandle]:
     """Return the handles that are open for output."""
-    return [handle for handle in queue.handles if handle.bits & OpenOption.OUTPUT]
+    return [handle for handle in queue.handles if handle.bits & _OUTPUT]
 
 
 def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:

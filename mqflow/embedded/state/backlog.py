@@ -244,12 +244,17 @@ class Backlog:
 
         The queue must be in the order of priority and arrival.
         """
-        firsts = [self._order.after(order_key(priority, 0) - 1) for priority in range(_PRIORITY_MAX + 1)]
-        return self._earliest(key for key in firsts if key is not None)
+        return self._earliest(self._first_of_each_priority())
 
     def oldest_of_all(self) -> QueuedMessage | None:
         """Return the available message that arrived first, for a queue in any order. The cost grows with the depth."""
         return self._earliest(self._order)
+
+    def _first_of_each_priority(self) -> Iterator[int]:
+        key = self._order.after(BEFORE_FIRST)
+        while key is not None:
+            yield key
+            key = self._order.after(key | _SERIALS)
 
     def _earliest(self, keys: Iterable[int]) -> QueuedMessage | None:
         key = min(keys, key=serial_of, default=None)

@@ -6,10 +6,13 @@ import struct
 import subprocess
 import sys
 import tempfile
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from operator import itemgetter
 from pathlib import Path
+from typing import Final
 
 import pytest
 from msgspec import Struct
@@ -78,8 +81,47 @@ def memory_folder() -> Iterator[Path]:
         yield Path(made)
 
 
-def recorded(log: Path) -> list[Event]:
-    """Return the events of a recording, in order."""
+class Recording:
+    """The events of a disk. Keeps each file as of each sync, so that a power cut applies only the later changes."""
+
+    _FILES: Final = ((0, "queue_manager.db"), (1, "queue_manager.db-wal"), (4, "queue_manager.db-synced"))
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        #: For each file, the places in the recording after which its contents were synced, and these contents.
+        self._synced: dict[int, list[tuple[int, bytes | None]]] = {}
+        for file, _ in self._FILES:
+            synced: list[tuple[int, bytes | None]] = [(0, None)]
+            content: bytearray | None = None
+            for place, event in enumerate(events, start=1):
+                if event.file == file and event.kind == Kind.SYNC:
+                    synced.append((place, None if content is None else bytes(content)))
+                elif event.file == file and event.kind != Kind.MARK:
+                    content = _applied(content, event, None)
+            self._synced[file] = synced
+
+    def files_after_power_cut(self, cut: int, chance: random.Random) -> dict[str, bytes | bytearray]:
+        """Return possible contents of the disk if the power fails after so many events.
+
+        Each file has all its changes before its last sync. It has none, all, or some of its later changes, and writes can be
+        torn at sectors.
+        """
+        lost = chance.choice(["all", "none", "some", "some"])
+        found: dict[str, bytes | bytearray] = {}
+        for file, name in self._FILES:
+            place, base = self._synced[file][bisect(self._synced[file], cut, key=itemgetter(0)) - 1]
+            content = None if base is None else bytearray(base)
+            for event in self.events[place:cut]:
+                mine = event.file == file and event.kind != Kind.MARK
+                if mine and (lost == "none" or (lost == "some" and chance.random() < 0.6)):
+                    content = _applied(content, event, chance if lost == "some" else None)
+            if content is not None:
+                found[name] = content
+        return found
+
+
+def recorded(log: Path) -> Recording:
+    """Return a recording, with its events in order."""
     data = log.read_bytes()
     events: list[Event] = []
     at = 0
@@ -88,32 +130,7 @@ def recorded(log: Path) -> list[Event]:
         at += _HEAD.size
         events.append(Event(Kind(kind), file, offset, data[at : at + length]))
         at += length
-    return events
-
-
-def files_after_power_cut(events: Sequence[Event], chance: random.Random) -> dict[str, bytes]:
-    """Return possible contents of the disk if the power fails after these events.
-
-    Each file has all its changes before its last sync. It has none, all, or some of its later changes, and writes can be torn
-    at sectors.
-    """
-    lost = chance.choice(["all", "none", "some", "some"])
-    found: dict[str, bytes] = {}
-    for file, name in ((0, "queue_manager.db"), (1, "queue_manager.db-wal"), (4, "queue_manager.db-synced")):
-        content: bytearray | None = None
-        for event, synced in _with_sync(events, file):
-            if synced or lost == "none" or (lost == "some" and chance.random() < 0.6):
-                content = _applied(content, event, chance if lost == "some" and not synced else None)
-        if content is not None:
-            found[name] = bytes(content)
-    return found
-
-
-def _with_sync(events: Sequence[Event], file: int) -> Iterator[tuple[Event, bool]]:
-    """Return the changes of one file, each with a flag: whether a sync followed it."""
-    mine = [event for event in events if event.file == file and event.kind != Kind.MARK]
-    last = max((index for index, event in enumerate(mine) if event.kind == Kind.SYNC), default=-1)
-    return ((event, index < last) for index, event in enumerate(mine) if event.kind != Kind.SYNC)
+    return Recording(events)
 
 
 def _applied(content: bytearray | None, event: Event, torn: random.Random | None) -> bytearray | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from mqflow.embedded.storage.folder import FolderError
-from tests.embedded.disk_faults.disk import Disk, Event, Kind, files_after_power_cut, recorded
+from tests.embedded.disk_faults.disk import Disk, Kind, Recording, recorded
 from tests.embedded.disk_faults.scenario import Stored, after, found_in, steps
 from tests.embedded.storage.stored_messages import reopened
 
@@ -19,7 +19,7 @@ __all__ = ("recording", "violations")
 STEPS: Final = 60
 
 
-def recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> list[Event]:
+def recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> Recording:
     """Return the writes and marks of a life of a store."""
     log = folder / "recording"
     data = folder / "data"
@@ -29,11 +29,12 @@ def recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> list
     return recorded(log)
 
 
-def violations(events: Sequence[Event], folder: Path, seed: int, states: int) -> Iterator[str]:
+def violations(recording: Recording, folder: Path, seed: int, states: int) -> Iterator[str]:
     """Cut the recording in so many places. Yield a sentence for each power cut with a wrong result."""
     chance = random.Random(seed)  # noqa: S311 - the same cuts for the same seed
     life = steps(seed, STEPS)
     models = [after(life[:number]) for number in range(STEPS + 1)]
+    events = recording.events
     started = next(index for index, event in enumerate(events) if event.kind == Kind.MARK)
     for state in range(states):
         cut = chance.randrange(started + 1, len(events) + 1)
@@ -41,7 +42,7 @@ def violations(events: Sequence[Event], folder: Path, seed: int, states: int) ->
         answered, asked = max(marks), -min(marks)
         where = folder / f"state-{state}"
         where.mkdir(mode=0o700)
-        for name, content in files_after_power_cut(events[:cut], chance).items():
+        for name, content in recording.files_after_power_cut(cut, chance).items():
             (where / name).write_bytes(content)
         yield from (
             f"state {state}, cut at {cut}: {wrong}" for wrong in _wrong(where, models[answered : max(asked, answered) + 1])

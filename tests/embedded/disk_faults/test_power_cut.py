@@ -22,14 +22,14 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_acknowledged_is_lost_and_no_unit_of_work_is_halved(disk: Disk, folder: Path, seed: int) -> None:
-    events = recording(disk, folder, seed)
+    life = recording(disk, folder, seed)
 
-    assert any(event.file == 4 for event in events), "no note was recorded"
-    assert [] == list(violations(events, folder, seed, STATES))
+    assert any(event.file == 4 for event in life.events), "no note was recorded"
+    assert [] == list(violations(life, folder, seed, STATES))
 
 
 @pytest.mark.parametrize("defect", ["answers before the sync", "moves in two units of work"])
 def test_the_power_cut_notices_a_store_that(disk: Disk, folder: Path, defect: str) -> None:
-    events = recording(disk, folder, 1, defect)
+    life = recording(disk, folder, 1, defect)
 
-    assert next(violations(events, folder, 1, STATES), None) is not None
+    assert next(violations(life, folder, 1, STATES), None) is not None

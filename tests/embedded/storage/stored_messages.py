@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -129,7 +130,8 @@ def reopened(folder: Path) -> Contents:
 
 def messages_in(store: DurableStore, snapshot: Snapshot) -> list[StoredMessage | None]:
     """Read every message of a store that has loaded this snapshot; None stands for a damaged message."""
-    return [store.read_messages([serial], 0)[serial] for serial in serials(snapshot)]
+    wanted = serials(snapshot)
+    return list(store.read_messages(wanted, sys.maxsize).values())
 
 
 def serials(found: Snapshot | Contents) -> list[int]:

@@ -12,7 +12,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.verbs import GetOptions
-from tests.embedded.disk_faults.disk import Kind, build_disk, files_after_power_cut, memory_folder, recorded
+from tests.embedded.disk_faults.disk import Kind, build_disk, memory_folder, recorded
 from tests.runtime.delay.kills import DLQ, LATER, MARKS, move_all
 
 LIVES = 40
@@ -72,7 +72,8 @@ def power_cuts(seed: int, states: int, defect: str = "none") -> list[str]:
         data.mkdir(mode=0o700)
         ended = build_disk(folder).run("tests.runtime.delay.kills", str(seed), "0", defect, folder=data, log=log)
         assert (0, "") == (ended.returncode, ended.stderr)
-        events = recorded(log)
+        recording = recorded(log)
+        events = recording.events
         first = next(index for index, event in enumerate(events) if event.kind == Kind.MARK)
         for state in range(states):
             cut = chance.randrange(first + 1, len(events) + 1)
@@ -81,7 +82,7 @@ def power_cuts(seed: int, states: int, defect: str = "none") -> list[str]:
             ]
             where = folder / f"state-{state}"
             where.mkdir(mode=0o700)
-            for name, content in files_after_power_cut(events[:cut], chance).items():
+            for name, content in recording.files_after_power_cut(cut, chance).items():
                 (where / name).write_bytes(content)
             wrong += [f"state {state}, cut at {cut}: {each}" for each in violations(said, recovered(where))]
     return wrong

@@ -303,11 +303,11 @@ class ClientConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        self.is_checked = True
+        self.is_checked = self._frames.beating = True  # after failures, the check can take longer than a silence
         try:
             return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._secured)
         finally:
-            self.is_checked = False
+            self.is_checked = self._frames.beating = False
 
     def _next(self) -> Frame | None:
         """Return the request that the idle poller has received, or wait for the next request."""

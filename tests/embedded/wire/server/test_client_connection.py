@@ -287,7 +287,7 @@ class Remote:
         return raw
 
     def user_of(self, hello: requests.Hello, owner: str, address: str, _stream: object) -> str:
-        self.seen = [hello.user, owner, address, self.kit.made.is_checked]
+        self.seen = [hello.user, owner, address, self.kit.made.is_checked, self.kit.around.frames.beating]
         if self.refuses:
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail="no such user")
         return "alice"
@@ -298,7 +298,7 @@ def test_a_log_in_is_checked_before_the_peer_takes_a_place(kit: Kit, refuses: bo
     kit.login = Remote(kit, refuses=refuses)
     [reply] = kit.run(hello())
 
-    assert (["u", "mqm", "the Unix socket", True], False) == (kit.login.seen, kit.made.is_checked)
+    assert (["u", "mqm", "the Unix socket", True, True], False) == (kit.login.seen, kit.made.is_checked)
     places = (
         [("admit", False), ("connect", "app", "alice"), *ENDS]
         if not refuses
@@ -314,7 +314,7 @@ def test_a_peer_of_a_network_has_the_address_of_its_host() -> None:
         kit.login = Remote(kit, refuses=False)
         kit.run(hello())
 
-    assert ["u", "mqm", "127.0.0.1", True] == kit.login.seen
+    assert ["u", "mqm", "127.0.0.1", True, True] == kit.login.seen
 
 
 def test_a_network_offers_no_pulse(kit: Kit) -> None:
