@@ -324,6 +324,7 @@ def _take(
         if unit is not None:
             unit.add_get(queue, message)
     queue.statistics.dequeued += 1
+    queue.statistics.got_bytes += len(message.body)
     if state.attributes.performance_event and state.watcher is not None:
         state.watcher.got(queue)
         if unit is None:
