@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import PurePath
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from msgspec.structs import replace
 
@@ -22,12 +22,18 @@ from mqflow.embedded.calls.settle import stop
 from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.calls.watch import QueueWatcher
 from mqflow.embedded.catalogue.kinds import defined_object
-from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE, SYSTEM_OBJECTS, SYSTEM_QUEUES, SYSTEM_TOPICS
+from mqflow.embedded.catalogue.system_objects import (
+    RESOURCE_TOPICS,
+    STAGING_QUEUE,
+    SYSTEM_OBJECTS,
+    SYSTEM_QUEUES,
+    SYSTEM_TOPICS,
+)
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.identifiers import queue_manager_identifier
-from mqflow.embedded.state.objects import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.steady_clock import CLOCK
 from mqflow.embedded.state.stored_objects import defined
@@ -40,6 +46,9 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+
+if TYPE_CHECKING:
+    from mqflow.embedded.pcf.resources import ResourcePublisher
 
 __all__ = ("EmbeddedQueueManager",)
 
@@ -87,6 +96,8 @@ class EmbeddedQueueManager:
             store.close()  # lets an mqflow version that understands the content open the folder
             raise
         self._state.watcher = QueueWatcher(self._state)
+        self._state.when_monitored = self._when_monitored
+        self._publisher: ResourcePublisher | None = None
         #: The running channels and listeners of client programs. Each listener adds itself.
         self.channels: Final = RunningChannels(self._state)
         self._definitions = Definitions(self._state, self.channels)
@@ -101,6 +112,9 @@ class EmbeddedQueueManager:
         self._command_server = CommandServer(self._state, self.administration_of, self._connection(APPLICATION, ""), runner)
         start_or_stop_event(self._state, Reason.Q_MGR_ACTIVE)
         self._command_server.start()
+        for subscription in self._state.subscriptions:
+            if subscription.attributes.topic_string.startswith(RESOURCE_TOPICS):
+                self._when_monitored(subscription)
 
     @property
     def name(self) -> str:
@@ -174,6 +188,7 @@ class EmbeddedQueueManager:
             connection = self._connection(application_name, user)
             connection.state.channel, connection.state.address = channel, address
             state.connections.add(connection.state)
+            state.connected += 1
             return connection
 
     def when_staged(self, wake: Callable[[], None]) -> None:
@@ -240,6 +255,8 @@ class EmbeddedQueueManager:
         if not already:
             # Not under the lock, because the command server and the store's thread need the lock to finish.
             self._command_server.join()
+            if self._publisher is not None:
+                self._publisher.join()
             self._state.store.close()
 
     def __enter__(self) -> Self:
@@ -253,6 +270,14 @@ class EmbeddedQueueManager:
         if not self._state.stopped and not self._stop_said:
             self._stop_said = True
             start_or_stop_event(self._state, Reason.Q_MGR_NOT_ACTIVE, quiesces=quiesces)
+
+    def _when_monitored(self, subscription: Subscription) -> None:
+        """Publish figures for this new subscription. The caller holds the lock."""
+        if self._publisher is None:
+            from mqflow.embedded.pcf.resources import ResourcePublisher  # noqa: PLC0415 - most queue managers have no monitor
+
+            self._publisher = ResourcePublisher(self._state, self._state.runner)
+        self._publisher.begin(subscription)
 
     def _connection(self, application_name: str, user: str) -> EmbeddedConnection:
         return EmbeddedConnection(

@@ -229,10 +229,3 @@ def test_a_get_says_which_queue_it_came_from(queue: str, program: Program) -> No
     program.put(queue)
 
     assert queue == program.got(queue).resolved_queue
-
-
-def test_an_option_that_is_not_offered_is_refused_by_name(queue: str, program: Program) -> None:
-    with refused(Reason.FUNCTION_NOT_SUPPORTED) as raised:
-        program.get(queue, GetOption.COMPLETE_MSG)
-
-    assert "COMPLETE_MSG" in str(raised.value)

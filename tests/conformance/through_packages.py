@@ -26,7 +26,6 @@ _OF_THE_MQI = {
     "test_only_a_queue_with_force_keeps_them_out_of_a_message_handle": _NO_MESSAGE_HANDLE,
     "test_data_without_their_properties_are_converted": _NO_MESSAGE_HANDLE,
     "test_a_message_without_properties_has_none_in_a_handle_either": _NO_MESSAGE_HANDLE,
-    "test_an_option_that_is_not_offered_is_refused_by_name": "the MQI answers with a reason, and with no words",
 }
 _NO_APPLICATION_NAME = "pymqi's MQCNO is of version 5, which has no application name"
 _NO_REQUEST = "pymqi has no MQSUBRQ"

@@ -320,6 +320,22 @@ def test_a_failed_asynchronous_put_backs_out_its_unit_of_work(program: Program) 
     assert 1 == program.depth()
 
 
+@only_in("ibmmq", "pymqi has no MQSTAT")
+def test_a_failed_asynchronous_put_of_a_non_persistent_message_leaves_its_unit_of_work(program: Program) -> None:
+    """IBM's suite for Go commits such a unit of work: only the put of a persistent message fails the commit."""
+    c, queue = program.c, program.open()
+    program.kit.mqsc("ALTER QLOCAL(Q) MAXDEPTH(2)")
+    pmo = program.mq.PMO(Options=c.MQPMO_ASYNC_RESPONSE | c.MQPMO_SYNCPOINT)
+    for body in (b"one", b"two", b"three"):
+        queue.put(body, program.md(Persistence=c.MQPER_NOT_PERSISTENT), pmo)
+
+    program.manager.commit()
+
+    status = program.manager.stat(c.MQSTAT_TYPE_ASYNC_ERROR)
+    assert (2, 1, c.MQRC_Q_FULL) == (status.PutSuccessCount, status.PutFailureCount, status.Reason)
+    assert 2 == program.depth()
+
+
 @in_package
 def test_a_message_longer_than_its_channel_allows_is_2010(program: Program) -> None:
     manager = program.mq.QueueManager(None)
@@ -328,7 +344,11 @@ def test_a_message_longer_than_its_channel_allows_is_2010(program: Program) -> N
 
     manager.put1(b"Q", b"0123456789")
     program.refused(program.c.MQRC_DATA_LENGTH_ERROR, lambda: manager.put1(b"Q", b"0123456789A"))
+    program.manager.put1(b"Q", b"0123456789A")
+    queue = program.mq.Queue(manager, b"Q")
 
+    assert b"0123456789" == queue.get()
+    program.refused(program.c.MQRC_DATA_LENGTH_ERROR, lambda: queue.get(100))
     assert 1 == program.depth()
 
 

@@ -95,6 +95,7 @@ def place(
         release(queue, message)
     statistics = queue.statistics
     statistics.enqueued += 1
+    statistics.put_bytes += len(body)
     if (depth := queue.depth) > statistics.high_depth:
         statistics.high_depth = depth
     if (attributes.trigger or state.attributes.performance_event) and state.watcher is not None:

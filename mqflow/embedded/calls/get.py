@@ -3,6 +3,7 @@
 Callers hold the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, assert_never
@@ -10,13 +11,21 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
-from mqflow.embedded.calls.groups import begin_browse, browse_start, is_whole, planned_get, retain_browse, retain_get
+from mqflow.embedded.calls.groups import (
+    begin_browse,
+    browse_start,
+    is_whole,
+    planned_get,
+    retain_browse,
+    retain_get,
+    segments_of,
+)
 from mqflow.embedded.calls.message_selection import passes_over
 from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.reports import report_delivery, report_expiration
 from mqflow.embedded.calls.settle import begin_commit
-from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Within, plan_get
-from mqflow.embedded.rules.group_order import check_found
+from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Whole, Within, plan_get
+from mqflow.embedded.rules.group_order import assembled, check_found, is_part
 from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
@@ -118,13 +127,18 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
         return Pending(None)
     if plan.logical:
         check_found(plan.asked, message.descriptor)
-    got = _as_got(state, handle, queue, message, plan)
+    parts: tuple[QueuedMessage, ...] = (message,)
+    mixed = int(_NONE)
+    if plan.complete and is_part(message.descriptor.message_flags, Whole.MESSAGE):
+        message, parts, mixed = _assembled(state, handle, queue, message, plan)
+    got = _as_got(state, handle, queue, message, plan, mixed)
     if got.reason == _TRUNCATED:
         return Pending(got)
     if plan.reach is not _NEXT and plan.reach is not _UNDER_CURSOR:
         _look(state, handle, queue, message, plan)
         return Pending(got)
-    unit = _take(state, handle, queue, message, plan)
+    unit = _unit_of_work(state, handle.connection.unit_of_work, parts, plan)
+    _take(state, handle, queue, parts, unit)
     in_unit = unit is handle.connection.unit_of_work
     if message.descriptor.message_flags or handle.logical.get is not None:
         incomplete = retain_get(handle, unit, plan, message, in_unit=in_unit)
@@ -226,11 +240,13 @@ def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMess
         begin_commit(state, own_unit, lambda _: None, counted=False)
 
 
-def _as_got(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
-    descriptor, body, warning, properties = _with_remaining_expiry(state, message), message.body, _NONE, b""
+def _as_got(
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan, warning: int
+) -> Got:
+    descriptor, body, properties = _with_remaining_expiry(state, message), message.body, b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
         parted = _parted(state, handle, queue, descriptor, body, plan)
-        descriptor, body, warning = parted.descriptor, parted.body, parted.reason
+        descriptor, body, warning = parted.descriptor, parted.body, warning or parted.reason
         properties = to_header(parted.properties)
     reason, body_bytes = _NONE, len(body)
     if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
@@ -303,47 +319,71 @@ def _take(
     state: QueueManagerState,
     handle: ObjectHandle,
     queue: LocalQueue,
-    message: QueuedMessage,
-    plan: GetPlan,
-) -> UnitOfWork | None:
-    """Take the message off its queue.
+    messages: Sequence[QueuedMessage],
+    unit: UnitOfWork | None,
+) -> None:
+    """Take the message, or the segments of the message, off its queue, in the unit of work of the get."""
+    own, statistics = handle.connection.unit_of_work, queue.statistics
+    for message in messages:
+        if unit is own and message.stored:
+            # First the in-flight mark: the store can refuse it with 2192, and a refused get must change nothing.
+            harden = queue.attributes.harden_get_backout
+            own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
+        if message.key in own.puts:
+            own.take_own(queue, message)
+        else:
+            queue.take(message)
+            if unit is not None:
+                unit.add_get(queue, message)
+        statistics.dequeued += 1
+        statistics.got_bytes += len(message.body)
+        if state.attributes.performance_event:
+            _watched(state, queue, unit)
+        if unit is not None and message.descriptor.report & _DELIVERY:
+            report_delivery(state, unit, _with_remaining_expiry(state, message), message.body)
+    if handle.bits & _SAVE_ALL_CONTEXT:
+        handle.saved_context = messages[-1].descriptor
+    if handle.locked is not None:
+        browse.unlock(queue, handle)
+    if state.monitors(queue.attributes):
+        queue.last_get_at = state.clock.wall()
 
-    Return the unit of work of the get: the connection's, or a new unit of work for this get alone. Return None if the get needs
-    no unit of work.
-    """
-    own = handle.connection.unit_of_work
-    unit = _unit_of_work(state, own, message, plan)
-    if unit is own and message.stored:
-        # First the in-flight mark: the store can refuse it with 2192, and a refused get must change nothing.
-        harden = queue.attributes.harden_get_backout
-        own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
-    if message.key in own.puts:
-        own.take_own(queue, message)
-    else:
-        queue.take(message)
-        if unit is not None:
-            unit.add_get(queue, message)
-    queue.statistics.dequeued += 1
-    if state.attributes.performance_event and state.watcher is not None:
+
+def _watched(state: QueueManagerState, queue: LocalQueue, unit: UnitOfWork | None) -> None:
+    if state.watcher is not None:
         state.watcher.got(queue)
         if unit is None:
             state.watcher.fell(queue)
-    if handle.bits & _SAVE_ALL_CONTEXT:
-        handle.saved_context = message.descriptor
-    if handle.locked is not None:
-        browse.unlock(queue, handle)
-    if unit is not None and message.descriptor.report & _DELIVERY:
-        report_delivery(state, unit, _with_remaining_expiry(state, message), message.body)
-    if state.monitors(queue.attributes):
-        queue.last_get_at = state.clock.wall()
-    return unit
 
 
-def _unit_of_work(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
-    """Return `own` for a get under syncpoint; otherwise a new unit of work for a stored message or a report, or None."""
-    descriptor = message.descriptor
+def _unit_of_work(
+    state: QueueManagerState, own: UnitOfWork, parts: Sequence[QueuedMessage], plan: GetPlan
+) -> UnitOfWork | None:
+    """Return `own` for a get under syncpoint; otherwise a new unit of work for this get alone, or None.
+
+    A get of one message needs a new unit of work only if the message is stored, or asks for a report. Refuses with 2255 a get
+    of several persistent segments outside an open unit of work (rc2255).
+    """
+    descriptor, count = parts[0].descriptor, len(parts)
     delivery = descriptor.report & _DELIVERY
-    if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
-        own.check_room(2 if delivery else 1, state.attributes.max_uncommitted_messages)
+    persistent = descriptor.persistence == _PERSISTENT
+    if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and persistent):
+        own.check_room(2 * count if delivery else count, state.attributes.max_uncommitted_messages)
         return own
-    return UnitOfWork() if message.stored or delivery else None
+    if count > 1 and persistent and own.operations:
+        raise Refusal(Reason.UOW_NOT_AVAILABLE, "The segments need a unit of work of their own, and one is open already")
+    return UnitOfWork() if count > 1 or parts[0].stored or delivery else None
+
+
+def _assembled(
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
+) -> tuple[QueuedMessage, tuple[QueuedMessage, ...], int]:
+    """Return the logical message, its segments, and the reason of a warning or 0 (MQGMO_COMPLETE_MSG)."""
+    own = None if plan.reach is not _NEXT or plan.within is _OUTSIDE else handle.connection.unit_of_work
+    parts = segments_of(message, partial(_usable, state, handle, queue, own))
+    if not parts:
+        raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "A segment of the logical message is missing")
+    descriptor, count, reason = assembled([part.descriptor for part in parts])
+    parts = parts[:count]
+    body = b"".join(part.body for part in parts)
+    return replace(parts[0], descriptor=descriptor, body=body), parts, reason

@@ -57,6 +57,7 @@ def get_plain(
     queue.take_first(taken)
     own.add_gets(queue, taken)
     queue.statistics.dequeued += len(taken)
+    queue.statistics.got_bytes += sum(got.data_bytes for got in unit)
     if taken and handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = taken[-1].descriptor
     return Pending(unit)

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -38,8 +38,11 @@ __all__ = (
     "retain_browse",
     "retain_get",
     "retain_put",
+    "segments_of",
     "warn_incomplete",
 )
+
+Find: TypeAlias = Callable[[Match, int], QueuedMessage | None]
 
 _PUT: Final = "put"
 _GET: Final = "get"
@@ -125,31 +128,44 @@ def warn_incomplete(handle: ObjectHandle) -> None:
         )
 
 
-def is_whole(plan: GetPlan, message: QueuedMessage, find: Callable[[Match, int], QueuedMessage | None]) -> bool:
+def is_whole(plan: GetPlan, message: QueuedMessage, find: Find) -> bool:
     """Return whether the rest of the group or logical message is available.
 
     Always true for a get with neither MQGMO_ALL_MSGS_AVAILABLE nor MQGMO_ALL_SEGMENTS_AVAILABLE. `find` returns the first
     available message that matches, after a given position in the order of delivery.
     """
-    whole, descriptor = plan.whole, message.descriptor
-    if whole is None or not is_part(descriptor.message_flags, whole):
+    whole = plan.whole
+    if whole is None or not is_part(message.descriptor.message_flags, whole):
         return True
+    return are_all_available(map(_part, _parts(message, whole, find)), whole)
+
+
+def segments_of(message: QueuedMessage, find: Find) -> tuple[QueuedMessage, ...]:
+    """Return the segments of the logical message of `message`, in order. Empty if a segment is missing."""
+    found = {each.descriptor.offset: each for each in reversed([*_parts(message, Whole.MESSAGE, find)])}
+    if not are_all_available(map(_part, found.values()), Whole.MESSAGE):
+        return ()
+    return tuple(each for _, each in sorted(found.items()))
+
+
+def _parts(message: QueuedMessage, whole: Whole, find: Find) -> Iterator[QueuedMessage]:
+    """Yield the messages of the group, or the segments of the logical message, of `message`, in the order of the queue."""
+    descriptor = message.descriptor
     number = descriptor.sequence_number if whole is Whole.MESSAGE else None
-    match = Match(group_id=descriptor.group_id, sequence_number=number)
+    match, after = Match(group_id=descriptor.group_id, sequence_number=number), BEFORE_FIRST
+    while (found := find(match, after)) is not None:
+        after = found.key
+        yield found
 
-    def parts() -> Iterator[Part]:
-        after = BEFORE_FIRST
-        while (found := find(match, after)) is not None:
-            after = found.key
-            placed = found.descriptor
-            yield Part(
-                sequence_number=placed.sequence_number,
-                offset=placed.offset,
-                body_bytes=len(found.body),
-                flags=placed.message_flags,
-            )
 
-    return are_all_available(parts(), whole)
+def _part(message: QueuedMessage) -> Part:
+    placed = message.descriptor
+    return Part(
+        sequence_number=placed.sequence_number,
+        offset=placed.offset,
+        body_bytes=len(message.body),
+        flags=placed.message_flags,
+    )
 
 
 def arrives_whole(plan: GetPlan, queue: Backlog, message: QueuedMessage) -> bool:

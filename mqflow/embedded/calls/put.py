@@ -15,6 +15,7 @@ from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.publish import publish
 from mqflow.embedded.calls.put_later import is_delayed, publish_later, put_later, unpacked
 from mqflow.embedded.calls.reports import report_arrival
+from mqflow.embedded.rules.group_order import split
 from mqflow.embedded.rules.put_plan import PutPlan, Stamp, check_descriptor, plan_put, with_context
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, UnitOfWork
@@ -23,7 +24,17 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
 from mqflow.mqi.headers.transmission import XQH_BYTES, to_bytes
-from mqflow.mqi.options import ApplicationType, CloseOption, Encoding, Format, OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.options import (
+    ApplicationType,
+    CloseOption,
+    Encoding,
+    Format,
+    MessageFlag,
+    OpenOption,
+    Persistence,
+    PutOption,
+    Report,
+)
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Put
 
@@ -34,6 +45,8 @@ _OUTPUT: Final = int(OpenOption.OUTPUT)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _ARRIVAL: Final = int(Report.COA_MASK)
 _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
+_MAY_SPLIT: Final = int(MessageFlag.SEGMENTATION_ALLOWED)
+_SEGMENT_BYTES_MIN: Final = 16
 
 
 def put_message(
@@ -44,10 +57,8 @@ def put_message(
     `options` has the bits of MQPMO. `context` is the input handle that provides the context for the PASS_* options.
     """
     plan = plan_put(options)
-    if handle.topic is not None:
-        return _put_to_topic(state, handle, descriptor, body, plan)
-    if handle.remote is not None:
-        return _put_remote(state, handle, handle.remote, descriptor, body, plan, context)
+    if handle.topic is not None or handle.remote is not None:
+        return _put_elsewhere(state, handle, descriptor, body, plan, context)
     queue, first = _target(state, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
@@ -56,7 +67,8 @@ def put_message(
     if descriptor.format == STAGED:
         descriptor, body, delay = unpacked(state, handle, queue, descriptor, body, plan)
     reason = check_descriptor(descriptor)
-    check_room(state, queue, len(body))
+    segment_bytes = _segment_bytes(state, queue, len(body)) if descriptor.message_flags & _MAY_SPLIT and delay is None else 0
+    check_room(state, queue, segment_bytes or len(body))
     now_s = state.clock.wall()
     complete = with_context(
         _resolved(state, descriptor, first, queue.attributes, plan),
@@ -71,11 +83,14 @@ def put_message(
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     if delay is not None:
         return put_later(state, handle, queue, complete, body, delay, plan).with_value(_output(state, queue, complete, reason))
-    arrival = complete.report & _ARRIVAL
-    unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
-    message = place(state, unit, queue, complete, body, now_s)
-    if unit is not None and arrival:
-        report_arrival(state, unit, message)
+    if segment_bytes:
+        complete, unit = _put_segments(state, handle, queue, complete, body, segment_bytes, plan)
+    else:
+        arrival = complete.report & _ARRIVAL
+        unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
+        message = place(state, unit, queue, complete, body, now_s)
+        if unit is not None and arrival:
+            report_arrival(state, unit, message)
     if complete.message_flags or handle.logical.put is not None:
         incomplete = retain_put(handle, unit, plan, complete, len(body))
         reason = reason or incomplete
@@ -83,9 +98,46 @@ def put_message(
     return Pending(put) if plan.under_syncpoint else Pending(put, unit)
 
 
-def _put_to_topic(
-    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+def _segment_bytes(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> int:
+    """Return the largest length of a segment, or 0 if the message fits the queue or if the queue has no room for a segment."""
+    bytes_max = min(queue.attributes.max_message_bytes, state.attributes.max_message_bytes)
+    return bytes_max if body_bytes > bytes_max >= _SEGMENT_BYTES_MIN else 0
+
+
+def _put_segments(
+    state: QueueManagerState,
+    handle: ObjectHandle,
+    queue: LocalQueue,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    bytes_max: int,
+    plan: PutPlan,
+) -> tuple[MessageDescriptor, UnitOfWork | None]:
+    """Place the segments of a message that is too long for the queue. Return the descriptor with its GroupId, and their unit.
+
+    Refuses with 2255 a put outside an open unit of work, because the segments need a unit of work of their own (rc2255).
+    """
+    own = handle.connection.unit_of_work
+    if not plan.under_syncpoint and own.operations:
+        raise Refusal(Reason.UOW_NOT_AVAILABLE, "The segments need a unit of work of their own, and one is open already")
+    if descriptor.group_id == NO_ID:
+        descriptor = replace(descriptor, group_id=state.identifiers.identifier())
+    segments = split(descriptor, body, bytes_max, state.identifiers.identifier)
+    arrival = descriptor.report & _ARRIVAL
+    unit = own if plan.under_syncpoint else UnitOfWork()
+    unit.check_room(len(segments) * (2 if arrival else 1), state.attributes.max_uncommitted_messages)
+    for segment, data in segments:
+        message = place(state, unit, queue, segment, data, state.clock.wall())
+        if arrival:
+            report_arrival(state, unit, message)
+    return descriptor, unit
+
+
+def _put_elsewhere(
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan, context: object
 ) -> Pending[Put]:
+    if handle.remote is not None:
+        return _put_remote(state, handle, handle.remote, descriptor, body, plan, context)
     if plan.logical:
         raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
     put_to_topic = publish_later if is_delayed(descriptor, body) else publish

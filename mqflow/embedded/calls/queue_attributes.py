@@ -42,8 +42,7 @@ def attributes_now(queue: LocalQueue | QueueDefinition) -> QueueAttributes:
 def reset_statistics(state: QueueManagerState, queue: LocalQueue) -> Statistics:
     """Return the counts of the queue since its last reset, and set them to 0. The service interval timer continues."""
     before = queue.statistics
-    queue.statistics = Statistics(state.clock.monotonic(), queue.depth)
-    queue.statistics.served_since = before.served_since
+    queue.statistics = Statistics(state.clock.monotonic(), queue.depth, before)
     return before
 
 

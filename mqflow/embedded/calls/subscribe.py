@@ -26,6 +26,7 @@ from mqflow.embedded.calls.pending_answer import Pending, begin
 from mqflow.embedded.calls.publish import place_copies, publication_now, selected_subscriptions
 from mqflow.embedded.calls.retained import retained_for
 from mqflow.embedded.calls.settle import back_out
+from mqflow.embedded.catalogue.system_objects import RESOURCE_TOPICS
 from mqflow.embedded.rules import subscribe_options
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import (
@@ -169,6 +170,8 @@ def new_subscription(
             expires_at=expires_at(state, attributes.expiry_tenths),
         )
     )
+    if attributes.topic_string.startswith(RESOURCE_TOPICS) and state.when_monitored is not None:
+        state.when_monitored(subscription)
     retained = UnitOfWork()
     if not new_only and not attributes.options & SubscribeOption.PUBLICATIONS_ON_REQUEST:
         try:

@@ -17,6 +17,7 @@ __all__ = (
     "COMMAND_QUEUE",
     "PERFORMANCE_EVENTS",
     "QUEUE_MANAGER_EVENTS",
+    "RESOURCE_TOPICS",
     "STAGING_QUEUE",
     "SYSTEM_OBJECTS",
     "SYSTEM_QUEUES",
@@ -47,6 +48,7 @@ BASE: Final = TopicAttributes(
 )
 """SYSTEM.BASE.TOPIC of a new queue manager. It has no parent topic, so a look-up of an ASPARENT value ends here."""
 
+_BLOCK: Final = 1
 _PERMANENT_DYNAMIC: Final = 2
 _TEMPORARY_DYNAMIC: Final = 3
 
@@ -83,7 +85,15 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
 )
 """The queues of a new queue manager. Some stay empty, because mqflow lacks their feature, but programs expect their names."""
 
-SYSTEM_TOPICS: Final = (BASE, TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"))
+RESOURCE_TOPICS: Final = "$SYS/MQ/INFO/QMGR/"
+"""The topics on which queue managers publish their figures. The name of a queue manager follows."""
+
+SYSTEM_TOPICS: Final = (
+    BASE,
+    TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"),
+    # A subscription to `#` gets none of the queue manager's own publications.
+    TopicAttributes(name="SYSTEM.ADMIN.TOPIC", topic_string="$SYS/MQ", wildcard=_BLOCK),
+)
 """The topics of a new queue manager. An older queue manager without them gets them at its next start."""
 
 _T = ChannelType

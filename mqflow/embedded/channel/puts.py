@@ -13,7 +13,7 @@ from mqflow.fap.fields import FlowError
 from mqflow.fap.structures import ObjectFields, PutFields
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import PutOption
+from mqflow.mqi.options import PutOption, fails_its_unit
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import ObjectDescriptor, Put
 
@@ -41,7 +41,7 @@ class UnansweredPuts:
             done = put_message(verbs, handle, asked.fields, asked.put, asked.descriptor, asked.body, bytes_max)
         except MQIError as error:
             completion, reason = int(error.completion), int(error.reason)
-            self.failed_in_unit |= bool(asked.put.options & PutOption.SYNCPOINT)
+            self.failed_in_unit |= fails_its_unit(asked.put.options, asked.descriptor.persistence)
         else:
             completion, reason = int(CompletionCode.WARNING if done.reason else CompletionCode.OK), done.reason
         target = ObjectDescriptor(verbs.handle(handle).name) if asked.fields is None else asked.fields.descriptor

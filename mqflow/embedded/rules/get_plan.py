@@ -99,6 +99,8 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     logical: bool
     #: With ALL_MSGS_AVAILABLE or ALL_SEGMENTS_AVAILABLE, the parts that must be available together.
     whole: Whole | None = None
+    #: COMPLETE_MSG: return the segments of a logical message as one message.
+    complete: bool = False
     #: Whether the get has a message handle, so that properties can be returned apart from the body.
     message_handle: bool = False
 
@@ -147,11 +149,12 @@ _CONTROLS: Final = {
     GetOption.PROPERTIES_COMPATIBILITY: PropertyControl.COMPATIBILITY,
 }
 _ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
-_NOT_HERE: Final = GetOption.COMPLETE_MSG
 _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
 _ALL_MATCHES: Final = sum(MatchOption)
 _ANY: Final = Match()
+#: The match of a get with COMPLETE_MSG: its segments are returned with the first one.
+_FIRST_SEGMENT: Final = Match(offset=0)
 # Plain numbers, because testing the bits of a flag is slow.
 _MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(option) for option in MatchOption)
 
@@ -160,8 +163,8 @@ def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
     Refuses with 2046 options that exclude each other, with 2090 a wait below -1, and with 2247 unknown match options. Refuses
-    with 2298 options that the embedded queue manager does not support, and with 2460 PROPERTIES_IN_HANDLE without a message
-    handle. Without a syncpoint option, the get is outside the unit of work, as on Multiplatforms.
+    with 2460 PROPERTIES_IN_HANDLE without a message handle. Without a syncpoint option, the get is outside the unit of work, as
+    on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and options.wait_ms < WAIT_UNLIMITED:
@@ -170,7 +173,7 @@ def plan_get(options: GetOptions) -> GetPlan:
         raise Refusal(Reason.HMSG_ERROR, "PROPERTIES_IN_HANDLE needs a message handle")
     return replace(
         plan,
-        match=_match(options) if plan.reach in _MATCHING else None,
+        match=_match(options, plan) if plan.reach in _MATCHING else None,
         wait_ms=options.wait_ms if plan.waits else 0,
         buffer_bytes_max=options.buffer_bytes_max,
         ccsid=options.ccsid,
@@ -209,13 +212,14 @@ def _plan_of(bits: int) -> GetPlan:
         in_handle=bool(asked & GetOption.PROPERTIES_IN_HANDLE),
         logical=bool(asked & GetOption.LOGICAL_ORDER),
         whole=_whole(asked),
+        complete=bool(asked & GetOption.COMPLETE_MSG),
     )
 
 
 def _whole(asked: GetOption) -> Whole | None:
     if asked & GetOption.ALL_MSGS_AVAILABLE:  # this option implies ALL_SEGMENTS_AVAILABLE
         return Whole.GROUP
-    return Whole.MESSAGE if asked & GetOption.ALL_SEGMENTS_AVAILABLE else None
+    return Whole.MESSAGE if asked & (GetOption.ALL_SEGMENTS_AVAILABLE | GetOption.COMPLETE_MSG) else None
 
 
 def _refuse_conflicts(asked: GetOption) -> None:
@@ -223,9 +227,6 @@ def _refuse_conflicts(asked: GetOption) -> None:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is not an MQGMO option")
     if asked & _ZOS_ONLY:
         raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(asked & _ZOS_ONLY)} is for z/OS only")
-    if asked & _NOT_HERE:
-        detail = f"The embedded queue manager does not offer {option_names(asked & _NOT_HERE)}"
-        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, detail)
     if asked & GetOption.UNLOCK and asked & ~_ALONE_WITH_UNLOCK:
         raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK excludes other options, here {option_names(asked)}")
 
@@ -237,10 +238,10 @@ def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> 
     return found[0] if found else None
 
 
-def _match(options: GetOptions) -> Match | None:
+def _match(options: GetOptions, plan: GetPlan) -> Match | None:
     wanted = int(options.match)
     if not wanted:
-        return None
+        return _FIRST_SEGMENT if plan.complete else None
     if unknown := wanted & ~_ALL_MATCHES:
         raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{unknown:x} is not an MQMO option")
     match = Match(
@@ -248,7 +249,7 @@ def _match(options: GetOptions) -> Match | None:
         correlation_id=_identifier(options.correlation_id) if wanted & _CORREL_ID else None,
         group_id=_identifier(options.group_id) if wanted & _GROUP_ID else None,
         sequence_number=options.sequence_number if wanted & _MSG_SEQ_NUMBER else None,
-        offset=options.offset if wanted & _OFFSET else None,
+        offset=options.offset if wanted & _OFFSET else 0 if plan.complete else None,
         serial=int.from_bytes(options.message_token, "big") if wanted & _MSG_TOKEN else None,
     )
     return None if match == _ANY else match

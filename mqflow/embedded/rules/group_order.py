@@ -4,11 +4,12 @@ A queue manager retains the position of a handle's last put, last get and last b
 MQGMO_LOGICAL_ORDER, this position decides the next put and the next get. The code is pure, except for `Retained`, which
 `calls/groups.py` writes. It knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
-rc2242, rc2245, rc2247, rc2253, rc2259. From memory: a backout restores the retained positions (MQBACK), and MQPUT1 refuses
-LOGICAL_ORDER with 2046 (MQPMO). UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
+rc2242, rc2243, rc2244, rc2245, rc2247, rc2253, rc2259; "Segmentation and reassembly by queue manager" (q026380). From memory: a
+backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO). UNCERTAIN: whether MQCLOSE
+also warns after puts in physical order; here it does not warn.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -25,12 +26,14 @@ __all__ = (
     "Place",
     "Retained",
     "are_all_available",
+    "assembled",
     "check_found",
     "in_logical_order",
     "is_part",
     "left_open",
     "next_put",
     "place_after",
+    "split",
 )
 
 # Plain numbers, because testing the bits of a flag is slow.
@@ -40,6 +43,7 @@ _LAST_MSG: Final = int(MessageFlag.LAST_MSG_IN_GROUP)
 _LAST_SEGMENT: Final = int(MessageFlag.LAST_SEGMENT)
 _IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
 _SEGMENT: Final = int(MessageFlag.SEGMENT)
+_SEGMENT_UNIT: Final = 16
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -166,7 +170,7 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
     return replace(
         plan,
         asked=plan.match,
-        whole=None,
+        whole=Whole.MESSAGE if plan.complete else None,
         match=Match(
             group_id=place.group_id,
             sequence_number=place.sequence_number + (place.next_offset is None),
@@ -201,6 +205,46 @@ def are_all_available(parts: Iterable[Part], whole: Whole) -> bool:
         else:
             expected = part.sequence_number + 1, 0
     return False
+
+
+def split(
+    descriptor: MessageDescriptor, body: bytes, bytes_max: int, new_identifier: Callable[[], bytes]
+) -> list[tuple[MessageDescriptor, bytes]]:
+    """Return the segments of a message with SEGMENTATION_ALLOWED that has more than `bytes_max` bytes.
+
+    Each segment but the last has a multiple of 16 bytes. The first one keeps the MsgId. The descriptor must have a GroupId.
+    UNCERTAIN: whether IBM MQ gives a MsgId of its own to each segment, and where it splits data that begins with a header.
+    """
+    size = bytes_max // _SEGMENT_UNIT * _SEGMENT_UNIT
+    flags = _implied(descriptor.message_flags) | _SEGMENT
+    # A message that is itself a segment, but not the last one, has no last segment.
+    last = _LAST_SEGMENT if not descriptor.message_flags & _SEGMENTED else flags & _LAST_SEGMENT
+    return [
+        (
+            replace(
+                descriptor,
+                message_flags=flags & ~_LAST_SEGMENT | (last if start + size >= len(body) else 0),
+                offset=descriptor.offset + start,
+                message_id=new_identifier() if start else descriptor.message_id,
+            ),
+            body[start : start + size],
+        )
+        for start in range(0, len(body), size)
+    ]
+
+
+def assembled(descriptors: Sequence[MessageDescriptor]) -> tuple[MessageDescriptor, int, int]:
+    """Return the descriptor of a logical message, how many of its segments fit together, and the reason of a warning or 0.
+
+    Segments with another character set (2243) or another encoding (2244) than the first one do not fit.
+    """
+    first = descriptors[0]
+    for count, each in enumerate(descriptors):
+        if each.ccsid != first.ccsid:
+            return first, count, Reason.INCONSISTENT_CCSIDS
+        if each.encoding != first.encoding:
+            return first, count, Reason.INCONSISTENT_ENCODINGS
+    return replace(first, message_flags=first.message_flags | _SEGMENTED), len(descriptors), Reason.NONE
 
 
 def check_found(asked: Match | None, descriptor: MessageDescriptor) -> None:

@@ -52,18 +52,33 @@ __all__ = (
 class Statistics:
     """The counts of a queue since its last reset. A backout lowers none of them (IBM q088310)."""
 
-    __slots__ = ("dequeued", "enqueued", "high_depth", "reset_at", "served_since")
+    __slots__ = (
+        "dequeued",
+        "dequeued_before",
+        "enqueued",
+        "enqueued_before",
+        "got_bytes",
+        "high_depth",
+        "put_bytes",
+        "reset_at",
+        "served_since",
+    )
 
-    def __init__(self, reset_at: float = 0.0, high_depth: int = 0) -> None:
+    def __init__(self, reset_at: float = 0.0, high_depth: int = 0, before: "Statistics | None" = None) -> None:
         #: The number of messages that were put (`enqueued`) and got (`dequeued`).
         self.enqueued: int = 0
         self.dequeued: int = 0
+        #: The messages before the last reset, and the bytes of all messages since the queue was defined or loaded.
+        self.enqueued_before: int = before.enqueued_before + before.enqueued if before else 0
+        self.dequeued_before: int = before.dequeued_before + before.dequeued if before else 0
+        self.put_bytes: int = before.put_bytes if before else 0
+        self.got_bytes: int = before.got_bytes if before else 0
         #: The highest CURDEPTH.
         self.high_depth: int = high_depth
         #: The monotonic time of the reset.
         self.reset_at: float = reset_at
         #: The monotonic time at which the service interval timer started; None while the timer is off.
-        self.served_since: float | None = None
+        self.served_since: float | None = before.served_since if before else None
 
 
 class LocalQueue(Backlog):

@@ -16,7 +16,7 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import Authorities
 from mqflow.embedded.state.backlog import Backlog, QueuedMessage, order_key, serial_of
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps
-from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition, UnitOfWork
+from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition, Subscription, UnitOfWork
 from mqflow.embedded.state.pages import StoredPages
 from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.state.stored_objects import kind_of, load_objects
@@ -107,6 +107,8 @@ class QueueManagerState:
         self.timestamps: Final = Timestamps()
         self.pages: Final = StoredPages(store, self._lose)
         self.connections: set[ConnectionState] = set()
+        #: The number of connections since the start, of programs only.
+        self.connected = 0
         #: The connections of the queue manager itself. A quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
@@ -116,6 +118,8 @@ class QueueManagerState:
         self.started_at: float = clock.wall()
         #: Processes the puts and gets of queues with TRIGGER, and of all queues while PERFMEV is ENABLED.
         self.watcher: Watcher | None = None
+        #: Called with each new subscription to a topic below RESOURCE_TOPICS.
+        self.when_monitored: Callable[[Subscription], None] | None = None
         self._initiation_queues: dict[str, list[LocalQueue]] | None = None
         #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mqflow.mqi.c_structures import MQGMO, MQOD, MQPMO
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
+from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption, fails_its_unit
 from mqflow.mqi.properties.rfh2_properties import from_header, with_properties
 from mqflow.mqi.properties.set import Properties, PutAction, carried
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -31,6 +31,7 @@ _HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPER
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
 """The warnings for a truncated message."""
 _ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
+_TRUNCATE: Final = GetOption.ACCEPT_TRUNCATED_MSG
 _TOLD_LATER: Final = frozenset(
     {
         Reason.PUT_INHIBITED,
@@ -100,10 +101,18 @@ def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int
     _check_buffer(length, buffer_at, "MQGET")
     hconn = host.hconn(number, "MQGET")
     gmo = structure_at(MQGMO, gmo_at, "MQGET")
-    request = request_from(host, number, md_at, gmo, length)
+    allowed = min(length, hconn.message_bytes_max or length)
+    request = request_from(host, number, md_at, gmo, allowed)
+    if (
+        allowed < length
+    ):  # the channel, and not the program, limits the length: the message stays, also with ACCEPT_TRUNCATED_MSG
+        request.options = replace(request.options, options=request.options.options & ~_TRUNCATE)
     with hconn.used("MQGET"):
         handle = hconn.object_of(hobj, "MQGET")
         got = next_message(hconn.connection, handle, request)
+    if got is not None and allowed < length and got.reason == Reason.TRUNCATED_MSG_FAILED:
+        detail = f"{got.data_bytes} bytes; MaxMsgLength of the channel is {allowed}"
+        raise error_for(Reason.DATA_LENGTH_ERROR, "MQGET", handle.name, hconn.connection.queue_manager_name, detail)
     if got is None:
         if request.options.options & GetOption.UNLOCK:
             return Reason.NONE
@@ -187,7 +196,7 @@ def _put(
         if not _answers_early(hconn, options) or error.reason not in _TOLD_LATER:
             raise
         count_put(hconn.puts, name, CompletionCode.FAILED, error.reason)
-        hconn.unit_failed = hconn.unit_failed or bool(options & PutOption.SYNCPOINT)
+        hconn.unit_failed = hconn.unit_failed or fails_its_unit(options, described.persistence)
         return Reason.NONE
     if _answers_early(hconn, options):
         count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)

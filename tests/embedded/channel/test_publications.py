@@ -1,6 +1,7 @@
 """One conversation subscribes, stages delayed messages, and puts messages without an answer, on a line in memory."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -88,9 +89,9 @@ def spi_subscribe_body(descriptor: SubscriptionDescriptor, options: int = SHARED
     return writer.done()
 
 
-def put_body(body: bytes, options: PutOption) -> bytes:
+def put_body(body: bytes, options: PutOption, **fields: Any) -> bytes:
     writer = Writer(ORDER)
-    write_descriptor(writer, MessageDescriptor(), 1)
+    write_descriptor(writer, MessageDescriptor(**fields), 1)
     PutFields(version=1, options=int(options)).write(writer)
     return writer.number(len(body)).raw(body).done()
 
@@ -256,6 +257,17 @@ def test_a_failed_put_without_an_answer_backs_the_unit_of_work_out_at_the_commit
     assert (2, Reason.BACKED_OUT) == program.call(SegmentType.MQCMIT)[:2]
     assert [] == found_on(queue_manager, "ONE")
     assert OK == program.call(SegmentType.MQCMIT)[:2]
+
+
+def test_a_failed_put_of_a_non_persistent_message_without_an_answer_leaves_its_unit(
+    program: Program, queue_manager: EmbeddedQueueManager
+) -> None:
+    handle = opened(program, "ONE")
+    for body in (b"fits", b"does not fit"):
+        assert [] == program.send(SegmentType.MQPUT, put_body(body, UNANSWERED, persistence=0), handle)
+
+    assert OK == program.call(SegmentType.MQCMIT)[:2]
+    assert [b"fits"] == [got.body for got in found_on(queue_manager, "ONE")]
 
 
 @pytest.mark.parametrize("end", [SegmentType.MQBACK, SegmentType.MQDISC])
