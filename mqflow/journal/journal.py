@@ -19,7 +19,7 @@ from mqflow.folders import ChangedError, Folder, folder_at
 from mqflow.journal.errors import ForeignJournalError, JournalVersionError, LaneError, MissingSegmentError
 from mqflow.journal.heads import Head, create_head, read_head, write_head
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segment_chain import Rewrite, Tip
+from mqflow.journal.segment_chain import Before, Rewrite, Tip, before_of
 from mqflow.journal.segment_data import Link
 from mqflow.journal.segments import Segment, Written, publish, segment_of
 from mqflow.world import SYSTEM_RANDOM, Random
@@ -212,6 +212,13 @@ class Lane(Struct, frozen=True):
     def tip(self) -> Tip:
         """The last published segment; if all segments are trimmed, the last trimmed segment."""
         return max((segment.tip for segment in self._published()), key=lambda tip: tip.number, default=self.trimmed_tip)
+
+    def befores(self, segments: Sequence[Segment]) -> dict[int, Before]:
+        """Return for each of these segments the segment that it must follow."""
+        tips = {segment.number: segment.tip for segment in self._published()}  # first: a trim notes, and then deletes
+        said = self.reread()
+        tips = {said.trimmed: Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)} | tips
+        return {each.number: before_of(self.journal_id, tips.get(each.number - 1), said.rewrites) for each in segments}
 
     def link_after(self, before: Tip) -> Link:
         """Return the link of the segment that follows the segment `before`."""

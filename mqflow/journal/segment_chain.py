@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from mqflow.journal.segment_data import Contents
+from mqflow.journal.segment_data import Contents, Link
 
-__all__ = ("NOTHING", "Finding", "FoundSegment", "Rewrite", "Tip", "findings")
+__all__ = ("NOTHING", "Before", "Finding", "FoundSegment", "Rewrite", "Tip", "before_of", "findings")
 
 
 class Tip(Struct, frozen=True, kw_only=True):
@@ -42,6 +42,27 @@ class Rewrite(Struct, frozen=True, kw_only=True):
     crc: int
 
 
+class Before(Struct, frozen=True):
+    """The segment that a segment must follow."""
+
+    journal: str
+    #: The rows and the checksum of the segment before it, also those before a rewrite; empty if no record has them.
+    sums: frozenset[_Sum]
+
+    def problem(self, link: Link | None) -> str:
+        """Return why a segment with this link does not belong there; empty if it does. An older mqflow wrote no link."""
+        if link is None:
+            return ""
+        if link.journal != self.journal:
+            return f"it comes from the journal {link.journal}, and this is the journal {self.journal}"
+        if self.sums and (link.rows_before, link.crc_before) not in self.sums:
+            return (
+                f"it follows a segment of {link.rows_before} rows with checksum {link.crc_before:08x}, and the segment before "
+                "it is another one: somebody replaced one of them"
+            )
+        return ""
+
+
 class FoundSegment(Struct, frozen=True, kw_only=True):
     """The facts about a file with the name of a segment: from its name, and from its bytes."""
 
@@ -64,6 +85,15 @@ class Finding(Struct, frozen=True, kw_only=True):
     first: int = 0
     last: int = 0
     text: str
+
+
+def before_of(journal: str, tip: Tip | None, rewrites: Sequence[Rewrite]) -> Before:
+    """Return the demand on the segment after `tip`; None if the segment before it is unknown."""
+    sums = set[_Sum]() if tip is None or not _is_known(tip) else {(tip.rows, tip.crc)}
+    for said in reversed(rewrites if sums else ()):  # receipts are in the order of the rewrites
+        if tip is not None and said.number == tip.number and (said.rows, said.crc) in sums:
+            sums.add((said.rows_before, said.crc_before))
+    return Before(journal, frozenset(sums))
 
 
 def findings(
@@ -156,8 +186,8 @@ def _problem(journal: str, lane: str, file: FoundSegment) -> str:
     link = contents.link
     if (contents.lane, contents.number) != (lane, file.number):
         return f"it holds segment {contents.number} of lane {contents.lane}: somebody renamed or copied it"
-    if link is not None and link.journal != journal:
-        return f"it comes from the journal {link.journal}, and this is the journal {journal}"
+    if problem := Before(journal, frozenset()).problem(link):
+        return problem
     if file.crc_of_bytes != file.crc:
         return f"its bytes have the checksum {file.crc_of_bytes:08x}, and its name says {file.crc:08x}"
     if contents.rows != file.rows:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from mqflow.folders import Entry, Folder
 from mqflow.journal.errors import JournalFullError, TornSegmentError
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segment_chain import Tip
+from mqflow.journal.segment_chain import Before, Tip
 from mqflow.journal.segment_data import Contents, Link, checksum, decode_batches, decode_table, encode, inspect
 
 if TYPE_CHECKING:
@@ -158,28 +158,30 @@ def segment_of(lane: str, folder: Folder, file: Entry) -> Segment | None:
     return Segment(lane, int(found[1]), int(found[2]), int(found[3], 16), folder, file.name, file.size_bytes, file.modified_s)
 
 
-def read_batches(
-    segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True
-) -> Iterator["pa.RecordBatch"]:
+def read_batches(segment: Segment, kind: Kind, columns: Sequence[str] | None = None) -> Iterator["pa.RecordBatch"]:
     """Yield the record batches of the segment, in order. `columns` chooses columns and their order.
 
-    Raises `TornSegmentError` if the bytes differ from those that were written (`verified=False` skips this check), or belong
-    to another segment. Raises `SchemaError` if the segment does not have the columns of its kind.
+    Raises `TornSegmentError` if the bytes differ from those that were written, or belong to another segment. Raises
+    `SchemaError` if the segment does not have the columns of its kind.
     """
-    data = _bytes_of(segment, verified=verified)
-    yield from decode_batches(data, kind, columns, where=segment.uri, place=segment.place)
+    yield from decode_batches(_bytes_of(segment), kind, columns, where=segment.uri, place=segment.place)
 
 
-def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
+def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None) -> "pa.Table":
     """Return the whole segment as one table. Raises what `read_batches` raises."""
-    data = _bytes_of(segment, verified=verified)
-    return decode_table(data, kind, columns, where=segment.uri, place=segment.place)
+    return decode_table(_bytes_of(segment), kind, columns, where=segment.uri, place=segment.place)
 
 
-def check_segment(segment: Segment, kind: Kind) -> Contents:
-    """Check that another reader can read the file. Raises what `read_batches` raises."""
-    data = _bytes_of(segment, verified=True)
-    return inspect(data, kind, where=segment.uri, place=segment.place)
+def check_segment(segment: Segment, kind: Kind, before: Before | None = None, data: bytes | None = None) -> Contents:
+    """Check that another reader can read the file; `data` is the bytes of the file if the caller has them already.
+
+    Raises what `read_batches` raises, and `TornSegmentError` if the segment follows another segment than `before`.
+    """
+    data = _checked(segment, data) if data is not None else _bytes_of(segment)
+    contents = inspect(data, kind, where=segment.uri, place=segment.place)
+    if before is not None and (problem := before.problem(contents.link)):
+        raise TornSegmentError(segment.uri, problem)
+    return contents
 
 
 def read_pending(folder: Folder, name: str, kind: Kind) -> "tuple[Written, pa.Table]":
@@ -200,12 +202,15 @@ def write_durably(folder: Folder, name: str, data: bytes) -> None:
         raise
 
 
-def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
+def _bytes_of(segment: Segment) -> bytes:
     try:
-        data = segment.folder.read(segment.name)
+        return _checked(segment, segment.folder.read(segment.name))
     except FileNotFoundError:
         raise TornSegmentError(segment.uri, "the file does not exist; was it trimmed meanwhile?") from None
-    if verified and checksum(data) != segment.crc:
+
+
+def _checked(segment: Segment, data: bytes) -> bytes:
+    if checksum(data) != segment.crc:
         raise TornSegmentError(
             segment.uri, f"its {len(data)} bytes have checksum {checksum(data):08x}, and its name says {segment.crc:08x}"
         )

@@ -26,10 +26,13 @@ from mqflow.pipeline.history.weekly_groups import (
     WEEKS_MAX,
     AttemptsOf,
     Counted,
+    FailedIn,
     Failure,
     RetryStep,
     Selection,
     Span,
+    Unended,
+    UnendedOf,
     WeeklyGroup,
     owner_of,
     weekly_groups,
@@ -63,6 +66,8 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     letters: tuple[WeeklyGroup, ...] = ()
     answers: Mapping[Failure, tuple[RuleAnswers, ...]] = {}
     retries: tuple[RetryStep, ...] = ()
+    #: The messages without an end, with the owner of their queue.
+    unended: tuple[tuple[Unended, str], ...] = ()
     axis: Axis | None = None
     bars: tuple[Bar, ...] = ()
     owners: tuple[str, ...] = ()
@@ -112,6 +117,7 @@ class HistoryDesk:
                 return HistoryPage(span=None, weeks=number)
             asked = _span(end, number)
             failures, letters = self._tables.failures(asked), self._tables.letters(asked)
+            waiting = [(each, owner_of(each.what.queue, self._owners)) for each in self._tables.unended(asked)]
         counted = (*failures.counted, *letters.counted)
         starts = [each.first_at for each in counted] + ([failures.first_at] if failures.first_at else [])
         if not starts:
@@ -134,21 +140,29 @@ class HistoryDesk:
             letters=tuple(each for each in lettered if owner in {"", each.owner}),
             answers=answers,
             retries=tuple(each for each in failures.retries if owner in {"", owner_of(each.queue, self._owners)}),
+            unended=tuple((each, its) for each, its in waiting if owner in {"", its}),
             axis=along,
             bars=bars(along, failures.steps, failures.every_s),
-            owners=tuple(sorted({each.owner for each in (*every, *lettered)} - {""})),
+            owners=tuple(sorted({*(each.owner for each in (*every, *lettered)), *(its for _, its in waiting)} - {""})),
             problems=problems,
         )
 
     @staticmethod
     def number(
-        what: Failure | RetryStep, span: Span, *, week: int | None = None, is_aside: bool = False, has_succeeded: bool = False
+        what: Failure | RetryStep | Bar | UnendedOf,
+        span: Span,
+        *,
+        week: int | None = None,
+        is_aside: bool = False,
+        has_succeeded: bool = False,
     ) -> str:
         """Return the name of a number on the history page. Addresses and forms use this name."""
-        chosen: Failure | AttemptsOf
+        chosen: Failure | AttemptsOf | FailedIn | UnendedOf
         match what:
-            case Failure():
+            case Failure() | UnendedOf():
                 chosen = what
+            case Bar(start=start, end=end):
+                chosen = FailedIn(start - timedelta(microseconds=1), end)
             case RetryStep(queue=queue, handler=handler, attempt_no=attempt_no):
                 chosen = AttemptsOf(queue=queue, handler=handler, attempt_no=attempt_no, has_succeeded=has_succeeded)
         return msgspec.json.encode(Selection(what=chosen, span=span, week=week, is_aside=is_aside)).decode()
@@ -158,7 +172,9 @@ class HistoryDesk:
         chosen = _selection_of(selection)
         with _sentences():
             found, number = self._tables.messages(chosen, _SHOWN_MAX)
-        where = {each.target_queue or (each.queue if _is_letter(chosen) else "") for each in found} - {""}
+        is_waiting = isinstance(chosen.what, UnendedOf)  # on its own queue: there is nothing to redrive
+        stays = _is_letter(chosen) or is_waiting
+        where = {each.target_queue or (each.queue if stays else "") for each in found} - {""}
         there: dict[str, frozenset[bytes]] = {}
         problems: list[str] = []
         for queue in sorted(where):
@@ -175,7 +191,7 @@ class HistoryDesk:
             selection=chosen,
             number=number,
             rows=rows,
-            queues=tuple(sorted({row.queue for row in rows} - {""})),
+            queues=() if is_waiting else tuple(sorted({row.queue for row in rows} - {""})),
             problems=tuple(problems),
         )
 

@@ -4,7 +4,7 @@ import click
 
 from mqflow.folders import Folder, FolderError, folder_at
 
-__all__ = ("existing_folder_uri", "exists", "folder_uri")
+__all__ = ("existing_folder_uri", "exists", "folder_uri", "journal_uri")
 
 
 def folder_uri(text: str) -> Folder:
@@ -16,6 +16,17 @@ def folder_uri(text: str) -> Folder:
     if found.path is not None and found.path.is_file():
         raise click.BadParameter(f"{text!r} is a file, not a folder.")
     return found
+
+
+def journal_uri(text: str) -> Folder:
+    """Return the folder of a journal that Spark reads, also on a Hadoop file system. Raises what `folder_uri` raises."""
+    from mqflow.pipeline.sources.hadoop_folder import HadoopFolder, journal_folder  # noqa: PLC0415 - only Spark needs it
+
+    try:
+        found = journal_folder(text)
+    except FolderError:
+        return folder_uri(text)
+    return found if isinstance(found, HadoopFolder) else folder_uri(text)
 
 
 def existing_folder_uri(text: str) -> Folder:

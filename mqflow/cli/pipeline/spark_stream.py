@@ -15,7 +15,7 @@ import click
 
 from mqflow.app.config.settings import load
 from mqflow.cli.option_types import duration_s, json_option
-from mqflow.cli.pipeline.folder_uri import folder_uri
+from mqflow.cli.pipeline.folder_uri import journal_uri
 from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.processes.stop_event import stop_event
 from mqflow.cli.text.exit_codes import EXIT_FAILED
@@ -39,7 +39,7 @@ __all__ = ("command",)
 
 
 @click.command("stream")
-@click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
+@click.option("--journal", type=journal_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
 @tables_option
 @click.option(
     "--every", "every_s", metavar="TIME", callback=duration_s, default="30s", show_default=True, help="Time between rounds."
@@ -81,6 +81,7 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
     from mqflow.cli.pipeline.stream_view import stream_view  # noqa: PLC0415 - needs pyarrow
     from mqflow.journal import Journal  # noqa: PLC0415 - as above
     from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - as above
+    from mqflow.pipeline.sources.hadoop_folder import HadoopFolder  # noqa: PLC0415 - as above
     from mqflow.pipeline.stream.runner import keep_up  # noqa: PLC0415 - as above
     from mqflow.pipeline.stream.stages import Job  # noqa: PLC0415 - as above
 
@@ -95,7 +96,8 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
         bytes_max=options.pop("bytes_per_round"),
         senders=_senders(options.pop("alert_webhook"), options.pop("alert_command")),
     )
-    found = Journal.open(journal)
+    # Only a session of Spark finds a journal on a Hadoop file system.
+    found = None if isinstance(journal, HadoopFolder) else Journal.open(journal)
     tables.make()
     with ExitStack() as stack:
         metrics = stack.enter_context(_metrics())
@@ -103,6 +105,9 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
         view = stack.enter_context(stream_view(as_json=as_json))
         session = stack.enter_context(closing(_Session(options)))
         stopping = stack.enter_context(stop_event(signal.SIGTERM))
+        if found is None:
+            session.start()
+            found = Journal.open(journal)
         work = _Work(found, job, session, view, metrics, pages)
         owes = keep_up(
             work.run,
@@ -127,9 +132,8 @@ class _Session:
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
 
-    @property
-    def spark(self) -> "SparkSession":
-        """The session; starts one if necessary."""
+    def start(self) -> "SparkSession":
+        """Return the session; starts one if necessary."""
         if self._spark is None:
             self._spark = self._stack.enter_context(started("stream", **self._options))
         return self._spark
@@ -166,7 +170,7 @@ class _Work:
         """Run the stage. Raises an error of Spark as a sentence with the remedy, if this error is known."""
         from mqflow.pipeline.stream.stages import begin_alerts, run_stage  # noqa: PLC0415 - needs pyarrow
 
-        spark = self._session.spark
+        spark = self._session.start()
         with spark_errors_as_sentences():
             if not self._began:
                 begin_alerts(spark, self._job)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mqflow.cli.pipeline.folder_uri import folder_uri
+from mqflow.cli.pipeline.folder_uri import journal_uri
 from mqflow.cli.pipeline.spark_session import (
     as_of_option,
     attempted,
@@ -27,7 +27,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 @click.command("bronze")
-@click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
+@click.option("--journal", type=journal_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
 @tables_option
 @click.option(
     "--kind", multiple=True, help="disposition, dead_letter, backout_message or payload; default: every kind present."
@@ -57,10 +57,12 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
     from mqflow.journal import Kind  # noqa: PLC0415 - needs pyarrow
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
     from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - as above
+    from mqflow.pipeline.sources.hadoop_folder import HadoopFolder  # noqa: PLC0415 - as above
     from mqflow.pipeline.tables import bronze as work  # noqa: PLC0415 - as above
 
     payload_of(payload)
-    present = work.kinds_of(journal.uri)
+    # Only a session of Spark finds a journal on a Hadoop file system.
+    present = () if isinstance(journal, HadoopFolder) else work.kinds_of(journal.uri)
     if unknown := [each for each in kind if each not in set(Kind)]:
         raise click.BadParameter(f"{unknown[0]!r} is not a kind: use {', '.join(Kind)}.", param_hint="--kind")
     kinds = [Kind(each) for each in kind] or present
@@ -72,7 +74,7 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
     tables.make()
     rows = []
     with started("bronze", **options) as spark, spark_errors_as_sentences():
-        for each in kinds:
+        for each in kinds or work.kinds_of(journal.uri):
             with progress(f"Bronze {each}", 0) as bar:
                 show = partial(_show_rows, bar)
                 copy = partial(

@@ -19,7 +19,19 @@ from mqflow.folders import Folder, folder_at
 from mqflow.pipeline.dead_letters.rules_columns import COLUMNS
 from mqflow.pipeline.delta.log import DeltaFile, delta_snapshot
 from mqflow.pipeline.history.time_axis import step_s
-from mqflow.pipeline.history.weekly_groups import WEEK, AttemptsOf, Counted, Failure, RetryStep, Selection, SetAside, Span
+from mqflow.pipeline.history.weekly_groups import (
+    WEEK,
+    AttemptsOf,
+    Counted,
+    FailedIn,
+    Failure,
+    RetryStep,
+    Selection,
+    SetAside,
+    Span,
+    Unended,
+    UnendedOf,
+)
 from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.silver import POISON
 from mqflow.pipeline.tables.table_set import TableSet
@@ -88,8 +100,8 @@ class TableMessage(Struct, frozen=True, kw_only=True):
     put_at: datetime | None
     #: The queue of the handler; of a dead letter, the dead-letter queue.
     queue: str
-    #: The last selected event.
-    at: datetime
+    #: The last selected event; of a message without an end, the first get, or None if the tables do not have it.
+    at: datetime | None
     #: The selected deliveries, or dead letters.
     times: int
     #: How it ended, and the queue that it was moved to; empty if it has not ended, or was not moved.
@@ -169,11 +181,21 @@ class HistoryTables:
             is_cut=found.num_rows > self._rows_max,
         )
 
+    def unended(self, span: Span) -> tuple[Unended, ...]:
+        """Return the messages without an end by handler, the oldest first."""
+        found = self._all("message", ("queue", "handler", "first_get_ts", "final_outcome"), _got_until(span.until), _unended())
+        grouped = found.group_by(["queue", "handler"]).aggregate([([], "count_all"), ("first_get_ts", "min")])
+        rows = grouped.sort_by([("first_get_ts_min", "ascending"), ("queue", "ascending"), ("handler", "ascending")])
+        return tuple(
+            Unended(UnendedOf(queue=row["queue"] or "", handler=row["handler"]), row["count_all"], row["first_get_ts_min"])
+            for row in rows.to_pylist()
+        )
+
     def messages(self, selection: Selection, most: int) -> tuple[tuple[TableMessage, ...], int]:
         """Return the newest messages that a number on the page counts, and the number: of messages, or of deliveries."""
         selected, what = self._selected(selection), selection.what
         grouped = selected.group_by(list(_KEY)).aggregate([("at", "max"), ([], "count_all")])
-        number = selected.num_rows if isinstance(what, AttemptsOf) else grouped.num_rows
+        number = selected.num_rows if isinstance(what, AttemptsOf | FailedIn) else grouped.num_rows
         newest = grouped.sort_by([("at_max", "descending"), ("msg_id", "ascending")]).slice(0, most)
         ends = {} if isinstance(what, Failure) and what.is_dead_letter else self._ends(newest)
         rows = []
@@ -197,7 +219,7 @@ class HistoryTables:
         return frozenset(self._selected(selection)["msg_id"].drop_null().unique().to_pylist())
 
     def _selected(self, selection: Selection) -> "pa.Table":
-        """Return the key of each delivery or dead letter, and its time as `at`."""
+        """Return the key of each delivery, dead letter or message without an end, and its time as `at`."""
         import pyarrow as pa  # noqa: PLC0415 - an extra
 
         what, (since, until) = selection.what, selection.bounds
@@ -207,8 +229,15 @@ class HistoryTables:
             found = self._all("dead_letter", tuple(dict.fromkeys(columns)), times, _alike(what, _LETTER_COLUMNS))
             once = found.group_by(list(columns[:4])).aggregate([])
             return once.select(columns[:4]).rename_columns(list(_KEY)).append_column("at", once["dlh_put_ts"])
+        if isinstance(what, UnendedOf):
+            columns = (*_KEY, "handler", "first_get_ts", "final_outcome")
+            where = _unended() & _equals("queue", what.queue) & _equals("handler", what.handler)
+            found = self._all("message", columns, _got_until(until), where)
+            return found.select((*_KEY, "first_get_ts")).rename_columns([*_KEY, "at"])
         if isinstance(what, Failure):
             where = _failed() & _alike(what, _FAILURE_COLUMNS)
+        elif isinstance(what, FailedIn):
+            where = _failed()
         else:
             where = _equals("queue", what.queue) & _equals("handler", what.handler) & _delivery(what.attempt_no)
             if what.has_succeeded:
@@ -322,6 +351,18 @@ def _within(column: str, since: datetime, until: datetime) -> "pc.Expression":
 def _failed() -> "pc.Expression":
     """Return whether a delivery failed with an exception; a comparison with null is not true."""
     return (_field("exc_class") != "") & (_field("outcome") != _COMMITTED)
+
+
+def _unended() -> "pc.Expression":
+    """Return whether a handler got the message, and the message has no end."""
+    return _field("final_outcome").is_null() & _field("handler").is_valid()
+
+
+def _got_until(until: datetime) -> "pc.Expression":
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    column = _field("first_get_ts")
+    return (column <= pa.scalar(until, pa.timestamp("us", tz="UTC"))) | column.is_null()
 
 
 def _delivery(attempt_no: int) -> "pc.Expression":

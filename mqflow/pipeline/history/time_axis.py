@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ __all__ = ("Axis", "Bar", "axis", "bars", "step_s")
 
 _TICKS_MAX: Final = 8
 _BARS_MAX: Final = 60
+_MICROSECOND: Final = timedelta(microseconds=1)
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 60 * _MINUTE_S
 _DAY_S: Final = 24 * _HOUR_S
@@ -51,7 +52,9 @@ class Bar(Struct, frozen=True):
     left: float
     right: float
     count: int
+    #: The first and the last microsecond.
     start: datetime
+    end: datetime
 
 
 def axis(first: datetime, last: datetime) -> Axis:
@@ -86,7 +89,8 @@ def bars(along: Axis, counts: Mapping[int, int], every_s: int) -> tuple[Bar, ...
     for number, count in sorted(counts.items()):
         start, end = (datetime.fromtimestamp(each * every_s, UTC) for each in (number, number + 1))
         left, right = along.place(max(start, along.first)), along.place(min(end, along.last))
-        made.append(Bar(left, right if along.first < along.last else 1.0, count, max(start, along.first)))
+        within = max(start, along.first), min(end - _MICROSECOND, along.last)
+        made.append(Bar(left, right if along.first < along.last else 1.0, count, *within))
     return tuple(made)
 
 

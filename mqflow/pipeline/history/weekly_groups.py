@@ -16,11 +16,14 @@ __all__ = (
     "WEEKS_MAX",
     "AttemptsOf",
     "Counted",
+    "FailedIn",
     "Failure",
     "RetryStep",
     "Selection",
     "SetAside",
     "Span",
+    "Unended",
+    "UnendedOf",
     "WeeklyGroup",
     "owner_of",
     "weekly_groups",
@@ -85,10 +88,32 @@ class AttemptsOf(Struct, frozen=True, kw_only=True, tag=True):
     has_succeeded: bool = False
 
 
+class FailedIn(Struct, frozen=True, tag=True):
+    """The failed deliveries of one bar: after the first of these times, until the second."""
+
+    after: Annotated[datetime, Meta(tz=True)]
+    until: Annotated[datetime, Meta(tz=True)]
+
+
+class UnendedOf(Struct, frozen=True, kw_only=True, tag=True):
+    """The messages that this handler got before the end of the span, and that have no end in the tables."""
+
+    queue: str
+    handler: str
+
+
+class Unended(Struct, frozen=True):
+    """The number of such messages, and when the handler first got the oldest of them; None if that is unknown."""
+
+    what: UnendedOf
+    messages: int
+    oldest_at: datetime | None
+
+
 class Selection(Struct, frozen=True, kw_only=True):
     """The messages that a number on the page counts."""
 
-    what: Failure | AttemptsOf
+    what: Failure | AttemptsOf | FailedIn | UnendedOf
     span: Span
     #: A week of the span; None for the whole span.
     week: Annotated[int, Meta(ge=0)] | None = None
@@ -98,6 +123,8 @@ class Selection(Struct, frozen=True, kw_only=True):
     @property
     def bounds(self) -> tuple[datetime, datetime]:
         """The times after which the selection begins and at which it ends."""
+        if isinstance(self.what, FailedIn):
+            return self.what.after, self.what.until
         return (self.span.since, self.span.until) if self.week is None else self.span.bounds(self.week)
 
 

@@ -1,13 +1,13 @@
 """Whole segments of a journal as a frame: by Spark's own Parquet scan if Spark reaches the files, else by Python.
 
 The scan reads segments in the JVM, without a Python worker, so it costs half the processor time. The driver first checks the
-checksum, the place and the schema version of each segment. This file knows segments, but no lane, offset or stream.
+checksum, the place, the schema version and the link of each segment. This file knows segments, but no lane, offset or stream.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
@@ -17,9 +17,11 @@ from pyspark.sql import DataFrame
 from mqflow.folders import Folder
 from mqflow.journal import Journal, Kind, Segment, check_segment, columns_of
 from mqflow.journal.schemas import ddl
+from mqflow.journal.segment_chain import Before
 from mqflow.pipeline.payload import FULL, Payload
+from mqflow.pipeline.sources.hadoop_folder import HadoopFolder
 from mqflow.pipeline.sources.offsets import packed
-from mqflow.pipeline.sources.segment_rows import Part, read_part
+from mqflow.pipeline.sources.segment_rows import Part, read_bytes, read_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,23 +46,38 @@ def journal_frame(
 ) -> DataFrame:
     """Return the rows of these segments, with exactly the columns of `ddl(kind)`.
 
-    Raises `TornSegmentError` or `SchemaError` for a segment that is damaged, has the name of another segment, or is of a newer
-    mqflow. Python reads the segments of an older mqflow. It reads all segments if the payload is limited or Spark does not
-    reach the folder.
+    Raises `TornSegmentError` or `SchemaError` for a segment that is damaged, has the name of another segment, follows another
+    segment, or is of a newer mqflow. Python reads the segments of an older mqflow. It reads all segments if the payload is
+    limited, Spark does not reach the folder, or only Spark reaches the folder.
     """
+    befores = _befores(journal, segments)
+    names = [segment.uri.removeprefix(journal.folder.uri) for segment in segments]
+    if segments and isinstance(journal.folder, HadoopFolder):
+        return _read_by_spark(spark, kind, dict(zip(names, segments, strict=True)), befores, payload, journal.folder.uri)
     scanned: list[str] = []
     read = list(segments)
     if segments and payload == FULL and (root := _reached(spark, journal.folder)) is not None:
         with ThreadPoolExecutor(_CHECKED_AT_ONCE) as threads:
-            checked = list(threads.map(partial(check_segment, kind=kind), segments))
+            checked = list(threads.map(lambda segment: check_segment(segment, kind, befores[segment.place]), segments))
         linked = [contents.link is not None for contents in checked]
-        names = [segment.uri.removeprefix(journal.folder.uri) for segment in segments]
-        scanned = [_GLOB.sub(r"\\\1", root + name) for name, is_parquet in zip(names, linked, strict=True) if is_parquet]
+        scanned = [_escaped(root + name) for name, is_parquet in zip(names, linked, strict=True) if is_parquet]
         read = [segment for segment, is_parquet in zip(segments, linked, strict=True) if not is_parquet]
     frames = [_read(spark, kind, read, payload)] if read else []
     if scanned:
         frames.append(spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*scanned))
     return reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], ddl(kind))
+
+
+def _befores(journal: Journal, segments: Sequence[Segment]) -> dict[tuple[str, int], Before]:
+    found: dict[tuple[str, int], Before] = {}
+    for lane in {segment.lane for segment in segments}:
+        mine = [segment for segment in segments if segment.lane == lane]
+        found |= {(lane, number): before for number, before in journal.lane(lane).befores(mine).items()}
+    return found
+
+
+def _escaped(uri: str) -> str:
+    return _GLOB.sub(r"\\\1", uri)
 
 
 def _reached(spark: "SparkSession", folder: Folder) -> str | None:
@@ -94,3 +111,23 @@ def _read(spark: "SparkSession", kind: Kind, segments: Sequence[Segment], payloa
                 yield from read_part(parts[number], kind, names, payload)
 
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(rows, ddl(kind))
+
+
+def _read_by_spark(
+    spark: "SparkSession",
+    kind: Kind,
+    segments: Mapping[str, Segment],
+    befores: Mapping[tuple[str, int], Before],
+    payload: Payload,
+    root: str,
+) -> DataFrame:
+    """Return the rows of segments whose bytes Spark reads from a Hadoop file system; Python workers check and unpack them."""
+
+    def rows(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        for batch in batches:
+            for path, data in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                segment = segments["/" + "/".join(path.split("/")[-3:])]
+                yield from read_bytes(segment, data.as_py(), kind, befores[segment.place], payload)
+
+    files = spark.read.format("binaryFile").options(**_SCAN).load([_escaped(root + name) for name in segments])
+    return files.select("path", "content").mapInArrow(rows, ddl(kind))

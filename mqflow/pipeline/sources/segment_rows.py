@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from mqflow.journal import Kind, Segment, columns_of, read_batches
+from mqflow.journal import Kind, Segment, check_segment, columns_of, read_batches
+from mqflow.journal.segment_chain import Before
+from mqflow.journal.segment_data import decode_batches
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.payload import Payload, limited
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("Part", "chosen_columns", "ddl_of", "read_part")
+__all__ = ("Part", "chosen_columns", "ddl_of", "read_bytes", "read_part")
 
 _BATCH_BYTES: Final = 1024 * 1024
 
@@ -48,6 +50,13 @@ def read_part(partition: InputPartition, kind: Kind, columns: Sequence[str], pay
     for segment in partition.segments:
         for batch in read_batches(segment, kind, columns):
             yield from _handy(limited(batch, payload))
+
+
+def read_bytes(segment: Segment, data: bytes, kind: Kind, before: Before, payload: Payload) -> Iterator["pa.RecordBatch"]:
+    """Yield the rows of a segment whose bytes the caller has read. Raises the errors of `check_segment`."""
+    check_segment(segment, kind, before, data)
+    for batch in decode_batches(data, kind, where=segment.uri, place=segment.place):
+        yield from _handy(limited(batch, payload))
 
 
 def _handy(batch: "pa.RecordBatch") -> Iterator["pa.RecordBatch"]:

@@ -18,6 +18,7 @@ from mqflow.pipeline.delta.commit import Added
 from mqflow.pipeline.delta.log import delta_table, has_log
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.payload import payload_of
+from mqflow.pipeline.sources.hadoop_folder import HadoopFolder, journal_folder
 from mqflow.pipeline.sources.offsets import Limit, admitted
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _Lasts: TypeAlias = "dict[str, int]"
 class Bronze(Struct, frozen=True, kw_only=True):
     """The journal, the tables and the options of one run."""
 
-    #: A path or a URI, as `folder_at` reads it.
+    #: A path or a URI, as `journal_folder` reads it.
     journal: str | Path
     #: The folder of the tables, a path or a URI, which gets `bronze/<kind>`.
     tables: str | Path
@@ -76,7 +77,7 @@ class WrittenTable(Struct, frozen=True):
 
 def kinds_of(journal: str | Path) -> tuple[Kind, ...]:
     """Return the kinds of the journal's lanes. Raises the errors of `Journal.open`."""
-    return tuple(sorted({lane.kind for lane in Journal.open(journal).lanes()}))
+    return tuple(sorted({lane.kind for lane in Journal.open(journal_folder(journal)).lanes()}))
 
 
 def table_folder(tables: str | Path, kind: Kind) -> Folder:
@@ -106,7 +107,7 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     payload_of(asked.payload)
     table = table_folder(asked.tables, asked.kind)
     check_format(table)
-    journal = Journal.open(asked.journal)
+    journal = Journal.open(journal_folder(asked.journal))
     lanes = [lane for lane in journal.lanes() if lane.kind is asked.kind]
     made = has_log(table)
     # A new table begins with the segments that are not trimmed.
@@ -150,7 +151,9 @@ def _write(
 def _rows(spark: "SparkSession", asked: Bronze, taken: Sequence[Segment]) -> "DataFrame":
     from mqflow.pipeline.sources.journal_frame import journal_frame  # noqa: PLC0415 - as above
 
-    return journal_frame(spark, Journal.open(asked.journal), asked.kind, taken, payload=payload_of(asked.payload))
+    return journal_frame(
+        spark, Journal.open(journal_folder(asked.journal)), asked.kind, taken, payload=payload_of(asked.payload)
+    )
 
 
 def lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
@@ -199,7 +202,7 @@ def _check_end(table: Folder, lane: Lane, reached: int) -> None:
 
 def _acknowledge(journal: Journal, asked: Bronze, reached: _Lasts) -> None:
     """Record that a trim can delete the segments that are in the table. A record of later segments stays."""
-    if not asked.consumer:
+    if not asked.consumer or isinstance(journal.folder, HadoopFolder):  # no trim reaches a Hadoop file system
         return
     consumers, name = Consumers(journal), f"{asked.consumer}-{asked.kind.value}"
     known = consumers.register(name).offsets

@@ -21,8 +21,8 @@ from mqflow.pipeline.history.weekly_groups import Failure, Span
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from tests.cli.conftest import Run
 from tests.cli.console.conftest import TEXT, Bench, Browser
-from tests.pipeline.history.made_tables import END, identifier, write_tables
-from tests.pipeline.history.test_history_tables import DAY, FULL, GONE, PRICE, SPAN, write_month
+from tests.pipeline.history.made_tables import DAY, END, identifier, write_tables
+from tests.pipeline.history.test_history_tables import FULL, GONE, PRICE, SPAN, write_month
 
 pytestmark = pytest.mark.anyio
 
@@ -72,6 +72,30 @@ async def test_each_group_has_this_week_the_week_before_ages_and_its_owner(bench
     assert "From the first event, 2026-01-11 12:00, until 2026-01-31 12:00 UTC." in page
 
 
+async def test_messages_without_an_end_and_the_bars_of_the_figure_lead_to_their_messages(
+    bench: Bench, desk: HistoryDesk
+) -> None:
+    client = await browser(bench, desk)
+    page = (await client.get("/history?weeks=4")).text
+
+    there = bench.fail(b"order", descriptor=replace(TEXT, message_id=identifier(23)), queue="ORDERS.IN")
+
+    first, second = rows(page, "Messages without an end")
+    assert ["book on ORDERS.IN , owner sales", "3", "2025-12-22 12:00, 40 days ago"] == first
+    assert ["bill on ORDERS.IN , owner sales", "1", "2026-01-29 12:00, 2 days ago"] == second
+    _, bill = links(page, "Messages without an end")
+    found = (await client.get(bill)).text
+    assert "<h1>1 message without an end</h1>" in found
+    assert f'href="/message?queue=ORDERS.IN&amp;id={there.hex()}"' in found
+    assert "Redrive" not in found
+    figure = page.partition(">Failed deliveries over time</h2>")[2].partition("</svg>")[0]
+    bars = [(unescape(to), int(count)) for to, count in re.findall(r'<a href="([^"]*)" aria-label="(\d+) from', figure)]
+    assert [1] * 5 == [count for _, count in bars]
+    assert "<h1>1 failed delivery</h1>" in (await client.get(bars[0][0])).text
+    assert "Messages without an end" in (await client.get("/history?owner=sales")).text
+    assert [["Every message has an end."]] == rows((await client.get("/history?owner=nobody")).text, "Messages without an end")
+
+
 async def test_each_attempt_has_the_share_of_its_successes(bench: Bench, desk: HistoryDesk) -> None:
     page = (await (await browser(bench, desk)).get("/history?weeks=4")).text
 
@@ -93,7 +117,7 @@ async def test_every_number_leads_to_as_many_messages_and_each_message_to_its_st
     bench.record(Disposed(queue="ORDERS.IN", message_id=identifier(1), listener="book", backout_count=3, attempts=()))
     client = await browser(bench, desk)
     history = (await client.get("/history")).text
-    headings = ("Failures of handlers", "Dead letters", "Success of each attempt")
+    headings = ("Failures of handlers", "Messages without an end", "Dead letters", "Success of each attempt")
     addresses = [address for heading in headings for address in links(history, heading)]
     tables = [history.partition(f">{heading}</h2>")[2].partition("</table>")[0] for heading in headings]
     numbers = [int(text) for table in tables for text in re.findall(r"/history/messages[^>]*>(\d+)</a>", table)]

@@ -13,9 +13,10 @@ from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.delta_writes import DATE
 from mqflow.pipeline.tables.table_set import Current, Pinned
 
-__all__ = ("END", "Row", "attempt", "ended", "identifier", "letter", "pin_last_versions", "write_tables")
+__all__ = ("END", "Row", "attempt", "ended", "identifier", "letter", "pin_last_versions", "waiting", "write_tables")
 
 Row = dict[str, object]
+DAY = timedelta(days=1)
 END = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
@@ -31,12 +32,17 @@ def attempt(
     return row | other
 
 
-def ended(number: int, outcome: str, ago: timedelta, target_queue: str | None = None) -> Row:
+def ended(number: int, outcome: str | None, ago: timedelta, target_queue: str | None = None, **other: object) -> Row:
     """The last end of a message, `ago` before `END`."""
     return {
         "qmgr": "QM1", "queue": "ORDERS.IN", "msg_id": identifier(number), "put_ts": END - timedelta(days=100),
-        "final_outcome": outcome, "final_ts": END - ago, "target_queue": target_queue,
+        "final_outcome": outcome, "final_ts": END - ago, "target_queue": target_queue, **other,
     }  # fmt: skip
+
+
+def waiting(number: int, ago: timedelta | None, handler: str | None = "book") -> Row:
+    """A message without an end that the handler first got `ago` before `END`."""
+    return ended(number, None, DAY, handler=handler, first_get_ts=None if ago is None else END - ago, final_ts=None)
 
 
 def letter(number: int, ago: timedelta, reason: int = 2053, name: str = "MQRC_Q_FULL", **other: object) -> Row:

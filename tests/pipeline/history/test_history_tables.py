@@ -10,10 +10,20 @@ from deltalake import DeltaTable, write_deltalake
 from mqflow.folders import folder_at
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.history.history_tables import HistoryTables
-from mqflow.pipeline.history.weekly_groups import AttemptsOf, Failure, Selection, SetAside, Span, weekly_groups
-from tests.pipeline.history.made_tables import END, attempt, ended, identifier, letter, pin_last_versions, write_tables
+from mqflow.pipeline.history.time_axis import axis, bars
+from mqflow.pipeline.history.weekly_groups import AttemptsOf, FailedIn, Failure, Selection, SetAside, Span, weekly_groups
+from tests.pipeline.history.made_tables import (
+    DAY,
+    END,
+    attempt,
+    ended,
+    identifier,
+    letter,
+    pin_last_versions,
+    waiting,
+    write_tables,
+)
 
-DAY = timedelta(days=1)
 SPAN = Span(END, 4)
 PRICE = Failure(queue="ORDERS.IN", handler="book", exception="ValueError", fingerprint="ValueError-place")
 LATE = Failure(queue="ORDERS.IN", handler="book", exception="TimeoutError", fingerprint="TimeoutError-place")
@@ -42,6 +52,12 @@ def write_month(uri: str) -> None:
             ended(2, "backed_out", 8 * DAY, "ORDERS.BOQ"),
             ended(3, "committed", DAY),
             ended(5, "committed", timedelta(0)),
+            waiting(4, 40 * DAY),
+            waiting(8, DAY),
+            waiting(9, None),
+            waiting(21, -DAY),
+            waiting(22, DAY, handler=None),
+            waiting(23, 2 * DAY, handler="bill"),
         ],
         dead_letter=[
             letter(11, 2 * DAY),
@@ -110,10 +126,25 @@ def test_each_number_has_as_many_messages_as_it_says(tables: HistoryTables) -> N
         done = AttemptsOf(queue=step.queue, handler=step.handler, attempt_no=step.attempt_no, has_succeeded=True)
         numbers.append((Selection(what=done, span=SPAN), step.succeeded))
 
+    numbers += [(Selection(what=each.what, span=SPAN), each.messages) for each in tables.unended(SPAN)]
+    assert failures.first_at is not None
+    drawn = bars(axis(failures.first_at, END), failures.steps, failures.every_s)
+    microsecond = timedelta(microseconds=1)
+    numbers += [(Selection(what=FailedIn(each.start - microsecond, each.end), span=SPAN), each.count) for each in drawn]
+
+    assert 5 == sum(each.count for each in drawn)
     for selection, number in numbers:
         rows, said = tables.messages(selection, 200)
-        assert (number, number) == (said, sum(row.times if isinstance(selection.what, AttemptsOf) else 1 for row in rows))
+        counts_deliveries = isinstance(selection.what, AttemptsOf | FailedIn)
+        assert (number, number) == (said, sum(row.times if counts_deliveries else 1 for row in rows))
         assert {row.message_id for row in rows} == tables.identifiers(selection)
+
+
+def test_messages_without_an_end_have_their_handler_and_the_age_of_the_oldest(tables: HistoryTables) -> None:
+    """A message of a later week is left out, and so is one that no handler got. A get of an unknown time counts."""
+    found = [(each.what.handler, each.messages, each.oldest_at) for each in tables.unended(SPAN)]
+
+    assert [("book", 3, END - 40 * DAY), ("bill", 1, END - 2 * DAY)] == found
 
 
 def test_a_message_of_a_number_has_its_outcome_and_the_queue_it_was_moved_to(tables: HistoryTables) -> None:

@@ -68,8 +68,10 @@ def test_the_first_bar_begins_at_the_first_event_and_the_last_ends_at_the_last()
 
     found = bars(along, {noon + 1: 3, noon + 11: 5}, 10)
 
-    assert (Bar(0.0, 0.05, 3, first), Bar(0.95, 1.0, 5, START + timedelta(seconds=110))) == found
+    second, microsecond = timedelta(seconds=1), timedelta(microseconds=1)
+    ends = START + 20 * second - microsecond, along.last
+    assert (Bar(0.0, 0.05, 3, first, ends[0]), Bar(0.95, 1.0, 5, START + 110 * second, ends[1])) == found
 
 
 def test_a_single_event_is_one_bar_over_the_whole_axis() -> None:
-    assert [Bar(0.0, 1.0, 7, START)] == list(bars(axis(START, START), {int(START.timestamp()): 7}, 1))
+    assert [Bar(0.0, 1.0, 7, START, START)] == list(bars(axis(START, START), {int(START.timestamp()): 7}, 1))

@@ -14,7 +14,7 @@ from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.sources.journal_frame import journal_frame
 from mqflow.testing.journals import add_segment, generate_journal, invented
 from mqflow.verbs import Got
-from tests.journal.files import path_of
+from tests.journal.files import exchange, path_of
 from tests.journal.old_segments import add_old_segment
 
 
@@ -89,3 +89,23 @@ def test_a_damaged_or_renamed_segment_is_refused_before_a_row_is_read(spark: Spa
         journal_frame(spark, journal, Kind.PAYLOAD, lane.all_segments())
     with pytest.raises(SchemaError, match="it holds payload of schema version 1, not dead_letter"):
         journal_frame(spark, journal, Kind.DEAD_LETTER, [replace(third)])
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"), [("journal", "it comes from the journal"), ("history", "it follows a segment of 4 rows with checksum")]
+)
+def test_a_sound_segment_that_does_not_belong_to_the_lane_is_refused(
+    spark: SparkSession, tmp_path: Path, damage: str, said: str
+) -> None:
+    """Also the first segment of a run: the segment before it is in a table already, or was trimmed."""
+    lane = generate_journal(tmp_path / "journal", Kind.PAYLOAD, segments=3, rows=4)
+    journal_frame(spark, Journal.open(lane.journal), Kind.PAYLOAD, lane.segments(after=1))
+    exchange(lane.all_segments()[1], damage, tmp_path)
+    after = 1 if damage == "journal" else 2
+
+    with pytest.raises(TornSegmentError, match=said):
+        journal_frame(spark, Journal.open(lane.journal), Kind.PAYLOAD, lane.segments(after=after))
+    lane.note(trimmed=lane.all_segments()[after - 1])
+    lane.remove_trimmed()
+    with pytest.raises(TornSegmentError, match=said):
+        journal_frame(spark, Journal.open(lane.journal), Kind.PAYLOAD, lane.all_segments())
