@@ -72,17 +72,20 @@ def plant_in_children(folder: Path, tasks: Sequence[Task]) -> Iterator[Said]:
     A defect whose tests cannot be collected has no result.
     """
     with tempfile.TemporaryDirectory(prefix="plant-") as temporary:
-        wanted, given, said = (Path(temporary, name) for name in ("wanted", "tasks", "said"))
+        wanted, given = Path(temporary, "wanted"), Path(temporary, "tasks")
         wanted.write_text("\n".join(dict.fromkeys(test for task in tasks for test in task.tests)), "utf-8")
         given.write_bytes(msgspec.json.encode(tasks))
-        os.mkfifo(said)
+        reading, writing = os.pipe()  # a run that cannot collect its tests closes it
         # Each child empties this folder. Otherwise the files of all children would stay: no child ends as pytest does.
         options = ["-q", "-p", "no:cacheprovider", "-p", __name__, "-o", "timeout=0", f"--basetemp={temporary}/t"]
         command = [sys.executable, "-m", "pytest", *options, f"@{wanted}"]
-        variables = environment(folder) | {"PLANT_TASKS": str(given), "PLANT_SAID": str(said)}
+        variables = environment(folder) | {"PLANT_TASKS": str(given), "PLANT_SAID": f"/dev/fd/{writing}"}
         with Path(temporary, "output").open("wb") as output:
-            process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT)
-            with said.open("rb") as lines:
+            process = subprocess.Popen(
+                command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT, pass_fds=(writing,)
+            )
+            os.close(writing)
+            with os.fdopen(reading, "rb") as lines:
                 for line in lines:
                     yield msgspec.json.decode(line, type=Said)
             process.wait()
