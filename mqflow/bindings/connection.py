@@ -378,16 +378,14 @@ class BoundConnection:
 
     def _get_with_room(self, handle: BoundHandle, plan: GetStructures, got: Got) -> Got | None:
         """Get a message that was too long for the buffer. If another program has got it, wait for the next message."""
-        wait_ms = plan.options.wait_ms if plan.options.options & GetOption.WAIT else 0
+        wait_ms = plan.options.wait_ms
         ends_at = self._clock.monotonic() + wait_ms / 1_000
         while True:
             room = handle.make_room(got.data_bytes, converted=plan.converts)
-            again = self._get_with_less(
-                handle, plan_get(same_message(plan.options, got.descriptor), whole=True), room, got.data_bytes
-            )
+            again = self._get_with_less(handle, plan_get(same_message(plan.options, got.descriptor)), room, got.data_bytes)
             if again is None:
                 left_ms = wait_ms if wait_ms == WAIT_UNLIMITED else max(0, round((ends_at - self._clock.monotonic()) * 1_000))
-                again = self._get_once(handle, plan_get(with_wait(plan.options, left_ms), whole=True), handle.room)
+                again = self._get_once(handle, plan_get(with_wait(plan.options, left_ms)), handle.room)
             if again is None or again.reason != Reason.TRUNCATED_MSG_FAILED:
                 return again
             got = again

@@ -81,7 +81,9 @@ class BoundHandle(Bound):
     def make_room(self, data_bytes: int, *, converted: bool) -> int:
         """Return the buffer size for a message of `data_bytes`. Later gets use this size too, up to a limit."""
         needed = data_bytes * _EXPANSION if converted else data_bytes
-        room = 1 << max(needed, 2 * self.room if data_bytes <= self.room else 1).bit_length()
+        if data_bytes <= self.room:
+            needed = max(needed, 2 * self.room)
+        room = 1 << needed.bit_length()
         if self.room_max < _KEPT_ROOM_MAX:
             room = max(data_bytes, min(room, self.room_max))
         self.room = max(self.room, min(room, self.room_max))
@@ -139,11 +141,12 @@ def wants_handle(options: GetOptions) -> bool:
 
 
 def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:
-    """Return the options to get only the message that was too long. They match MsgId and CorrelId, and do not wait."""
+    """Return the options to get only the message that was too long, whole. They match MsgId and CorrelId, and do not wait."""
     return replace(
         options,
         options=options.options & ~GetOption.WAIT,
         wait_ms=0,
+        buffer_bytes_max=None,
         match=options.match | MatchOption.MSG_ID | MatchOption.CORREL_ID,
         message_id=found.message_id,
         correlation_id=found.correlation_id,
@@ -151,5 +154,6 @@ def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:
 
 
 def with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
-    """Return the same options with this wait; 0 is no wait."""
-    return replace(options, options=options.options if wait_ms else options.options & ~GetOption.WAIT, wait_ms=wait_ms)
+    """Return the same options with this wait, for a message of any length; 0 is no wait."""
+    said = options.options if wait_ms else options.options & ~GetOption.WAIT
+    return replace(options, options=said, wait_ms=wait_ms, buffer_bytes_max=None)

@@ -62,7 +62,7 @@ _CONTEXT: Final[Mapping[str, int]] = {
 
 def unfit_get(options: GetOptions) -> Unfit | None:
     """Return the option of a get that has no room in MQMD and MQGMO, or None."""
-    if not _ids_fit(options.message_id, options.correlation_id, options.group_id):
+    if not _ids_fit((options.message_id, options.correlation_id, options.group_id)):
         return Reason.MD_ERROR, "An identifier to match must be 24 bytes long"
     if len(options.message_token) != _TOKEN_BYTES:
         return Reason.MSG_TOKEN_ERROR, "A message token must be 16 bytes long"
@@ -75,7 +75,7 @@ def unfit_get(options: GetOptions) -> Unfit | None:
 
 def unfit_put(descriptor: MessageDescriptor, options: PutOption) -> Unfit | None:
     """Return the field of a descriptor that has no room in the MQMD, or None. Ignores context that the put does not set."""
-    if not _ids_fit(descriptor.message_id, descriptor.correlation_id, descriptor.group_id):
+    if not _ids_fit((descriptor.message_id, descriptor.correlation_id, descriptor.group_id)):
         return Reason.MD_ERROR, "An identifier must be 24 bytes long"
     if not _LEAST <= descriptor.expiry_tenths <= _MOST:
         return Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}"
@@ -92,7 +92,7 @@ def unfit_subscription(descriptor: SubscriptionDescriptor) -> Unfit | None:
     """Return the field of a subscription that has no room in the MQSD, or None."""
     if len(descriptor.object_name) > OBJECT_NAME_CHARS_MAX:
         return Reason.OBJECT_NAME_ERROR, f"A topic object's name has {OBJECT_NAME_CHARS_MAX} characters at the most"
-    if not _ids_fit(descriptor.correlation_id):
+    if not _ids_fit((descriptor.correlation_id,)):
         return Reason.SD_ERROR, "An identifier must be 24 bytes long"
     if len(descriptor.accounting_token) != _ACCOUNTING_BYTES:
         return Reason.SD_ERROR, "An accounting token must be 32 bytes long"
@@ -116,7 +116,7 @@ def numbers_fit(reason: Reason, verb: str, queue_manager: str) -> Iterator[None]
         raise error_for(reason, verb, queue_manager=queue_manager, detail=f"A number has more than 32 bits: {error}") from error
 
 
-def _ids_fit(*identifiers: bytes) -> bool:
+def _ids_fit(identifiers: tuple[bytes, ...]) -> bool:
     return all(len(each) == len(NO_ID) for each in identifiers)
 
 

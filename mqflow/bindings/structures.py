@@ -47,6 +47,7 @@ CHARS: Final = {
 """The length of each character attribute, which the caller of a package must know."""
 
 Value = int | bytes
+_HEAD: Final = {"StrucId": FieldLayout("StrucId", 0, "4s", 1), "Version": FieldLayout("Version", 4, "i", 1)}
 
 
 class Structure:
@@ -56,12 +57,7 @@ class Structure:
     """
 
     def __init__(self, layout: Layout, version: int, *, length: int = 0, **initial: Value) -> None:
-        head = (
-            {"StrucId": FieldLayout("StrucId", 0, "4s", 1), "Version": FieldLayout("Version", 4, "i", 1)}
-            if layout.identifier
-            else {}
-        )
-        self._fields = head | dict(layout.fields)
+        self._fields = (_HEAD if layout.identifier else {}) | dict(layout.fields)
         self._length = length
         self._initial = {name: _zero(field) for name, field in self._fields.items()}
         self._initial |= {"StrucId": layout.identifier} if layout.identifier else {}
@@ -102,9 +98,9 @@ class Strings:
 
     def given(self, name: str, text: str) -> dict[str, int]:
         """Return the MQCHARV fields for a string of the caller; no fields for an empty string."""
-        return self.exchanged(name, text, 0) if text else {}
+        return self.exchanged(name, text) if text else {}
 
-    def exchanged(self, name: str, text: str, room: int) -> dict[str, int]:
+    def exchanged(self, name: str, text: str, room: int = 0) -> dict[str, int]:
         """Return the MQCHARV fields for a string of the caller, in a buffer of `room` bytes that the MQI can fill in."""
         data = text.encode()
         buffer = self._buffers[name] = ctypes.create_string_buffer(data, max(room, len(data)) + 1)

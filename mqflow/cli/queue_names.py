@@ -1,9 +1,8 @@
 """The names of the queues of a queue manager that a process serves, for the completion of a shell."""
 
 from contextlib import suppress
-from pathlib import Path
 
-from mqflow.app.channels.location import SERVED_SOCKET, locate
+from mqflow.app.channels.location import SERVED_SOCKET, Location, locate
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import opened
 from mqflow.embedded.storage.folder import prepare_folder
@@ -15,16 +14,15 @@ __all__ = ("served_queues",)
 def served_queues(url: str | None) -> list[str]:
     """Return the names in order; an empty list if no process serves the queue manager, or if it cannot be reached."""
     with suppress(Exception):  # a shell shows no error in the middle of a line
-        location = locate(load({"url": url}).url)
-        folder = location.path if location.kind == "embedded" else None
-        if folder is None and location.kind != "served":
-            return []
-        if folder is not None and not _is_served(folder):
-            return []
-        with opened(url) as queue_manager:
-            return sorted(queue.name for queue in queue_manager.administration.queues())
+        if _is_served(locate(load({"url": url}).url)):
+            with opened(url) as queue_manager:
+                return sorted(queue.name for queue in queue_manager.administration.queues())
     return []
 
 
-def _is_served(folder: Path) -> bool:
-    return (folder / SERVED_SOCKET).is_socket() and owner_pid(prepare_folder(folder, create=False)) is not None
+def _is_served(location: Location) -> bool:
+    """Return whether a process serves the queue manager. A queue manager on disk that no process has must not be opened."""
+    folder = location.path
+    if location.kind == "embedded" and folder is not None:
+        return (folder / SERVED_SOCKET).is_socket() and owner_pid(prepare_folder(folder, create=False)) is not None
+    return location.kind == "served"

@@ -95,8 +95,7 @@ class Gate:
         if breaker is None or (outcome is None and not permission.is_trial):
             return
         state = circuit_breaker.after(breaker, before, outcome, self._clock.monotonic(), is_trial=permission.is_trial)
-        if permission.is_trial:
-            permission.is_trial = isinstance(state, HalfOpen)
+        permission.is_trial = False
         self._state = state
         if type(state) is type(before):
             return

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mqflow.bindings import structures
 from mqflow.bindings.structures import MQCD, MQGMO, MQOD, MQSD, Strings, fresh
 from mqflow.bindings.subscriptions import asked, signed
 from mqflow.mqi import c_structures
@@ -35,6 +36,24 @@ def test_behind_a_channel_definition_of_version_11_are_zeros() -> None:
     assert (11, lengths[11]) == (MQCD.number(packed, "Version"), MQCD.number(packed, "StrucLength"))
     assert bytes(len(packed) - 1984) == packed[1984:]
     assert len(packed) >= max(lengths.values())
+
+
+@pytest.mark.parametrize("name", ["MQCD", "MQCNO", "MQCSP", "MQGMO", "MQOD", "MQPMO", "MQSCO", "MQSD", "MQSRO"])
+def test_each_field_of_a_structure_is_read_where_it_was_packed(name: str) -> None:
+    structure, layout = getattr(structures, name), getattr(c_structures, name)
+    given = {
+        field.name: bytes(number % 255 + 1 for _ in range(field.length)) if field.kind.endswith("s") else number
+        for number, field in enumerate(layout.fields.values(), start=1)
+    }
+
+    packed = structure.pack(**given)
+
+    read = {
+        name: structure.raw(packed, name) if isinstance(value, bytes) else structure.number(packed, name)
+        for name, value in given.items()
+    }
+    assert given == read
+    assert not layout.identifier or layout.identifier == packed[:4] == structure.raw(packed, "StrucId")
 
 
 def test_an_unknown_field_is_refused() -> None:

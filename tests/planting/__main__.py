@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.util import cache_from_source
 from itertools import chain
 from pathlib import Path
 from queue import Queue
@@ -33,7 +32,7 @@ from tests.planting import reach, results
 from tests.planting.forking import Task, plant_in_children
 from tests.planting.mutations import Mutation, mutations
 from tests.planting.results import HUNG, NOTICED, SURVIVED
-from tests.planting.running import environment, run
+from tests.planting.running import environment, rewrite, run
 
 ROOT: Final = Path(__file__).parents[2]
 COPIED: Final = ("mqflow", "tests", "examples", "plugins", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md",
@@ -61,9 +60,9 @@ DECISIONS: Final = ("policy", "rules", "calls", "listener")
 OTHERS: Final = ("policy", "runtime", "bindings", "wire", "storage", "cli", "settings")
 GOAL: Final = 95
 #: One defect has tests of so much processor time, in runs of so much. A run that takes several times its time hangs.
-BOUND_S: Final = 60.0
-CHILD_BOUND_S: Final = 15.0
-STEPS_S: Final = (2.0, 10.0, 48.0)
+BOUND_S: Final = 12.0
+CHILD_BOUND_S: Final = 40.0
+STEPS_S: Final = (2.0, 10.0)
 HANGS_S: Final = 40.0
 #: A test of so much processor time must pass again without the defect: on a busy machine it can fail for another reason.
 FLAKY_S: Final = 1.0
@@ -98,23 +97,22 @@ def chosen(packages: Sequence[str], count: int, seed: int) -> list[Planted]:
 def measured(folder: Path, copies: Sequence[Path], drawn: Sequence[Planted]) -> reach.Reach:
     """Return which tests reach which lines of the sources. The runs of an earlier command in this folder are used again."""
     targets = sorted({tests for each in drawn for tests in PACKAGES[each.package][1]})
-    files = [(folder / f"{place}.coverage", folder / f"{place}.times") for place in range(len(targets))]
     free = _queue(copies)
 
-    def measure(place: int) -> None:
-        data, times = files[place]
-        if times.exists():
-            return
-        with _taken(free) as copy:
-            variables = environment(copy) | {"COVERAGE_FILE": str(data), "REACH_TIMES": str(times)}
-            command = ["coverage", "run", "--rcfile=/dev/null", f"--source={copy}/mqflow", "-m", "pytest", "-q"]
-            subprocess.run(
-                [sys.executable, "-m", *command, "-p", "no:cacheprovider", "-p", "tests.planting.reach", targets[place]],
-                cwd=copy, env=variables, stdout=subprocess.DEVNULL, check=False,
-            )  # fmt: skip
+    def measure(target: str) -> tuple[Path, Path]:
+        data, times = (folder / f"{target.replace('/', '+')}{ending}" for ending in (".coverage", ".times"))
+        if not times.exists():
+            with _taken(free) as copy:
+                variables = environment(copy) | {"COVERAGE_FILE": str(data), "REACH_TIMES": str(times)}
+                command = ["coverage", "run", "--rcfile=/dev/null", f"--source={copy}/mqflow", "-m", "pytest", "-q"]
+                subprocess.run(
+                    [sys.executable, "-m", *command, "-p", "no:cacheprovider", "-p", "tests.planting.reach", target],
+                    cwd=copy, env=variables, stdout=subprocess.DEVNULL, check=False,
+                )  # fmt: skip
+        return data, times
 
     with ThreadPoolExecutor(len(copies)) as pool:
-        list(pool.map(measure, range(len(targets))))
+        files = list(pool.map(measure, targets))
     return reach.read([each.resolve() for each in copies], {each.source for each in drawn}, files)
 
 
@@ -131,11 +129,11 @@ def verdict(copy: Path, planted: Planted, known: reach.Reach) -> tuple[str, str]
             cost_s += known.times_s[waiting[0]]
             group.append(waiting.pop(0))
         while group:
-            _replace(target, mutation.plant(whole))
+            rewrite(target, mutation.plant(whole))
             try:
                 ended = run(copy, group, HANGS_S + HANGS_TIMES * cost_s)
             finally:
-                _replace(target, whole)
+                rewrite(target, whole)
             if ended.passed:
                 break
             if ended.hung:
@@ -189,13 +187,15 @@ def main() -> int:
 def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int, file: Path) -> None:
     """Plant each defect in one of the copies, which are made in the folder, and keep its verdict.
 
-    Children of one process plant all defects first, which is quick. A defect that no test noticed there is planted in the
-    files of the copy, so that the programs that tests start have it too.
+    Children of one process plant all defects first, which is quick. A defect that no test noticed there is planted once more
+    for new processes, because it can change a value that a module makes when it is loaded.
     """
     copies = [folder / f"copy-{number}" for number in range(jobs)]
     for copy in copies:
         for name in COPIED:
             (_tree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, copy / name)
+        if not (copy / ".cache").exists():
+            (copy / ".cache").symlink_to(ROOT / ".cache")  # packages that tests build there once
         subprocess.run([sys.executable, "-m", "compileall", "-q", copy / "mqflow"], check=True)
     known = measured(folder, copies, drawn)
     free, one_at_a_time = _queue(copies), Lock()
@@ -228,12 +228,6 @@ def _task(copy: Path, planted: Planted, known: reach.Reach) -> Task:
     tests = known.order(planted.source, planted.mutation.lines, CHILD_BOUND_S)
     changed = planted.mutation.plant((ROOT / planted.source).read_text("utf-8"))
     return Task(planted.name, str(copy / planted.source), changed, tests, sum(known.times_s[test] for test in tests))
-
-
-def _replace(source: Path, text: str) -> None:
-    """Change a source. A change can leave its size and its second as they are, so its bytecode has to go."""
-    source.write_text(text, "utf-8")
-    Path(cache_from_source(str(source))).unlink(missing_ok=True)
 
 
 def _tree(source: Path, target: Path) -> None:

@@ -2,12 +2,11 @@
 
 It is a plugin of pytest. `pytest -p tests.planting.forking TESTS` collects the tests once, and forks for each defect that the
 file of the variable PLANT_TASKS names. It writes a line of JSON for each defect to the file of PLANT_SAID.
-Programs that a test starts do not have the defect. So a defect that no test notices here is planted in a copy as well.
-This module does not import mqflow: a module that no test has imported yet is loaded with the defect.
+Meanwhile the file has the defect too, for programs that a test starts, and for modules that a test imports late. Values that
+a module made when it was loaded stay as they are.
 """
 
 import gc
-import importlib.machinery
 import os
 import resource
 import select
@@ -29,15 +28,17 @@ from _pytest.runner import runtestprotocol
 from msgspec import Struct
 
 from tests.planting.results import HUNG, NOTICED, SURVIVED
-from tests.planting.running import environment, processor_s
+from tests.planting.running import busy_s, environment, rewrite
 
 __all__ = ("Said", "Task", "plant_in_children")
 
 #: A child that takes so many times the processor time of its tests hangs.
 _TIMES: Final = 3
-#: So does a child that uses less processor time than this in so many seconds.
+#: So does a child that runs, or waits for a processor, for less time than this in so many seconds.
 _IDLE_S: Final = 15.0
 _NOTHING_S: Final = 0.75
+#: A defect can give a C library a wrong address. A run of all tests names the test in which its process crashed.
+_CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 
 
 class Task(Struct, frozen=True):
@@ -71,17 +72,20 @@ def plant_in_children(folder: Path, tasks: Sequence[Task]) -> Iterator[Said]:
     A defect whose tests cannot be collected has no result.
     """
     with tempfile.TemporaryDirectory(prefix="plant-") as temporary:
-        wanted, given, said = (Path(temporary, name) for name in ("wanted", "tasks", "said"))
+        wanted, given = Path(temporary, "wanted"), Path(temporary, "tasks")
         wanted.write_text("\n".join(dict.fromkeys(test for task in tasks for test in task.tests)), "utf-8")
         given.write_bytes(msgspec.json.encode(tasks))
-        os.mkfifo(said)
+        reading, writing = os.pipe()  # a run that cannot collect its tests closes it
         # Each child empties this folder. Otherwise the files of all children would stay: no child ends as pytest does.
         options = ["-q", "-p", "no:cacheprovider", "-p", __name__, "-o", "timeout=0", f"--basetemp={temporary}/t"]
         command = [sys.executable, "-m", "pytest", *options, f"@{wanted}"]
-        variables = environment(folder) | {"PLANT_TASKS": str(given), "PLANT_SAID": str(said)}
+        variables = environment(folder) | {"PLANT_TASKS": str(given), "PLANT_SAID": f"/dev/fd/{writing}"}
         with Path(temporary, "output").open("wb") as output:
-            process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT)
-            with said.open("rb") as lines:
+            process = subprocess.Popen(
+                command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT, pass_fds=(writing,)
+            )
+            os.close(writing)
+            with os.fdopen(reading, "rb") as lines:
                 for line in lines:
                     yield msgspec.json.decode(line, type=Said)
             process.wait()
@@ -103,7 +107,13 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     with Path(os.environ["PLANT_SAID"]).open("wb", buffering=0) as said:
         for task in tasks:
             began = time.monotonic()
-            result = _in_child(task, functions[task.source], [item for test in task.tests for item in items.get(test, [])])
+            source = Path(task.source)
+            whole = source.read_text("utf-8")
+            rewrite(source, task.text)
+            try:
+                result = _in_child(task, functions[task.source], [item for test in task.tests for item in items.get(test, [])])
+            finally:
+                rewrite(source, whole)
             if result.said == NOTICED and _in_child(_unchanged(task), [], items[result.by]).said == NOTICED:
                 result = Said(task.name, SURVIVED, "")  # the test fails without the defect too
             result = msgspec.structs.replace(result, seconds=time.monotonic() - began)
@@ -129,25 +139,27 @@ def _in_child(task: Task, functions: Sequence[FunctionType], items: Sequence[pyt
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError):
             kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    crashed = os.WTERMSIG(os.waitpid(child, 0)[1]) in _CRASHES
     os.close(reading)
     *_begun, last = [line.split("\t") for line in text.splitlines()] or [["", ""]]
     if last[0] == "ended":
         return Said(task.name, last[1], last[2])
-    return Said(task.name, HUNG, last[1] if len(last) > 1 else "")
+    return Said(task.name, NOTICED if crashed else HUNG, last[1] if len(last) > 1 else "")
 
 
 def _until_ended(reading: int, child: int) -> str:
     """Return the lines that the child writes until it ends, or until it waits for too long."""
-    data, used_s = bytearray(), 0.0
+    data, busy = bytearray(), 0.0
     while b"ended\t" not in data:
         if select.select([reading], [], [], _IDLE_S)[0]:
             more = os.read(reading, 65536)
             if not more:
                 break
             data += more
-        elif used_s + _NOTHING_S > (used_s := processor_s(child)):
-            break
+        else:
+            before, busy = busy, busy_s(child)
+            if abs(busy - before) < _NOTHING_S:
+                break
     return data.decode()
 
 
@@ -180,7 +192,7 @@ def _run(task: Task, functions: Sequence[FunctionType], items: Sequence[pytest.I
 
 
 def _plant(task: Task, functions: Sequence[FunctionType]) -> None:
-    """Give each function of the source its changed code, and load the source with the change if a test imports it later."""
+    """Give each function of the source its changed code."""
     changed = compile(task.text, task.source, "exec", dont_inherit=True)
     codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(changed)}
     for function in functions:
@@ -188,13 +200,6 @@ def _plant(task: Task, functions: Sequence[FunctionType]) -> None:
         new = codes.get((old.co_qualname, old.co_firstlineno))
         if new is not None and new.co_freevars == old.co_freevars:
             function.__code__ = new
-
-    whole = importlib.machinery.SourceFileLoader.get_code
-
-    def get_code(self: importlib.machinery.SourceFileLoader, fullname: str) -> CodeType | None:
-        return changed if self.path == task.source else whole(self, fullname)
-
-    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]  # for this child only
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

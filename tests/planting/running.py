@@ -10,16 +10,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("IDLE_S", "Ended", "environment", "processor_s", "run")
+__all__ = ("IDLE_S", "Ended", "busy_s", "environment", "processor_s", "rewrite", "run")
 
-#: A run that waits for so long hangs: its processes use less than this share of a processor. A busy machine gives them more.
+#: A run that waits for so long hangs: its processes want less than this share of a processor.
 IDLE_S: Final = 60.0
 _IDLE_SHARE: Final = 0.03
 _POLL_S: Final = 1.0
@@ -67,7 +68,7 @@ def run(copy: Path, tests: Sequence[str], bound_s: float, *, idle_s: float = IDL
 
 def _watch(process: subprocess.Popen[bytes], bound_s: float, idle_s: float) -> tuple[bool, float]:
     """Wait for the end of a session of processes, or end it. Return whether it was killed, and its processor time."""
-    used_s, noted_s, noted_at = 0.0, 0.0, time.monotonic()
+    used_s, busy, noted_at = 0.0, 0.0, time.monotonic()
     try:
         while True:
             with suppress(subprocess.TimeoutExpired):
@@ -77,14 +78,36 @@ def _watch(process: subprocess.Popen[bytes], bound_s: float, idle_s: float) -> t
             if used_s > bound_s:
                 return True, used_s
             if now - noted_at > idle_s:
-                if used_s - noted_s < _IDLE_SHARE * (now - noted_at):
+                before, busy = busy, busy_s(process.pid)
+                if abs(busy - before) < _IDLE_SHARE * (now - noted_at):
                     return True, used_s
-                noted_s, noted_at = used_s, now
+                noted_at = now
     finally:
         for each in _family(process.pid):
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
         process.wait()
+
+
+def rewrite(source: Path, text: str) -> None:
+    """Change a source. A change can leave its size and its second as they are, so its bytecode has to go."""
+    source.write_text(text, "utf-8")
+    Path(cache_from_source(str(source))).unlink(missing_ok=True)
+
+
+def busy_s(session: int) -> float:
+    """Return the seconds in which the living processes of a session ran, or waited for a processor that others had.
+
+    The sum falls when a process ends. A session that only waits for events keeps it.
+    """
+    parts = (each.split() for pid in _family(session) for each in _schedules(pid))
+    return sum(int(ran) + int(waited) for ran, waited, _ in parts) / 1e9
+
+
+def _schedules(pid: int) -> Iterator[str]:
+    for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # it has ended
+            yield thread.read_text("utf-8")
 
 
 def processor_s(session: int) -> float:

@@ -54,6 +54,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
         task("three times", "doubling.py", "* 2", "* 3", "test_count", "test_double"),
         task("not reached", "doubling.py", "* 2", "* 3", "test_count"),
         task("for ever", "doubling.py", "numbers[1:]", "numbers", "test_count"),
+        task("crash", "doubling.py", "return total", "return __import__('ctypes').string_at(1)", "test_count"),
         task("late", "imported_late.py", "return 1", "return 2", "test_late"),
         task("fails anyway", "doubling.py", "* 2", "* 3", "test_flaky"),
     ]
@@ -66,6 +67,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
         pytest.param("three times", NOTICED, "test_doubling.py::test_double", id="the first test that fails is named"),
         pytest.param("not reached", SURVIVED, "", id="tests that pass do not notice the defect"),
         pytest.param("for ever", HUNG, "test_doubling.py::test_count", id="a test that does not end is no find"),
+        pytest.param("crash", NOTICED, "test_doubling.py::test_count", id="a crash of the process is a find"),
         pytest.param("late", NOTICED, "test_doubling.py::test_late", id="a module that is imported later has the defect too"),
         pytest.param("fails anyway", SURVIVED, "", id="a test that fails without the defect is no find"),
     ],

@@ -220,12 +220,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         Raises `SettingsError` if the file of the password cannot be read.
         """
-        found = [known for known in self.queue_managers if _listener_key(known) == _listener_key(name)]
-        own = self.queue_managers[found[0]] if found else QueueManagerSettings()
+        found = next((known for known in self.queue_managers if _listener_key(known) == _listener_key(name)), None)
+        own = QueueManagerSettings() if found is None else self.queue_managers[found]
         fields = {key: getattr(own, key) for key in own.__struct_fields__ if key != "url"}  # the same names, by their names
         parts = {key: source for key, source in self.sources.items() if key.split(".")[0] not in own.__struct_fields__}
-        prefix = f"{shown_key(('queue_managers', found[0]))}." if found else ""
-        parts |= {key.removeprefix(prefix): each for key, each in self.sources.items() if prefix and key.startswith(prefix)}
+        if found is not None:
+            prefix = f"{shown_key(('queue_managers', found))}."
+            parts |= {key.removeprefix(prefix): each for key, each in self.sources.items() if key.startswith(prefix)}
         return _with_password(msgspec.structs.replace(self, url=own.url, sources=parts, **fields))
 
 

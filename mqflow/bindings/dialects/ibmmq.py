@@ -25,7 +25,7 @@ _TOKEN_NEEDS_CSP: Final = 3
 def dialect(package: ModuleType) -> Dialect:
     """Return the dialect of ibmmq. Raises `ClientPackageError` if it was built for a client older than IBM MQ 9.1."""
     versions: Mapping[str, int] = package.ibmmqc.__strucversions__
-    old = [name.upper() for name, needed in _NEEDED.items() if versions.get(name, 1) < needed]
+    old = [name.upper() for name, needed in _NEEDED.items() if name not in versions or versions[name] < needed]
     if old:
         raise ClientPackageError(
             f"This ibmmq was built for an IBM MQ client that is too old (MQ{', MQ'.join(old)}). Install its wheel, which is "

@@ -67,20 +67,20 @@ class Reserve:
         return found.f_bavail * found.f_frsize
 
     def _make(self) -> bool:
-        self._held = self._write(BALLAST_BYTES) == BALLAST_BYTES
+        self._held = self._write(BALLAST_BYTES)
         if not self._held:
             self._folder.ballast.unlink(missing_ok=True)
         return self._held
 
-    def _write(self, size: int) -> int:
-        """Write a ballast file of up to `size` bytes. Return how many bytes the disk had room for."""
+    def _write(self, size: int) -> bool:
+        """Write a ballast file of up to `size` bytes. Return whether the disk had room for all of them."""
         try:
             descriptor = os.open(
                 self._folder.ballast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
             )
             try:
-                return os.write(descriptor, bytes(size))
+                return os.write(descriptor, bytes(size)) == size
             finally:
                 os.close(descriptor)
         except OSError:
-            return 0
+            return False

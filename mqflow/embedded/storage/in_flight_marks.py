@@ -12,6 +12,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from mqflow.mqi.errors import error_for
@@ -56,7 +57,7 @@ class InFlightMarks:
             chunk[start : start + _PAGE_BYTES] = _EMPTY_PAGE
         self._free = deque(range(len(self._chunks) * _SLOTS_PER_CHUNK))
         if not self._chunks:
-            self._grow()
+            self._free.extend(self._grow())
 
     def mark(self, serial: int, backout_count: int, *, harden: bool) -> int:
         """Record that a unit of work has got this message, and return the slot number. With `harden`, sync the mark to disk.
@@ -103,29 +104,29 @@ class InFlightMarks:
                     yield chunk, start
 
     def _take(self) -> int:
-        while True:
-            try:
-                return self._free.popleft()
-            except IndexError:
-                self._grow()
-
-    def _grow(self) -> None:
+        with suppress(IndexError):
+            return self._free.popleft()
         with self._growing:
-            if self._free:
-                return
-            first = len(self._chunks) * _SLOTS_PER_CHUNK
-            try:
-                # Write zeros instead of only extending the file: on a full disk, a write into a hole of the mapping raises
-                # SIGBUS.
-                begin, end = (number * _CHUNK_BYTES for number in (len(self._chunks), len(self._chunks) + 1))
-                while begin < end:  # an almost full disk writes only a part
-                    begin += os.pwrite(self._descriptor, bytes(end - begin), begin)
-                os.fsync(self._descriptor)
-            except OSError as error:
-                detail = f"{first} messages are in units of work, and there is no room to note another: {error}"
-                raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQGET", detail=detail) from error
-            self._map_next_chunk()
-            self._free.extend(range(first, first + _SLOTS_PER_CHUNK))
+            with suppress(IndexError):  # another thread has made room, or released a slot
+                return self._free.popleft()
+            mark, *others = self._grow()
+            self._free.extend(others)
+            return mark
+
+    def _grow(self) -> range:
+        """Make room for further marks, and return their slots."""
+        first = len(self._chunks) * _SLOTS_PER_CHUNK
+        try:
+            # Write zeros instead of only extending the file: on a full disk, a write into a hole of the mapping raises SIGBUS.
+            begin, end = (number * _CHUNK_BYTES for number in (len(self._chunks), len(self._chunks) + 1))
+            while begin < end:  # an almost full disk writes only a part
+                begin += os.pwrite(self._descriptor, bytes(end - begin), begin)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            detail = f"{first} messages are in units of work, and there is no room to note another: {error}"
+            raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQGET", detail=detail) from error
+        self._map_next_chunk()
+        return range(first, first + _SLOTS_PER_CHUNK)
 
     def _map_next_chunk(self) -> None:
         self._chunks.append(mmap.mmap(self._descriptor, _CHUNK_BYTES, offset=len(self._chunks) * _CHUNK_BYTES))

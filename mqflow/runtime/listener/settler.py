@@ -119,14 +119,19 @@ class Settler:
 
     async def next_answer(self) -> bool:
         """Wait for the next answer; return False if every commit already has its answer. Raises like `answers`."""
-        count = len(self._unanswered)
-        await self.answers(max(0, count - 1))
-        return count > 0
+        waits = bool(self._unanswered)
+        if waits:
+            await self._next_answer()
+        await self._raise_if_lost()
+        return waits
 
     async def answers(self, unanswered_max: int = 0) -> None:
         """Wait until at most `unanswered_max` commits have no answer. Raises `SessionLost` if a commit ended the session."""
         while len(self._unanswered) > unanswered_max and self._lost is None:
             await self._next_answer()
+        await self._raise_if_lost()
+
+    async def _raise_if_lost(self) -> None:
         if self._lost is not None:
             await self.last_answers()
             self.lost(self._lost)

@@ -76,9 +76,7 @@ class Recorder:
         self._queue: Final = queue
         self._consumer: Final = f"{state.application_name}/{state.spec.name}#{number}"
         self._connection: Final = f"{int(state.random.random() * 2**48):012x}"
-        self._unit = 0
-        self._ordinal = 0
-        self._got_us = 0
+        self._unit = self._ordinal = self._got_us = 0
         self._heartbeat_at = state.clock.monotonic()
         self._refused = False
 

@@ -1,5 +1,7 @@
 """Decision records: one record for each decision, committed with the decision. Without a disposition queue, no records."""
 
+import re
+
 import anyio
 import pytest
 
@@ -69,8 +71,9 @@ async def test_each_field_of_a_record_has_the_value_of_its_own_source(mq: QueueM
         "IN", "good", persistent=True, priority=7, expiry_tenths=36_000, reply_to_queue="BOQ", correlation_id=b"c" * 24
     )
 
-    [record] = [each for each in await recorded(mq, failing("bad")) if each.outcome is COMMITTED]
+    found = await recorded(mq, failing("bad"))
 
+    [record] = [each for each in found if each.outcome is COMMITTED]
     of = put.descriptor
     assert (of.message_id, of.correlation_id, of.group_id) == (record.msg_id, record.correl_id, record.group_id)
     assert (of.message_type, of.format, of.ccsid) == (record.msg_type, record.format, record.ccsid)
@@ -81,7 +84,11 @@ async def test_each_field_of_a_record_has_the_value_of_its_own_source(mq: QueueM
     assert (3, "BOQ", 4) == (record.bothresh, record.boqname, record.msg_len)
     assert ("QM1", "IN", "on_order") == (record.qmgr, record.queue, record.handler)
     assert record.consumer == "orders/on_order#0"
-    assert record.disp_id.startswith(f"QM1/{record.uow_id}/")
+    assert record.uow_id is not None
+    connection, unit = record.uow_id.split("/")
+    assert re.fullmatch("[0-9a-f]{12}", connection)
+    names = [each.disp_id.removeprefix(f"QM1/{connection}/") for each in found]  # a heartbeat, and a record for each delivery
+    assert (["0/1", "1/1", "2/1", "3/1", "4/1"], "4") == (names, unit)
     assert record.expiry_left_ms is not None
     assert 3_500_000 < record.expiry_left_ms <= 3_600_000
     assert record.put_ts is not None

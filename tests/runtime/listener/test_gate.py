@@ -7,10 +7,13 @@ import anyio
 import pytest
 
 from mqflow import App, Backout, Batch, CircuitBreaker, ConfigurationError, Pace, RateLimit, Reject
-from mqflow.events import BreakerHalfOpened, Delivered, ListenerPaused, ListenerResumed
+from mqflow.events import BreakerHalfOpened, Delivered, Event, ListenerPaused, ListenerResumed
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.policy.poison.disposition import Completed, Failed
+from mqflow.runtime.gate import Gate
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
+from tests.conformance.under_test import ManualClock
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -210,6 +213,39 @@ async def test_a_trial_that_is_poison_is_moved_and_the_next_message_is_the_trial
     assert {"good": 1} == service.done
     assert ["poison"] == [each.text() for each in mq.browse("BOQ")]
     assert ["ListenerPaused", "BreakerHalfOpened", "BreakerHalfOpened", "ListenerResumed"] == states(mq)
+
+
+async def test_only_the_handling_of_the_trial_ends_the_trial() -> None:
+    """Units that began before it, also the trial before it, end while it is under way."""
+    breaker, told, clock = CircuitBreaker(failures=1, open_s=30), list[Event](), ManualClock()
+    gate = Gate(None, breaker, queue="IN", listener="handle", clock=clock, notify=told.append)
+    down, done = Failed("ConnectionError", "down"), Completed()
+    before, first = await gate.passed(1, b"0"), await gate.passed(1, b"1")
+    gate.ended(first, down)
+    clock.advance(30)
+    trial = await gate.passed(1, b"2")
+    gate.ended(before, done)
+    assert not await _lets_in(gate)
+    gate.ended(trial, done)
+    assert await _lets_in(gate)
+
+    gate.ended(before, down)
+    clock.advance(30)
+    await gate.passed(1, b"3")
+    for unit in (before, first, trial):
+        gate.ended(unit, None)
+
+    assert not await _lets_in(gate)
+    changes = [ListenerPaused, BreakerHalfOpened, ListenerResumed, ListenerPaused, BreakerHalfOpened]
+    assert changes == [type(each) for each in told]
+
+
+async def _lets_in(gate: Gate) -> bool:
+    """Return whether another worker may get now."""
+    with anyio.move_on_after(0.01):
+        async with gate.turn(1):
+            return True
+    return False
 
 
 async def test_a_stop_ends_the_pause_of_a_gate(mq: QueueManagerKit) -> None:

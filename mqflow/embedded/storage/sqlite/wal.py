@@ -40,7 +40,7 @@ class WriteAheadLog(Struct, frozen=True):
     #: Empty if the header is damaged.
     salts: bytes
     #: The number of frames that SQLite reads: up to the last transaction before a broken frame.
-    frames: int
+    frames: int = 0
     #: The frames after a broken frame that are undamaged themselves and end a transaction.
     ends_behind: tuple[int, ...] = ()
     #: Whether frames with the same salts follow after `frames`: broken frames, or frames from before an earlier recovery.
@@ -58,10 +58,11 @@ def read_log(read: Read) -> WriteAheadLog | None:
     if not head:
         return None
     if head[:4] == _SWAPPED_MAGIC and head[24:] == _sum(head[:24], swapped=True):
-        return WriteAheadLog(head[SALTS], 0, has_more=True)
+        return WriteAheadLog(head[SALTS], has_more=True)
     if head[:4] != _MAGIC or head[24:] != _sum(head[:24]):
-        return WriteAheadLog(b"", 0, has_more=True, damaged_salts=head[SALTS])
-    whole, frames, behind, number = True, 0, list[int](), 0
+        return WriteAheadLog(b"", has_more=True, damaged_salts=head[SALTS])
+    whole, behind = True, list[int]()
+    frames = number = 0
     for number, (is_whole, ends) in enumerate(_frames(read, head), start=1):
         whole = whole and is_whole
         if whole and ends:

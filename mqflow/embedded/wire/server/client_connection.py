@@ -10,10 +10,8 @@ import contextlib
 import math
 import socket
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, TypeVar
-
-import msgspec
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer, administered
@@ -348,7 +346,7 @@ class ClientConnection:
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return get(options)
-        at_once = _at_once(options)
+        at_once = without_wait(options)
         if self._interrupted:
             return get(at_once)
         ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
@@ -485,11 +483,6 @@ class ClientConnection:
                 raise FrameError("the application sent a request before its answer came")
             self._interrupted = True
         return self._interrupted
-
-
-@lru_cache(maxsize=64)  # the same record again, because a queue manager can keep a plan for each record
-def _at_once(options: GetOptions) -> GetOptions:
-    return msgspec.structs.replace(options, wait_ms=0)
 
 
 def _left_s(ends_at: float | None, clock: Clock) -> float | None:

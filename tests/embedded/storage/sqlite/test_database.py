@@ -134,7 +134,9 @@ def test_a_database_of_an_unknown_application_is_refused_and_closed(tmp_path: Pa
     with closing(sqlite3.connect(folder.database)) as other:
         other.execute("CREATE TABLE theirs (id)")
 
-    with pytest.raises(ForeignFolderError, match=r"it is another application's database \(application id 0x0\)"):
+    with pytest.raises(
+        ForeignFolderError, match=r"queue_manager\.db is not .*: it is another application's database \(application id 0x0\)"
+    ):
         open_database(folder)
 
     with closing(sqlite3.connect(folder.database)) as other:

@@ -11,7 +11,14 @@ from mqflow.embedded.storage.folder import DataFolder, prepare_folder
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
-from mqflow.embedded.storage.store import BackoutCounted, MessageAdded, MessageRemoved, QueueDefined, StoredIdentifiers
+from mqflow.embedded.storage.store import (
+    BackoutCounted,
+    MessageAdded,
+    MessageRemoved,
+    QueueDefined,
+    QueueDeleted,
+    StoredIdentifiers,
+)
 from mqflow.mqi.attributes.queue import QueueAttributes
 from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, added, message, reopened, serials
 
@@ -96,7 +103,7 @@ def test_a_full_disk_makes_none_of_the_changes_and_later_changes_find_their_queu
 
     for synced in (True, False):
         with pytest.raises(NoRoomError, match="database or disk is full"):
-            kit.medium.make([BackoutCounted(1, 2), QueueDefined(third), big(2, 20)], synced=synced)
+            kit.medium.make([BackoutCounted(1, 2), QueueDefined(third), QueueDeleted(OTHER_QUEUE), big(2, 20)], synced=synced)
     assert ([message(1, backout_count=1), "it is gone"], False) == (kit.found(1, 2), kit.database.in_transaction)
     full(kit, -1)
     kit.medium.make([QueueDefined(third), *added(3, queue="THIRD"), *added(4, queue=OTHER_QUEUE)], synced=True)

@@ -10,6 +10,7 @@ from mqflow.embedded.catalogue.kinds import defined_object
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.administration import ServedAdministration
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import ANSWERS, Administer, administered
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -152,6 +153,14 @@ def test_without_an_answer_the_outcome_of_a_change_is_unknown(call: Callable[[Ad
             call(administration)
 
     assert reason == lost.value.reason
+
+
+def test_a_queue_manager_in_an_application_takes_no_order_to_end(served: ServedAdministration) -> None:
+    with pytest.raises(MQIError) as refused:
+        served.order(requests.Backup("copy"))
+
+    assert Reason.FUNCTION_NOT_SUPPORTED == refused.value.reason
+    assert served.queues() is not None
 
 
 def test_a_call_that_the_interface_does_not_have_is_no_attribute(served: ServedAdministration) -> None:

@@ -5,9 +5,13 @@ The conformance tests check that a browse shows the same messages with and witho
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client import read_ahead
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
@@ -122,6 +126,48 @@ def test_a_program_that_calls_after_each_browse_reads_nothing_ahead(
 
     assert [1] * 6 == [each.most for each in asked if isinstance(each, requests.GetMany)]
     assert not any(isinstance(each, requests.BrowseBack) for each in asked)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("get"), st.sampled_from((0x10, 0x20, 0x20, 0x20, 0x800, 0x20 | 0x200))),
+            st.tuples(st.sampled_from(("get_many", "exchange")), st.sampled_from((0x10, 0x20))),
+        ),
+        max_size=12,
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_calls_of_any_kind_see_the_same_messages_as_without_reading_ahead(
+    owner: EmbeddedQueueManager, connection: ServedConnection, calls: list[tuple[str, int]]
+) -> None:
+    """BROWSE_FIRST, BROWSE_NEXT, MSG_UNDER_CURSOR (browsed here by a lock), and gets of many."""
+    local = owner.connect()
+    if not seen(local, [("get", 0x20)])[0]:
+        put(owner, *(b"%d" % number for number in range(30)))
+
+    assert seen(local, calls) == seen(connection, calls)
+    local.disconnect()
+
+
+def seen(on: EmbeddedConnection | ServedConnection, calls: list[tuple[str, int]]) -> list[object]:
+    """Return the bodies, or the reason, of each call on a new handle."""
+    handle: Any = on.open(QUEUE, OpenOption.BROWSE)
+    found: list[object] = []
+    for name, bits in calls:
+        options = GetOptions(options=GetOption(bits))
+        try:
+            if name == "get":
+                got = on.get(handle, options)
+                found.append(got and got.body)
+            elif name == "exchange" and isinstance(on, ServedConnection):
+                found.append([each.body for each in on.exchange(handle, options, commit=None, most=3).unit])
+            else:
+                found.append([each.body for each in on.get_many(handle, options, 3)])
+        except MQIError as error:
+            found.append(error.reason)
+    on.close(handle)
+    return found
 
 
 @pytest.mark.parametrize(
