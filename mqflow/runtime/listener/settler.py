@@ -100,11 +100,13 @@ class Settler:
         if self._lost is not None or len(self._unanswered) >= UNANSWERED_MAX:
             await self.answers(UNANSWERED_MAX - 1)
         self._note_begin(unit)
-        handled_s = sum([delivery.handled_s for delivery in unit.deliveries])
+        answered = partial(self._answered, unit)
         try:
-            is_committed = session.commit_behind(
-                partial(self._answered, unit), units_ahead(handled_s, self._state.spec.unit_of_work)
-            )
+            if isinstance(session, InlineSession):
+                is_committed = session.commit_behind(answered)
+            else:
+                handled_s = sum([delivery.handled_s for delivery in unit.deliveries])
+                is_committed = session.commit_behind(answered, units_ahead(handled_s, state.spec.unit_of_work))
         except MQIError as error:
             await self.committed(unit, error)
             return None
