@@ -66,7 +66,7 @@ class Broadcast:
 
     def __call__(self, event: Event) -> None:
         """Pass the event to every hook that wants it, in the order of the hooks."""
-        for hook in self._listeners(type(event)):
+        for hook in self._by_event.get(type(event)) or self._listeners(type(event)):  # nearly always the first
             try:
                 hook(event)
             except Exception as error:  # noqa: BLE001 - a hook is user code; the message of the event is not affected

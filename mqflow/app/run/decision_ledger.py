@@ -34,7 +34,7 @@ from mqflow.events import (
     WaitsOnQueue,
 )
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Settlement, Undecodable, without_exception
-from mqflow.world import SYSTEM_WORLD, Running, World
+from mqflow.world import SYSTEM_WORLD, Clock, Running, World
 
 __all__ = (
     "LEDGER_FILE",
@@ -74,6 +74,9 @@ MessageEvent = (
 """The events about messages."""
 
 _ABOUT_MESSAGES: Final = frozenset(get_args(MessageEvent))
+# Tuples, because every event comes here, and each evaluation of a union makes a new object.
+_WITH_OUTCOME: Final = (Decided, Disposed, Settled)
+_FAILURES: Final = (Failed, Undecodable)
 
 _Happened = tuple[float, MessageEvent]
 """The time of an event, in seconds since 1970, and the event."""
@@ -124,7 +127,7 @@ class DecisionLedger:
         self.path: Final = path
         #: The number of lost entries: the writer was too slow, or the file could not be written.
         self.dropped: int = 0
-        self._troubled: Final = None if record == "all" else _Troubled()
+        self._troubled: Final = None if record == "all" else _Troubled(world.clock)
         self._entries_max = entries_max
         self._world = world
         self._mailbox: SimpleQueue[_Happened | None] = SimpleQueue()
@@ -133,14 +136,12 @@ class DecisionLedger:
 
     def __call__(self, event: Event) -> None:
         """Pass the event to the writer, once for each of its messages."""
-        if type(event) not in _ABOUT_MESSAGES:
+        if type(event) not in _ABOUT_MESSAGES or (self._troubled is not None and self._troubled.is_clean(event)):
             return
-        if isinstance(event, Decided | Disposed | Settled) and isinstance(event.outcome, Failed | Undecodable):
+        if isinstance(event, _WITH_OUTCOME) and isinstance(event.outcome, _FAILURES):
             event = replace(event, outcome=without_exception(event.outcome))  # the entry can wait long for the writer
-        at = self._world.clock.wall()
-        if self._troubled is not None and self._troubled.is_clean(event, at):
-            return
-        timed = (at, cast("MessageEvent", event))  # cast: `_ABOUT_MESSAGES` has the types of this union
+        # cast: `_ABOUT_MESSAGES` has the types of this union
+        timed = (self._world.clock.wall(), cast("MessageEvent", event))
         if self._troubled is None:
             self._post(timed)  # the writer makes the entries: it has more time
             return
@@ -293,33 +294,36 @@ class _Troubled:
     Holds the entry of a first delivery until its settlement, which shows whether the delivery was clean.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         #: Messages between delivery and settlement: the entry on hold, or None after the entry is written.
         self._under_way: dict[bytes, Entry | None] = {}
 
-    def is_clean(self, event: Event, at: float) -> bool:
+    def is_clean(self, event: Event) -> bool:
         """Return whether the event needs no entry now. A first delivery is held until its settlement; a clean commit drops it.
 
         False means that the caller must pass the event to `select`. Nearly every event comes here, so this function makes no
         iterator.
         """
+        under_way = self._under_way
         if type(event) is Delivered:
             if event.backout_count:
                 return False
-            self._hold(Entry(at, event.message_id, event))
+            under_way[event.message_id] = Entry(self._clock.wall(), event.message_id, event)
+            if len(under_way) > _UNDER_WAY_MAX:
+                del under_way[next(iter(under_way))]
             return True
-        if type(event) is not Settled or event.settlement is not Settlement.COMMIT or len(event.message_ids) != 1:
+        if type(event) is not Settled or event.settlement is not Settlement.COMMIT or type(event.outcome) is not Completed:
             return False
-        if event.others or type(event.outcome) is not Completed or self._under_way.get(event.message_ids[0], event) is None:
-            return False
-        self._under_way.pop(event.message_ids[0], None)
-        return True
+        for message_id in event.message_ids:
+            if under_way.get(message_id, event) is None:
+                return False
+        for message_id in event.message_ids:
+            under_way.pop(message_id, None)
+        return not event.others
 
     def select(self, entry: Entry) -> Iterator[Entry]:
         match entry.event:
-            case Delivered(backout_count=0):
-                self._hold(entry)
-                return
             case Settled(settlement=Settlement.COMMIT, outcome=Completed()):
                 if self._under_way.pop(entry.message_id, entry) is not None:
                     return
@@ -332,11 +336,6 @@ class _Troubled:
                 yield from self._held(entry.message_id)
         yield entry
 
-    def _hold(self, entry: Entry) -> None:
-        self._under_way[entry.message_id] = entry
-        if len(self._under_way) > _UNDER_WAY_MAX:
-            del self._under_way[next(iter(self._under_way))]
-
     def _held(self, message_id: bytes) -> Iterator[Entry]:
         held = self._under_way.get(message_id)
         self._under_way[message_id] = None
@@ -348,6 +347,8 @@ def _entries(happened: _Happened) -> Iterator[Entry]:
     """Yield an entry for each message of the event. An event about a batch becomes one entry for each of its messages."""
     at, event = happened
     match event:
+        case Delivered():  # the first case, because half of all events are deliveries
+            yield Entry(at, event.message_id, event)
         case Settled(message_ids=(message_id,), others=()):
             yield Entry(at, message_id, event)
         case Settled():

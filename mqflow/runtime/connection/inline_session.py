@@ -29,10 +29,6 @@ _TURNS_BEFORE_YIELD: Final = 64
 class InlineSession:
     """Runs each verb in its caller: the verbs only change memory."""
 
-    #: The most commits of a worker without an answer. After the end of the process, the messages of these commits can come
-    #: again, although their handlers have completed.
-    unanswered_max: Final = 4
-
     def __init__(self, connection: InlineConnection, open_objects: Callable[[Connection], OpenObjects] = OpenObjects) -> None:
         self.connection: Final = connection
         self.open_objects: Final = open_objects(connection)
@@ -89,7 +85,7 @@ class InlineSession:
             return ()
         return (first,) if most == 1 else take_unit(self.connection, handle, first, self._at_once, most)
 
-    def commit_behind(self, done: Callable[[MQIError | None], None], units_max: int = 0) -> bool | None:  # noqa: ARG002
+    def commit_behind(self, done: Callable[[MQIError | None], None]) -> bool | None:
         """Start to commit the open unit of work, so that the next can begin before the answer. Return whether it is committed.
 
         If not, `done` gets the answer later, on the event loop. Returns None, and does nothing, if the unit of work does more

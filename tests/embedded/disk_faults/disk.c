@@ -40,6 +40,7 @@ static ssize_t (*real_pread)(int, void *, size_t, off_t);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static ssize_t (*real_write)(int, const void *, size_t);
 static int (*real_ftruncate)(int, off_t);
+static int (*real_fallocate)(int, off_t, off_t);
 static int (*real_fsync)(int);
 static int (*real_fdatasync)(int);
 static int (*real_unlink)(const char *);
@@ -54,6 +55,7 @@ __attribute__((constructor)) static void start(void) {
     real_pread = dlsym(RTLD_NEXT, "pread");
     real_pwrite = dlsym(RTLD_NEXT, "pwrite");
     real_write = dlsym(RTLD_NEXT, "write");
+    real_fallocate = dlsym(RTLD_NEXT, "posix_fallocate");
     real_ftruncate = dlsym(RTLD_NEXT, "ftruncate");
     real_fsync = dlsym(RTLD_NEXT, "fsync");
     real_fdatasync = dlsym(RTLD_NEXT, "fdatasync");
@@ -165,6 +167,21 @@ ssize_t write(int fd, const void *data, size_t length) {
     pthread_mutex_unlock(&one_at_a_time);
     return done;
 }
+
+/* Takes room like a write of zeros. Returns an error number. */
+int posix_fallocate(int fd, off_t offset, off_t length) {
+    char path[4096];
+    if (!path_of(fd, path, sizeof path)) return real_fallocate(fd, offset, length);
+    char *zeros = calloc(1, length);
+    pthread_mutex_lock(&one_at_a_time);
+    errno = ENOSPC; /* for a short write */
+    ssize_t done = faulty_write(fd, zeros, length, offset, path);
+    int error = done == length ? 0 : errno;
+    pthread_mutex_unlock(&one_at_a_time);
+    free(zeros);
+    return error;
+}
+int posix_fallocate64(int fd, off_t offset, off_t length) { return posix_fallocate(fd, offset, length); }
 
 int ftruncate(int fd, off_t size) {
     char path[4096];

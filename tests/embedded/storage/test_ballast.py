@@ -104,9 +104,26 @@ def test_a_released_ballast_is_written_again_when_there_is_room(folder: DataFold
     assert (True, BALLAST_BYTES) == (reserve.admits(0), ballast_bytes(folder))
 
 
+def test_a_ballast_has_blocks_of_the_disk(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in ("posix_fallocate", "write"):  # the second is for a file system that cannot reserve blocks
+        disk_of(folder, 2 * BALLAST_BYTES, monkeypatch)
+        reserve = Reserve(folder, MINIMUM, lambda: 0)
+
+        assert reserve.admits(0), function
+        found = folder.ballast.stat()
+        assert found.st_blocks * 512 >= BALLAST_BYTES == found.st_size, function
+        reserve.release()
+        monkeypatch.setattr("os.posix_fallocate", refused)
+
+
+def refused(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_a_ballast_that_the_disk_does_not_take_whole_is_deleted(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.write
     disk_of(folder, 2 * BALLAST_BYTES, monkeypatch)
+    monkeypatch.setattr("os.posix_fallocate", refused)
     monkeypatch.setattr("os.write", lambda descriptor, data: whole(descriptor, data[:-1]))
     reserve = Reserve(folder, MINIMUM, lambda: 0)
 
@@ -114,12 +131,9 @@ def test_a_ballast_that_the_disk_does_not_take_whole_is_deleted(folder: DataFold
 
 
 def test_a_disk_that_makes_no_file_has_no_ballast(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
     disk_of(folder, 2 * BALLAST_BYTES, monkeypatch)
     reserve = Reserve(folder, MINIMUM, lambda: 0)
-    monkeypatch.setattr("os.open", full)
+    monkeypatch.setattr("os.open", refused)
 
     assert (False, False) == (reserve.admits(0), reserve.held)
 
