@@ -6,6 +6,7 @@ and runs none.
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ __all__ = ("ORDER", "Section", "Source", "Statement", "page", "read", "tests_in"
 ROOT: Final = Path(__file__).parents[2]
 ORDER: Final = ("poison-messages", "backout-queues", "reconnection", "delivery-delay", "rules-table")
 """The tables, in the order of the page."""
+VERDICTS: Final = ("agreed", "mended", "documented", "not compared")
 
 
 class Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +36,17 @@ class Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client: tuple[str, ...] = ()
     #: What IBM's own client does instead.
     client_differs: str = ""
+    #: What mqflow changed after IBM's own client had shown something else.
+    mended: str = ""
+    #: The reason why no test with IBM's own client is about the statement: another program decides, or a person.
+    decides: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """How the statement fared with IBM's own client."""
+        if self.decides:
+            return "not compared"
+        return "mended" if self.mended else "documented" if self.client_differs else "agreed"
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,6 +127,8 @@ def what_is_wrong(source: Source) -> Iterator[str]:
     for statement in source.statements:
         if not statement.says.strip() or not (statement.held or statement.differs.strip()):
             yield f"{statement.says!r} has neither a test nor a reason for the difference"
+        if bool(statement.client) == bool(statement.decides.strip()):
+            yield f"{statement.says!r} needs a test with IBM's client, or a reason for none, and not both"
         for name in (*statement.held, *statement.client):
             held = held_by(name)
             there = tests_in(held.file)
@@ -140,20 +155,22 @@ This page is made from tables (`python -m tests.sources.statements`). A test com
 test exists, and finds statements without a test or a reason. The name of a test is its file below `tests/` and its claim; in
 brackets is the row, if one test holds a whole table.
 
-The last column names tests in which [IBM's own client](ibms-client.md) does what the statement says. In an empty cell the
-queue manager decides and not the client, or no test with IBM's client has looked.
+The last column names tests in which [IBM's own client](ibms-client.md) does what the statement says, or gives the reason why
+there is no such test. **Agreed**: the client does it too. **Mended**: mqflow did something else, and does it now.
+**Documented**: the client does something else, which the cell says. **Not compared**: another program decides, or a person.
 """
 
 
 def _summary(sources: list[Source]) -> Iterator[str]:
-    yield "| source | by | statements | held by a test | different, or not here | IBM's client agrees |"
-    yield "|---|---|---|---|---|---|"
+    yield f"| source | by | statements | held by a test | different, or not here | {' | '.join(VERDICTS)} |"
+    yield f"|---|---|---|---|---|{'---|' * len(VERDICTS)}"
     for source in sources:
         every = source.statements
         held, otherwise = sum(bool(each.held) for each in every), sum(bool(each.differs) for each in every)
         anchor = _anchor(source.title)
-        client = sum(bool(each.client) for each in every)
-        yield f"| [{source.title}](#{anchor}) | {source.by} | {len(every)} | {held} | {otherwise} | {client} |"
+        counted = Counter(each.verdict for each in every)
+        verdicts = " | ".join(str(counted[verdict]) for verdict in VERDICTS)
+        yield f"| [{source.title}](#{anchor}) | {source.by} | {len(every)} | {held} | {otherwise} | {verdicts} |"
     yield ""
     yield "A statement may be both: a test holds one part, and mqflow differs in another."
 
@@ -186,8 +203,11 @@ def _held(statement: Statement) -> str:
 
 
 def _client(statement: Statement) -> str:
+    if statement.decides:
+        return f"*{statement.decides}*"
     by = [_named(held_by(name)) for name in statement.client]
-    return "<br>".join([*by, *([f"**Different:** {statement.client_differs}"] if statement.client_differs else [])])
+    changes = {"Different": statement.client_differs, "Mended": statement.mended}
+    return "<br>".join([*by, *(f"**{word}:** {said}" for word, said in changes.items() if said)])
 
 
 def _named(held: Held) -> str:

@@ -219,7 +219,7 @@ class Conversation:
             case SegmentType.SPI:
                 return self._spi(call)
             case SegmentType.MQSUB:
-                return self._subscribe_plainly(call)
+                return self._subscribe(call, calls.SubscribeCall.read(call.reader()))
             case SegmentType.MQSTAT:
                 return self._status(call)
             case SegmentType.MQSUBRQ:
@@ -346,9 +346,8 @@ class Conversation:
         done = put_message(
             verbs, call.handle, asked.fields, asked.put, asked.descriptor, asked.body, self._line.message_bytes_max
         )
-        completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
         body = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
-        return calls.reply(call, body, completion=int(completion), reason=done.reason, handle=call.handle)
+        return _succeeded(call, body, done.reason, call.handle)
 
     def _commit(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
@@ -366,9 +365,7 @@ class Conversation:
         asked = calls.InquireCall.read(call.reader())
         verbs = self._connection(call)
         answered = verbs.connection.inquire(verbs.handle(call.handle), asked.selectors)
-        completion = CompletionCode.WARNING if answered.reason else CompletionCode.OK
-        body = asked.answer(call.writer(), answered.values)
-        return calls.reply(call, body, completion=int(completion), reason=answered.reason, handle=call.handle)
+        return _succeeded(call, asked.answer(call.writer(), answered.values), answered.reason, call.handle)
 
     def _spi(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
@@ -387,7 +384,7 @@ class Conversation:
         if front.verb == SpiVerb.PUT:
             return self._put_by_spi(call, SpiPut.read(front, reader))
         if front.verb == SpiVerb.SUBSCRIBE:
-            return self._subscribe_by_spi(call, SpiSubscribe.read(front, reader))
+            return self._subscribe(call, SpiSubscribe.read(front, reader))
         known = front.verb in set(SpiVerb)
         # The client chooses this number. The sentence leaves it out, because the listener keeps each different sentence.
         raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name}" if known else "an unknown SPI verb")
@@ -398,26 +395,19 @@ class Conversation:
             raise self._not_served("the SPI verb PUT with options")
         descriptor, body = delayed(asked.descriptor, asked.body, self._line.moment())
         done = put_message(verbs, call.handle, None, asked.put, descriptor, body, self._line.message_bytes_max)
-        completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
         content = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
-        return calls.reply(call, content, completion=int(completion), reason=done.reason, handle=call.handle)
+        return _succeeded(call, content, done.reason, call.handle)
 
-    def _subscribe_by_spi(self, call: calls.VerbRequest, asked: SpiSubscribe) -> Flow:
-        verbs = self._connection(call)
-        wanted = replace(asked.fields.descriptor, shared=asked.shared)
-        made = subscribe(verbs, wanted, call.handle)
-        manager = verbs.connection.queue_manager_name
-        body = asked.answer(call.writer(), made.handle, made.queue.resolved_queue, manager, made.descriptor)
-        completion = CompletionCode.WARNING if made.reason else CompletionCode.OK
-        return calls.reply(call, body, completion=int(completion), reason=made.reason, handle=made.queue.handle)
-
-    def _subscribe_plainly(self, call: calls.VerbRequest) -> Flow:
-        verbs = self._connection(call)
-        asked = calls.SubscribeCall.read(call.reader())
-        made = subscribe(verbs, asked.fields.descriptor, call.handle)
-        body = asked.answer(call.writer(), made.handle, made.descriptor)
-        completion = CompletionCode.WARNING if made.reason else CompletionCode.OK
-        return calls.reply(call, body, completion=int(completion), reason=made.reason, handle=made.queue.handle)
+    def _subscribe(self, call: calls.VerbRequest, asked: SpiSubscribe | calls.SubscribeCall) -> Flow:
+        verbs, wanted = self._connection(call), asked.fields.descriptor
+        if isinstance(asked, SpiSubscribe):
+            made = subscribe(verbs, replace(wanted, shared=asked.shared), call.handle)
+            queue, manager = made.queue.resolved_queue, verbs.connection.queue_manager_name
+            body = asked.answer(call.writer(), made.handle, queue, manager, made.descriptor)
+        else:
+            made = subscribe(verbs, wanted, call.handle)
+            body = asked.answer(call.writer(), made.handle, made.descriptor)
+        return _succeeded(call, body, made.reason, made.queue.handle)
 
     def _request_publications(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
@@ -556,6 +546,12 @@ _REPLIES: Final[dict[int, Notice]] = {
     Notice.QUEUE_STATE: Notice.QUEUE_STATE_REPLY,
     Notice.TRANSACTION_REVOKE: Notice.TRANSACTION_REVOKE_REPLY,
 }
+
+
+def _succeeded(call: calls.VerbRequest, body: bytes, reason: int, handle: int) -> Flow:
+    """Return the reply to a call that succeeded, with a warning if there is a reason."""
+    completion = CompletionCode.WARNING if reason else CompletionCode.OK
+    return calls.reply(call, body, completion=int(completion), reason=reason, handle=handle)
 
 
 def _completion(got: Got) -> CompletionCode:

@@ -116,6 +116,7 @@ class ChannelPeer:
             if not self._rules.lets_in(self._address):
                 return
             self._stream = self._login.secured(self._raw)
+            self._take_bytes()  # flows that came with the end of TLS's handshake: the socket does not show them
             while not self._ending and not self._closed_by_client and self._heard():
                 pass
         except FlowError as error:

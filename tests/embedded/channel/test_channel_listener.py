@@ -2,6 +2,9 @@
 
 import contextlib
 import random
+import socket
+import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,14 +24,14 @@ from mqflow.fap.async_messages import Notice, Notification
 from mqflow.fap.calls import REPLY
 from mqflow.fap.connection_flows import Credentials, StatusCode
 from mqflow.fap.fields import Reader
-from mqflow.fap.transmission_segments import Flag, Flow, Header, SegmentType, kind_name, segments_of, to_segment
+from mqflow.fap.transmission_segments import ONLY, Flag, Flow, Header, SegmentType, kind_name, segments_of, to_segment
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_CLOCK, THREADS
 from tests.embedded.channel.conftest import APP, Dial
-from tests.fap.client_half import ChannelClient, Golden, flow_of, golden_of, open_body
+from tests.fap.client_half import ORDER, ChannelClient, Golden, flow_of, golden_of, initial_data, open_body
 
 INPUT = OpenOption.INPUT_SHARED | OpenOption.INQUIRE | OpenOption.BROWSE
 NOW = GetOptions()
@@ -166,6 +169,39 @@ def test_a_conversation_that_is_refused_takes_no_place(client: ChannelClient, di
     assert Reason.NOT_AUTHORIZED == client.connect(conversation=5).reason
 
     assert 0 == dial().begin(APP).open("Q1", INPUT).reason
+
+
+def test_flows_that_come_with_the_end_of_the_handshake_are_answered(
+    queue_manager: EmbeddedQueueManager, tmp_path: Path
+) -> None:
+    users, now = UsersFile(tmp_path / "users.json", bytes), datetime.now(UTC)
+    made = make_certificates(tmp_path / "tls", ["127.0.0.1"], name="QM1", now=now)
+    incoming, outgoing, trusting = ssl.MemoryBIO(), ssl.MemoryBIO(), ssl.create_default_context(cafile=made.authority)
+    program = trusting.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    first = to_segment(Header(kind=SegmentType.INITIAL_DATA, flags=ONLY), initial_data().to_bytes(ORDER))
+
+    tls = server_context(made.certificate, made.key)
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tls=tls) as server:
+        assert isinstance(server.address, TcpAddress)
+        with socket.create_connection(("127.0.0.1", server.address.port), timeout=5) as raw:
+
+            def feed() -> None:
+                raw.sendall(outgoing.read())
+                incoming.write(raw.recv(65_536))
+
+            step(program.do_handshake, feed)
+            program.write(first)  # the last bytes of the handshake are still here
+
+            assert step(lambda: program.read(4), feed) == b"TSH "
+
+
+def step(call: Callable[[], bytes | None], feed: Callable[[], None]) -> bytes | None:
+    """Make a call of TLS, which gets as many bytes from the socket as it wants."""
+    while True:
+        try:
+            return call()
+        except ssl.SSLWantReadError:
+            feed()
 
 
 def test_a_program_behind_tls_gets_its_messages(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:

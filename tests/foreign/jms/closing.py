@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Final
 
 __all__ = ("Closing", "closing_sockets")
@@ -45,6 +46,14 @@ class Closing:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                     connection.close()
                     self.attempted.set()
+
+    def waits(self, begin: float, count: int) -> list[float]:
+        """Return the times in seconds between `begin` and this number of connections, when they have come."""
+        while len(self.tried) < count:
+            self.attempted.wait(30)
+            self.attempted.clear()
+        times = [begin, *(at for _, at in self.tried[:count])]
+        return [after - before for before, after in pairwise(times)]
 
     def stop(self) -> None:
         self._end.send(b".")

@@ -120,11 +120,11 @@ def _note(folder: Path, cause: str) -> None:
 class Program:
     """The Java program. A scenario that takes much too long ends the program, and its test fails."""
 
-    def __init__(self, paths: ClassPaths, folder: Path, *more_options: str) -> None:
+    def __init__(self, paths: ClassPaths, folder: Path) -> None:
         # Few processors and no second compiler: the program starts sooner, and leaves the processors to the other tests.
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", f"-Duser.dir={folder}"]
         self._process = subprocess.Popen(
-            ["java", *options, *more_options, "-cp", paths.program, "Main", *paths.jakarta],
+            ["java", *options, "-cp", paths.program, "Main", *paths.jakarta],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

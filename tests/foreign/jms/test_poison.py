@@ -256,7 +256,7 @@ async def test_ibms_classes_and_mqflow_leave_a_poison_message(
     mq.mqsc(commands(case))
     put(mq.queue_manager, case)
 
-    said = jms(f"poison-{how}:INPUT")
+    said = jms(f"poison-{how}:INPUT:{case.deliveries}")
     async with mq.run(failing(BEHAVIOURS[how])):
         await anyio.sleep(10)  # of virtual time
 
@@ -316,7 +316,7 @@ def test_a_message_listener_moves_outside_of_the_transaction_of_its_next_message
     put(queue_manager, case)
     seen: list[tuple[str, ...]] = []
 
-    said = jms("poison-look:INPUT", stop=lambda: seen.append(lines(left(queue_manager))))
+    said = jms("poison-look:INPUT:4", stop=lambda: seen.append(lines(left(queue_manager))))
 
     assert ["delivery 1", "delivery 2", "delivery 1", "stop", "delivery 2", "end"] == said
     assert [(ON_BOQ,)] == seen
@@ -326,7 +326,7 @@ def test_without_a_threshold_a_message_is_delivered_again_and_again(jms: Scenari
     """The consumer ends the loop with a commit."""
     started(queue_manager, "the backout queue takes the message", "ALTER QLOCAL(INPUT) BOTHRESH(0)")
 
-    assert [*(f"delivery {count}" for count in range(1, 7)), "end"] == jms("poison-sync:INPUT")
+    assert [*(f"delivery {count}" for count in range(1, 7)), "end"] == jms("poison-sync:INPUT:6")
     assert () == lines(left(queue_manager))
 
 
@@ -364,7 +364,7 @@ def test_the_classes_inquire_the_backout_attributes_once(
     """They open the queue for inquire when the first message with a BackoutCount comes, inquire, and close the queue again."""
     put(queue_manager, started(queue_manager, "the backout queue takes the message"))
 
-    jms("poison-listener:INPUT")
+    jms("poison-listener:INPUT:4")
 
     [kept] = [segments for (name, _), segments in conversations.kept.items() if name == request.node.name]
     flows = list(Flows().feed(b"".join(segment for from_client, segment in kept if from_client)))

@@ -56,7 +56,7 @@ def test_a_connection_consumer_leaves_a_message_with_a_broken_header(
 ) -> None:
     put(queue_manager, "POISON", b"xxxx")
 
-    assert ["end"] == jms("poison-asf:POISON")
+    assert ["end"] == jms("poison-asf:POISON:1")
     [kept] = messages(queue_manager, "POISON")
     assert 1 == kept.descriptor.backout_count
 

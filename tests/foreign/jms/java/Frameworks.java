@@ -5,7 +5,6 @@ import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
 import java.io.BufferedReader;
 import java.util.concurrent.Semaphore;
-import java.util.concurrent.TimeUnit;
 import javax.jms.Connection;
 import javax.jms.JMSException;
 import javax.jms.Message;
@@ -37,10 +36,14 @@ final class Frameworks {
         factory.remove(WMQConstants.CLIENT_ID);
         send(factory, parts[1], parts[2].split(","));
         DELIVERED.drainPermits();
+        int expected = 0;
+        for (String text : parts[2].split(",")) {
+            expected += text.contains("bad") ? 2 : 1;
+        }
         if (parts[0].equals("spring")) {
-            spring(factory, parts[1]);
+            spring(factory, parts[1], expected);
         } else {
-            camel(factory, parts[1]);
+            camel(factory, parts[1], expected);
         }
     }
 
@@ -67,14 +70,7 @@ final class Frameworks {
         }
     }
 
-    private static void awaitQuiet() throws InterruptedException {
-        long wait = Scenarios.WAIT_MS;
-        while (DELIVERED.tryAcquire(wait, TimeUnit.MILLISECONDS)) {
-            wait = QUIET_MS;
-        }
-    }
-
-    private static void spring(JmsConnectionFactory factory, String queue) throws Exception {
+    private static void spring(JmsConnectionFactory factory, String queue, int expected) throws Exception {
         DefaultMessageListenerContainer container = new DefaultMessageListenerContainer();
         container.setConnectionFactory(factory);
         container.setDestinationName(queue);
@@ -89,11 +85,11 @@ final class Frameworks {
         });
         container.afterPropertiesSet();
         container.start();
-        awaitQuiet();
+        Scenarios.awaitQuiet(DELIVERED, expected, QUIET_MS);
         container.shutdown();
     }
 
-    private static void camel(JmsConnectionFactory factory, String queue) throws Exception {
+    private static void camel(JmsConnectionFactory factory, String queue, int expected) throws Exception {
         try (DefaultCamelContext camel = new DefaultCamelContext()) {
             JmsComponent component = JmsComponent.jmsComponent(factory);
             component.getConfiguration().setTransacted(true);
@@ -107,7 +103,7 @@ final class Frameworks {
                 }
             });
             camel.start();
-            awaitQuiet();
+            Scenarios.awaitQuiet(DELIVERED, expected, QUIET_MS);
             camel.stop();
         }
     }

@@ -1,7 +1,6 @@
-// Programs that cannot handle a message, by IBM's JMS classes: poison-sync:QUEUE, and so on.
-// Each says the JMSXDeliveryCount of every delivery, and ends when no message has come for a while.
+// Programs that cannot handle a message, by IBM's JMS classes: poison-sync:QUEUE:DELIVERIES, and so on. Each says the
+// JMSXDeliveryCount of every delivery. It waits for the deliveries that the test expects, or for two, and for no more for a while.
 import java.util.concurrent.Semaphore;
-import java.util.concurrent.TimeUnit;
 import javax.jms.Connection;
 import javax.jms.ConnectionConsumer;
 import javax.jms.JMSException;
@@ -22,16 +21,17 @@ final class Poison {
             return false;
         }
         String[] parts = scenario.split(":");
+        int expected = parts.length > 2 ? Integer.parseInt(parts[2]) : 2;
         Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
         Queue queue = session.createQueue("queue:///" + parts[1]);
         switch (parts[0]) {
-            case "poison-sync": synchronous(session, queue, true); break;
-            case "poison-rollback": synchronous(session, queue, false); break;
+            case "poison-sync": synchronous(session, queue, true, expected); break;
+            case "poison-rollback": synchronous(session, queue, false, expected); break;
             case "poison-after-put": afterPut(session, queue); break;
             case "poison-auto": withoutTransaction(connection, session, queue); break;
-            case "poison-listener": listener(session, queue, new Failing(session, 0)); break;
-            case "poison-look": listener(session, queue, new Failing(session, 3)); break;
-            case "poison-asf": connectionConsumer(connection, session, queue); break;
+            case "poison-listener": listener(session, queue, new Failing(session, 0, expected)); break;
+            case "poison-look": listener(session, queue, new Failing(session, 3, expected)); break;
+            case "poison-asf": connectionConsumer(connection, session, queue, expected); break;
             default: throw new IllegalArgumentException(scenario);
         }
         session.close();
@@ -39,14 +39,14 @@ final class Poison {
     }
 
     // A move is part of the transaction: the end is a commit or a rollback, also after a failed move.
-    private static void synchronous(Session session, Queue queue, boolean commits) throws JMSException {
+    private static void synchronous(Session session, Queue queue, boolean commits, int expected) throws JMSException {
         MessageConsumer consumer = session.createConsumer(queue);
         try {
             Message message = consumer.receive(Scenarios.WAIT_MS);
             for (int times = 1; message != null && times <= DELIVERIES_MAX; times++) {
                 Scenarios.say("delivery " + message.getIntProperty("JMSXDeliveryCount"));
                 session.rollback();
-                message = consumer.receive(QUIET_MS);
+                message = consumer.receive(times < expected ? Scenarios.WAIT_MS : QUIET_MS);
             }
         } catch (JMSException error) {
             Scenarios.say("receive " + Scenarios.reason(error).split("[:\\n]")[0]);
@@ -93,12 +93,14 @@ final class Poison {
         final Semaphore heard = new Semaphore(0);
         private final Session session;
         private final int lookAt;
+        private final int expected;
         private int deliveries;
 
         // At the delivery with the number lookAt, the test looks at the queues.
-        Failing(Session session, int lookAt) {
+        Failing(Session session, int lookAt, int expected) {
             this.session = session;
             this.lookAt = lookAt;
+            this.expected = expected;
         }
 
         @Override
@@ -120,10 +122,7 @@ final class Poison {
         }
 
         void awaitQuiet() throws InterruptedException {
-            long wait = Scenarios.WAIT_MS;
-            while (heard.tryAcquire(wait, TimeUnit.MILLISECONDS)) {
-                wait = QUIET_MS;
-            }
+            Scenarios.awaitQuiet(heard, expected, QUIET_MS);
         }
     }
 
@@ -135,8 +134,8 @@ final class Poison {
     }
 
     // An application server's way (ASF): one thread finds messages, another gets them.
-    private static void connectionConsumer(Connection connection, Session session, Queue queue) throws Exception {
-        Failing failing = new Failing(session, 0);
+    private static void connectionConsumer(Connection connection, Session session, Queue queue, int expected) throws Exception {
+        Failing failing = new Failing(session, 0, expected);
         session.setMessageListener(failing);
         Semaphore free = new Semaphore(1);
         ServerSession server = new ServerSession() {

@@ -14,6 +14,7 @@ import java.util.Collections;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
@@ -66,6 +67,12 @@ public final class Scenarios {
         }
     }
 
+    // Waits long for each expected delivery, and then a short time for a delivery that the test does not expect.
+    static void awaitQuiet(Semaphore delivered, int expected, long quietMs) throws InterruptedException {
+        for (int count = 0; delivered.tryAcquire(count < expected ? WAIT_MS : quietMs, TimeUnit.MILLISECONDS); count++) {
+        }
+    }
+
     interface Scenario {
         void run() throws Exception;
     }
@@ -100,6 +107,7 @@ public final class Scenarios {
             if (!Topics.run(connection, scenario)
                     && !Delays.run(connection, scenario)
                     && !Poison.run(connection, scenario)
+                    && !Rates.run(connection, scenario)
                     && !Statements.run(connection, scenario)) {
                 run(connection, scenario);
             }
