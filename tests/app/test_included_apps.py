@@ -12,7 +12,7 @@ from mqflow.cli.processes.workers import WorkersOptions, run_workers
 from mqflow.cli.watching.control import ProcessSource
 from mqflow.cli.watching.counts import EventCounts, counts_of_all
 from mqflow.cli.watching.figures import figures, figures_of_all
-from mqflow.cli.watching.status_report import queues_of, worker_rows
+from mqflow.cli.watching.status_report import worker_rows
 from mqflow.events import Event, ReadinessChanged
 from mqflow.policy.health.judge import judge
 from mqflow.runtime.connection.readiness import Readiness
@@ -148,8 +148,8 @@ async def test_a_status_names_the_queue_manager_of_each_listener_queue_and_count
     assert "embedded:./orders?qmgr=QM1 and embedded:./archive?qmgr=QM2" == status.url
     assert [("book", "IN", False, 2), ("archive:book", "archive:IN", True, 3)] == states
     assert [("book", "IN"), *[("archive:book", "archive:IN")] * 3] == [row[1:3] for row in worker_rows(status)]
-    assert ("IN", "archive:IN") == queues_of(status)
-    found = inquire(queues_of(status))
+    assert ("IN", "archive:IN") == status.queues
+    found = inquire(status.queues)
     assert [("IN", 0, ""), ("archive:IN", 0, "")] == [(each.queue, each.depth, each.refused) for each in found]
     assert ((("archive:IN",), 1.0),) == status.processes[0].counts["messages_delivered"]
     assert judge(status).ready

@@ -53,7 +53,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 
 def _kind_option(kind: str, line: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(f"--{kind}", "kind", flag_value=kind, help=line)
+    return click.option(f"--{kind}", "kinds", flag_value=kind, multiple=True, help=line)
 
 
 @click.command("init")
@@ -61,15 +61,18 @@ def _kind_option(kind: str, line: str) -> Callable[[Callable[..., None]], Callab
 @_kind_option("plugin", "Create a plugin instead, with its entry point and its test.")
 @_kind_option("kubernetes", "Create FOLDER/kubernetes instead, with manifests for the application in FOLDER.")
 @_kind_option("compose", "Create FOLDER/compose instead: the application, and a queue manager in IBM's image for developers.")
-def command(folder: Path, kind: str | None) -> None:
+def command(folder: Path, kinds: tuple[str, ...]) -> None:
     """Create a new application in FOLDER. If one of its files exists already, the command creates nothing.
 
     If mqflow was installed from a folder or a file, FOLDER/wheels gets a wheel of it, for the container and for `pip install`.
     """
+    if len({*kinds}) > 1:
+        raise ConfigurationError(f"--{' and --'.join(kinds)} exclude each other: give one in each command.")
+    kind = next(iter(kinds), "application")
     name = folder.resolve().name
     if kind == "plugin" and not name.replace("-", "_").isidentifier():
         raise ConfigurationError(f"{name} cannot be the name of a plugin: it needs letters, digits and hyphens, as acme-audit.")
-    files = _files(kind or "application", name)
+    files = _files(kind, name)
     if kind in _BESIDE:
         _write(folder / kind, files)
         click.echo(f"Created {folder / kind} with {', '.join(files)}. {_BESIDE[kind]}")

@@ -18,11 +18,10 @@ from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
 from mqflow.cli.pipeline.folder_uri import existing_folder_uri
-from mqflow.cli.watching.control import Source
-from mqflow.cli.watching.figures import Figures
+from mqflow.cli.watching.control import Figures, Source
 from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.server import LOOPBACK, http_address, serving_pages
-from mqflow.cli.watching.status_report import StatusReport, queues_of, report
+from mqflow.cli.watching.status_report import StatusReport, report
 from mqflow.folders import Folder
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, THREADS
@@ -133,7 +132,7 @@ def console_of_application(
     def make(source: Source, figures: Figures, opened_there: _OpenedByName) -> "ASGIApp":
         def answering() -> list[StatusReport]:
             status = source.status()
-            return [report(status, figures(queues_of(status)))]
+            return [report(status, figures(status.queues))]
 
         there = {
             name: (each, replace(own, url=own.url_over(each.url))) for name, (each, own) in app.with_settings(settings).items()

@@ -25,7 +25,7 @@ from mqflow.cli.messages.redrive import is_wanted
 from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, view
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.watching.figures import OldestAges, figures
-from mqflow.cli.watching.status_report import History, StatusReport, queues_of, report
+from mqflow.cli.watching.status_report import History, StatusReport, report
 from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue, inquire_dead_letter_queue
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
@@ -287,7 +287,7 @@ class Desk:
     ) -> tuple[dict[str, QueueAttributes], str, str]:
         """Return the attributes of all known queues by name, DEADQ, and why DEADQ is not known."""
         found = {each.name: each for each in _listed(queue_manager)}
-        of_applications = (queue.rpartition(":") for each in applications for queue in queues_of(each.status))
+        of_applications = (queue.rpartition(":") for each in applications for queue in each.status.queues)
         here = (queue for of, separator, queue in of_applications if of + separator == self._prefix)
         named = dict.fromkeys((*self._queues, *here))
         for name in named:

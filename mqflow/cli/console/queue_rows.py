@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import QueueFigures
 from mqflow.mqi.attributes.queue import QueueAttributes
 
 __all__ = ("QueueRow", "plot_points", "queue_rows", "roles_of")

@@ -36,7 +36,7 @@ def command(
     url: str | None,
     **requirements: Unpack[RequirementOptions],
 ) -> None:
-    """Run the MQSC commands of FILE, of stdin, or from a prompt; or print the commands that an application needs.
+    """Run the MQSC commands of FILE, of stdin (-), or from a prompt; or print the commands that an application needs.
 
     A file for IBM MQ works here too: the command names unsupported attributes and leaves them out. After a failed command the
     next one runs. Exits with 10 if a command failed.
@@ -48,7 +48,7 @@ def command(
         for line in requirements_script(source, url, **requirements):
             click.echo(line)
         return
-    file = None if source is None else _file(source)
+    file = None if source in {None, "-"} else _file(str(source))
     if any(requirements.values()):
         raise click.UsageError(
             "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue need MODULE:APP."
@@ -56,7 +56,7 @@ def command(
     queue_manager = reach_queue_manager(load({"url": url}).url)
     try:
         administration = queue_manager.administration
-        if file is None and sys.stdin.isatty():
+        if source is None and sys.stdin.isatty():
             for line in _prompt(queue_manager.name):
                 responses = [execute(each, administration) for each in parse(line)]
                 _print(responses, as_json=as_json)

@@ -6,7 +6,7 @@ knows the application and its event loop; it knows no socket.
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.watchdog import stack_of
 from mqflow.world import SYSTEM_WORLD, World
 
-__all__ = ("Order", "OrderError", "ProcessSource", "Source", "shown_urls")
+__all__ = ("Figures", "Order", "OrderError", "ProcessSource", "QueueFigures", "Source", "shown_urls")
 
 _LOOP_ANSWER_S: Final = 1.0
 """If the event loop runs nothing for this many seconds, it counts as blocked."""
@@ -48,6 +48,37 @@ class Source(Protocol):
 
     def order(self, order: Order) -> None:
         """Carry the order out in all processes. Raises `OrderError`."""
+        ...
+
+
+class QueueFigures(Struct, frozen=True, kw_only=True):
+    """The figures of one queue."""
+
+    queue: str
+    #: CURDEPTH, uncommitted messages included; of an alias, the depth of its target. None if the inquiry was refused.
+    depth: int | None = None
+    #: MSGAGE; None if there is no message, or if the age is not known.
+    oldest_message_age_s: int | None = None
+    #: UNCOM: the messages in open units of work. None if the number is not known.
+    uncommitted: int | None = None
+    #: Why the inquiry was refused.
+    refused: str = ""
+
+    @property
+    def oldest(self) -> str:
+        """The age of the oldest message for people: "in flight" if all messages are in units of work, empty for no message."""
+        if self.oldest_message_age_s is not None:
+            return f"{self.oldest_message_age_s:,} s"
+        if not self.depth:
+            return ""
+        return "unknown" if self.uncommitted is None or self.uncommitted < self.depth else "in flight"
+
+
+class Figures(Protocol):
+    """Returns the figures of the queues with these names, in this order. Never raises."""
+
+    def __call__(self, queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
+        """Return the figures."""
         ...
 
 

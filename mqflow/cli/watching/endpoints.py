@@ -4,9 +4,9 @@ If an application is one process, that process has both. If it has worker proces
 control socket that only the parent uses. This file starts threads for both, and knows nothing of their requests.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +14,7 @@ from mqflow.app.application import App
 from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
 from mqflow.app.config.settings import Settings
 from mqflow.cli.text.terminal import note
-from mqflow.cli.watching.control import ProcessSource, Source, shown_urls
-from mqflow.cli.watching.figures import Figures, OldestAges, QueueFigures, figures, figures_of_all, within
+from mqflow.cli.watching.control import Figures, ProcessSource, QueueFigures, Source, shown_urls
 from mqflow.cli.watching.sockets import ControlServer, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number
 from mqflow.verbs import QueueManager
@@ -66,13 +65,13 @@ def watched_process(
     )
     app.on_start(source.started)
 
-    def inquire_of(of_app: App) -> Figures:
-        ages = OldestAges() if settings.queue_status else None
-        return within(_FIGURES_S, lambda queues: figures(of_app.queue_manager, queues, ages))
-
-    inquire = figures_of_all({"": inquire_of(app), **{each.name: inquire_of(each) for each in app.included}})
     apps = {"": app, **{each.name: each for each in app.included}}
-    made = console(source, inquire, lambda name: nullcontext(apps[name].queue_manager)) if console else None
+
+    def opened_here(name: str) -> AbstractContextManager[QueueManager]:
+        return nullcontext(apps[name].queue_manager)
+
+    inquire = _figures_of(apps, opened_here, settings)
+    made = console(source, inquire, opened_here) if console else None
     with _answering(source, app.name or "mqflow", parent_socket, inquire), _pages(http, source, inquire, made):
         yield
 
@@ -106,16 +105,33 @@ def watched_workers(
             return closing(open_queue_manager(others[other], settings=settings.of_queue_manager(other)))
         return closing(open_queue_manager(served_url(), settings=settings))
 
-    ages = {each: OldestAges() if settings.queue_status else None for each in ("", *others)}
-
-    def inquire_there(other: str, queues: Sequence[str]) -> tuple[QueueFigures, ...]:
-        with opened_there(other) as queue_manager:
-            return figures(queue_manager, queues, ages[other])
-
-    inquire = figures_of_all({each: within(_FIGURES_S, partial(inquire_there, each)) for each in ("", *others)})
+    inquire = _figures_of(("", *others), opened_there, settings)
     made = console(source, inquire, opened_there) if console else None
     with _answering(source, name, None, inquire), _pages(http, source, inquire, made):
         yield
+
+
+def _figures_of(
+    names: Iterable[str], opened: Callable[[str], AbstractContextManager[QueueManager]], settings: Settings
+) -> Figures:
+    """Return the figures of the queues of these queue managers. Only the first question loads the code that asks."""
+
+    @cache
+    def made() -> Figures:
+        from mqflow.cli.watching.figures import OldestAges, figures, figures_of_all, within  # noqa: PLC0415 - as above
+
+        ages = {name: OldestAges() if settings.queue_status else None for name in names}
+
+        def inquire(name: str, queues: Sequence[str]) -> tuple[QueueFigures, ...]:
+            with opened(name) as queue_manager:
+                return figures(queue_manager, queues, ages[name])
+
+        return figures_of_all({name: within(_FIGURES_S, partial(inquire, name)) for name in ages})
+
+    def inquire_all(queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
+        return made()(queues)
+
+    return inquire_all
 
 
 @contextmanager

@@ -6,13 +6,13 @@ through its command server, which needs more authorities. So `OldestAges` asks t
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.cli.connection_options import administered
 from mqflow.cli.text.terminal import note, safe
+from mqflow.cli.watching.control import Figures, QueueFigures
 from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue
 from mqflow.mqi.attributes.queue import NOT_APPLICABLE
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -23,7 +23,7 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, GetOptions, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, Clock, World
 
-__all__ = ("Figures", "OldestAges", "QueueFigures", "figures", "figures_of_all", "within")
+__all__ = ("OldestAges", "figures", "figures_of_all", "within")
 
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
@@ -39,37 +39,6 @@ _COMMAND: Final = MessageDescriptor(
     expiry_tenths=50,  # without a command server, commands must not fill its queue
     report=Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG,  # an answer that comes too late is no dead letter
 )
-
-
-class QueueFigures(Struct, frozen=True, kw_only=True):
-    """The figures of one queue."""
-
-    queue: str
-    #: CURDEPTH, uncommitted messages included; of an alias, the depth of its target. None if the inquiry was refused.
-    depth: int | None = None
-    #: MSGAGE; None if there is no message, or if the age is not known.
-    oldest_message_age_s: int | None = None
-    #: UNCOM: the messages in open units of work. None if the number is not known.
-    uncommitted: int | None = None
-    #: Why the inquiry was refused.
-    refused: str = ""
-
-    @property
-    def oldest(self) -> str:
-        """The age of the oldest message for people: "in flight" if all messages are in units of work, empty for no message."""
-        if self.oldest_message_age_s is not None:
-            return f"{self.oldest_message_age_s:,} s"
-        if not self.depth:
-            return ""
-        return "unknown" if self.uncommitted is None or self.uncommitted < self.depth else "in flight"
-
-
-class Figures(Protocol):
-    """Returns the figures of the queues with these names, in this order. Never raises."""
-
-    def __call__(self, queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
-        """Return the figures."""
-        ...
 
 
 class OldestAges:

@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import CollectorRegistry
 
+from mqflow.cli.watching.control import QueueFigures
 from mqflow.cli.watching.counts import COUNTED
-from mqflow.cli.watching.figures import QueueFigures
 from mqflow.policy.health.judge import judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, Series
 

@@ -12,10 +12,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from mqflow.cli.watching.control import Source
-from mqflow.cli.watching.figures import Figures
+from mqflow.cli.watching.control import Figures, Source
 from mqflow.cli.watching.metrics import CONTENT_TYPE_LATEST, exposed
-from mqflow.cli.watching.status_report import queues_of, report, scale
+from mqflow.cli.watching.status_report import report, scale
 from mqflow.policy.health.judge import Stuck, judge
 
 __all__ = ("pages",)
@@ -38,16 +37,16 @@ def pages(source: Source, figures: Figures, console: ASGIApp | None = None) -> S
 
     def metrics(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
         status = source.status()
-        return Response(exposed(status, figures(queues_of(status))), media_type=CONTENT_TYPE_LATEST)
+        return Response(exposed(status, figures(status.queues)), media_type=CONTENT_TYPE_LATEST)
 
     def scale_page(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
         status = source.status()
-        found = scale(status, figures(queues_of(status)))
+        found = scale(status, figures(status.queues))
         return _json(found, _UNAVAILABLE if found.refused else 200)
 
     def status_page(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
         status = source.status()
-        return _json(report(status, figures(queues_of(status))))
+        return _json(report(status, figures(status.queues)))
 
     def index(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
         return PlainTextResponse(_INDEX if console is None else f"{_INDEX}/console/\n")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.text.terminal import note
-from mqflow.cli.watching.control import Source
-from mqflow.cli.watching.figures import Figures
+from mqflow.cli.watching.control import Figures, Source
 from mqflow.world import SYSTEM_WORLD, World
 
 if TYPE_CHECKING:

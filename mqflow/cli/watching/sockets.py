@@ -15,9 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from mqflow.cli.watching.control import Order, OrderError, Source
-from mqflow.cli.watching.figures import Figures, QueueFigures
-from mqflow.cli.watching.status_report import queues_of
+from mqflow.cli.watching.control import Figures, Order, OrderError, QueueFigures, Source
 from mqflow.policy.health.records import ApplicationStatus
 from mqflow.world import SYSTEM_WORLD, World
 
@@ -138,7 +136,7 @@ class ControlServer:
             if request.order is not None:
                 self._source.order(request.order)
             status = self._source.status()
-            return Answer(status, queues=self._figures(queues_of(status)) if request.wants_queues else ())
+            return Answer(status, queues=self._figures(status.queues) if request.wants_queues else ())
         except OrderError as error:
             return Answer(refused=str(error))
         except Exception as error:  # noqa: BLE001 - a defect here must end neither the thread nor the application

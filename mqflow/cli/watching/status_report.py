@@ -6,11 +6,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import QueueFigures
 from mqflow.policy.health.judge import Health, judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 
-__all__ = ("History", "Scale", "StatusReport", "doing_now", "queues_of", "report", "scale", "worker_rows")
+__all__ = ("History", "Scale", "StatusReport", "doing_now", "report", "scale", "worker_rows")
 
 _POINTS: Final = 30
 _DIGITS: Final = 12
@@ -94,12 +94,6 @@ def scale(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Scale:
     waiting = sum(each.depth or 0 for each in queues)
     workers = sum(listener.concurrency for process in status.processes for listener in process.listeners)
     return Scale(messages_waiting=waiting, workers=workers, messages_per_worker=-(-waiting // max(workers, 1)))
-
-
-def queues_of(status: ApplicationStatus) -> tuple[str, ...]:
-    """Return the queues of all listeners, each once; a subscription has no queue that can be inquired."""
-    listeners = (listener for process in status.processes for listener in process.listeners)
-    return tuple(dict.fromkeys(listener.queue for listener in listeners if not listener.is_topic))
 
 
 def worker_rows(status: ApplicationStatus) -> Iterator[tuple[str, ...]]:

@@ -109,3 +109,9 @@ class ApplicationStatus(Struct, frozen=True, kw_only=True):
     silent: tuple[SilentProcess, ...] = ()
     #: Whether the application drains and ends.
     is_stopping: bool = False
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues of all listeners, each once. A subscription has no queue that can be inquired."""
+        listeners = (listener for process in self.processes for listener in process.listeners)
+        return tuple(dict.fromkeys(listener.queue for listener in listeners if not listener.is_topic))

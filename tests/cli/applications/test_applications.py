@@ -493,6 +493,13 @@ def test_the_compose_file_of_init_agrees_with_the_application(
     ]
 
 
+def test_init_creates_one_kind_of_files_in_each_command(run: Run, tmp_path: Path) -> None:
+    refused = run("init", "--kubernetes", "--compose", "greeter")
+
+    assert (2, []) == (refused.exit_code, list(tmp_path.glob("greeter")))
+    assert "--kubernetes and --compose exclude each other: give one in each command." in refused.stderr
+
+
 def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("mine")
 

@@ -21,7 +21,7 @@ from mqflow import App
 from mqflow.cli.console import console_command
 from mqflow.cli.console.audit import AuditLog
 from mqflow.cli.console.console_command import _one_at_a_time, _owners, console_of_application
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import QueueFigures
 from mqflow.cli.watching.pages import pages
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager

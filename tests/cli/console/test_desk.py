@@ -7,7 +7,7 @@ import pytest
 from mqflow.cli.console import desk
 from mqflow.cli.console.desk import Found, MissingMessageError
 from mqflow.cli.messages.poison import HEADERS_BYTES_MAX
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import QueueFigures
 from mqflow.cli.watching.status_report import StatusReport, report
 from mqflow.embedded import mqsc
 from mqflow.events import Delivered

@@ -4,7 +4,7 @@ import pytest
 
 from mqflow.cli.console.message_search import found_in, is_editable, text_from_form
 from mqflow.cli.console.queue_rows import QueueRow, plot_points, queue_rows, roles_of
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import QueueFigures
 from mqflow.mqi.attributes.queue import QueueAttributes
 
 

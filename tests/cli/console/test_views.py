@@ -12,8 +12,11 @@ from starlette.types import ASGIApp
 
 from mqflow import App
 from mqflow.cli.console.views import live_events
+from mqflow.cli.watching.status_report import StatusReport
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.policy.health.judge import judge
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.verbs import GetOptions
 from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench, Browser
@@ -31,6 +34,20 @@ async def test_the_overview_has_the_queue_that_is_red_first(bench: Bench) -> Non
     assert ["ORDERS.BOQ", "DEAD.LETTERS", "ORDERS.IN"] == names
     assert "backout queue of ORDERS.IN" in page
     assert "BOTHRESH 1 BOQNAME ORDERS.BOQ MAXDEPTH 5,000" in page
+
+
+async def test_a_stuck_application_is_named_above_the_queues_and_its_stack_below_them(bench: Bench) -> None:
+    worker = WorkerStatus(number=0, doing=Doing.HANDLING, since=0.0, message_id="AB", stack='File "<shop.py>", in book')
+    listener = ListenerStatus(name="book", queue="ORDERS.IN", concurrency=1, workers=(worker,))
+    process = ProcessStatus(process=71, taken_at=61.0, ready=True, listeners=(listener,))
+    status = ApplicationStatus(application="orders", process=70, processes=(process,))
+    bench.reports.append(StatusReport(status=status, health=judge(status), queues=()))
+    browser = await bench.browser().log_in()
+
+    above, _, below = (await browser.get("/")).text.partition("<h2>Queues</h2>")
+
+    assert '<p class="failed">orders: Worker 0 of book in process 71 is in its handler for 61 s, above 60 s' in above
+    assert "File &#34;&lt;shop.py&gt;&#34;, in book\n</pre>" in below
 
 
 @pytest.mark.parametrize("address", ["/", "/queue?queue=ORDERS.BOQ", "/search"])

@@ -96,7 +96,7 @@ def test_a_file_with_a_colon_in_its_name_is_a_file_and_not_an_application(run: R
 def test_unsupported_attributes_fail_only_with_strict(run: Run) -> None:
     script = "DEFINE COMMINFO('FAR')\n"
 
-    assert 0 == run("mqsc", stdin=script).exit_code
+    assert 0 == run("mqsc", "-", stdin=script).exit_code
     assert 10 == run("mqsc", "--strict", stdin=script).exit_code
 
 

@@ -5,6 +5,8 @@ import socket
 import ssl
 import stat
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -24,9 +26,9 @@ from starlette.routing import Route
 from mqflow import App, ConfigurationError
 from mqflow.app.config.settings import Settings
 from mqflow.cli.watching import sockets
-from mqflow.cli.watching.control import Order, OrderError, ProcessSource
+from mqflow.cli.watching.control import Order, OrderError, ProcessSource, QueueFigures
 from mqflow.cli.watching.endpoints import watched_process, watched_workers
-from mqflow.cli.watching.figures import QueueFigures, figures, within
+from mqflow.cli.watching.figures import figures, within
 from mqflow.cli.watching.pages import pages
 from mqflow.cli.watching.server import http_address, serving_pages
 from mqflow.cli.watching.sockets import Answer, ControlServer, Request, applications, ask, control_folder, socket_for
@@ -39,7 +41,14 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, SilentProcess, WorkerStatus
+from mqflow.policy.health.records import (
+    ApplicationStatus,
+    Doing,
+    ListenerStatus,
+    ProcessStatus,
+    SilentProcess,
+    WorkerStatus,
+)
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.world import World
 
@@ -545,6 +554,15 @@ def test_an_application_counts_events_only_for_pages(folder: Path, http: str, *,
     assert [0] == [process.number for process in answer.status.processes]
     assert int(is_counting) == len(app.hooks)
     assert set() == names_of(folder)
+
+
+def test_the_code_for_figures_is_loaded_with_the_first_question() -> None:
+    program = (
+        "import sys, mqflow.cli.watching.endpoints\n"
+        "print([name for name in sys.modules if name.endswith(('.figures', '.judge', '.status_report'))])"
+    )
+
+    assert "[]\n" == subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
 def test_a_worker_answers_its_parent_with_its_number(folder: Path) -> None:

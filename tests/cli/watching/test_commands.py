@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.watching import status as status_command
-from mqflow.cli.watching.control import Order, OrderError
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import Order, OrderError, QueueFigures
 from mqflow.cli.watching.server import http_address, serving
 from mqflow.cli.watching.sockets import ControlServer
 from mqflow.cli.watching.status_report import History, report

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mqflow.cli.watching.control import QueueFigures
 from mqflow.cli.watching.counts import BOUNDS_S, OVERFLOW, SERIES_MAX, EventCounts, counts_of_all
-from mqflow.cli.watching.figures import QueueFigures
 from mqflow.cli.watching.metrics import exposed, families
 from mqflow.events import (
     Attempt,

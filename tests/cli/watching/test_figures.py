@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from mqflow import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.cli.connection_options import administered
-from mqflow.cli.watching.figures import OldestAges, QueueFigures, _depth, figures
+from mqflow.cli.watching.control import QueueFigures
+from mqflow.cli.watching.figures import OldestAges, _depth, figures
 from mqflow.embedded import mqsc
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager

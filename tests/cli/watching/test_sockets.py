@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.cli.watching import sockets
-from mqflow.cli.watching.control import Order, OrderError
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import Order, OrderError, QueueFigures
 from mqflow.cli.watching.sockets import ControlServer, Request, applications, ask, control_folder, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_socket
 from mqflow.policy.health.records import ApplicationStatus, ListenerStatus, ProcessStatus

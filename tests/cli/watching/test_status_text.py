@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from mqflow.cli.watching import ctl, sockets, status
-from mqflow.cli.watching.control import Order, OrderError
-from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.control import Order, OrderError, QueueFigures
 from mqflow.cli.watching.sockets import ControlServer
-from mqflow.cli.watching.status_report import History, Scale, StatusReport, doing_now, queues_of, report, scale, worker_rows
+from mqflow.cli.watching.status_report import History, Scale, StatusReport, doing_now, report, scale, worker_rows
 from mqflow.cli.watching.top import view
 from mqflow.policy.health.records import (
     ApplicationStatus,
@@ -243,7 +242,7 @@ def test_the_queues_of_an_application_are_those_of_its_listeners_without_topics(
     other = ListenerStatus(name="selling", queue="OUT", concurrency=1)
     more = replace(process(2, IDLE), listeners=(*process(2, IDLE).listeners, other))
 
-    assert ("IN", "OUT") == queues_of(application(process(1, BUSY), more))
+    assert ("IN", "OUT") == application(process(1, BUSY), more).queues
 
 
 def delivered(*counts: float) -> ApplicationStatus:
