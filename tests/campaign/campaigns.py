@@ -43,7 +43,7 @@ CAMPAIGNS: Final = {
         ),
         Campaign(name="power-cuts", goal="R4", unit="states", target=10_000_000, run=pieces.power_cuts, small=range(2)),
         Campaign(name="bit-flips", goal="R7", unit="flips", target=100_000, run=pieces.bit_flips, small=range(2)),
-        Campaign(name="model", goal="R8", unit="steps", target=100_000_000, run=pieces.model, small=range(40)),
+        Campaign(name="model", goal="R8", unit="steps", target=100_000_000, run=pieces.model, small=range(160)),
         Campaign(name="simulation", goal="R9, R18", unit="seeds", target=1_000_000, run=pieces.simulation, small=range(30)),
         Campaign(name="application", goal="R9", unit="seeds", target=1_000_000, run=pieces.application, small=range(40)),
         Campaign(

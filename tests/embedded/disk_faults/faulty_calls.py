@@ -110,7 +110,7 @@ def _live(folder: Path, life: Sequence[Step], tell: int) -> None:
 
 
 def _in_a_child(folder: Path, life: Sequence[Step], disk: ctypes.CDLL, point: Point | None) -> tuple[_Told, str, str]:
-    """Run the life in a child with this fault. Return what it told, how it ended, and a letter for each call."""
+    """Run the life in a child with this fault. Return what it told, how it ended, and a letter for each call if it ended itself."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -151,13 +151,15 @@ def _in_a_child(folder: Path, life: Sequence[Step], disk: ctypes.CDLL, point: Po
     return told, ended, letters_told
 
 
-def _wrong(folder: Path, life: Sequence[Step], told: _Told, ended: str, point: Point) -> Iterator[str]:
-    """Yield what is wrong after a life with this fault."""
+def _wrong(folder: Path, life: Sequence[Step], told: _Told, ended: str, point: Point, met: str) -> Iterator[str]:
+    """Yield what is wrong after a life with this fault. `met` is the letter of the call that met the fault."""
     if ended not in {"ended", "refused to start", "killed"} or (ended == "killed" and point.fault > Fault.KILL_HALFWAY):
         yield f"the process {ended}"
-    failed_sync = point.letter == "s" and point.fault == Fault.IO_ERROR
+    failed_sync = met == "s" and point.fault == Fault.IO_ERROR
     if failed_sync and told.refused not in {None, Reason.CALL_INTERRUPTED}:
         yield f"a failed sync was answered with {told.refused}, not with 2549"
+    if met == "w" and point.fault == Fault.NO_SPACE and told.refused not in {None, Reason.STORAGE_MEDIUM_FULL}:
+        yield f"a full disk was answered with {told.refused}, not with 2192"
     try:
         found = found_in(reopened(folder))
     except FolderError as error:
@@ -192,11 +194,13 @@ def main(where: str, seed: str, part: str, parts: str) -> None:
         if number % int(parts) != int(part):
             continue
         folder = _new(root / str(number))
-        told, ended, _ = _in_a_child(folder, life, disk, point)
+        told, ended, made = _in_a_child(folder, life, disk, point)
+        # Two threads make the calls, so their numbers can differ a little from the life without a fault.
+        met = made[point.call - 1 : point.call] or point.letter
         how = "from then on" if point.for_ever else "once"
         tried.wrong += [
             f"call {point.call} ({point.letter}), {point.fault.name} {how}: {each}"
-            for each in _wrong(folder, life, told, ended, point)
+            for each in _wrong(folder, life, told, ended, point, met)
         ]
         tried.points += 1
         counts[point.fault.name.lower().replace("_", " ")] += 1
