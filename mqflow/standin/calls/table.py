@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.standin.calls import buffers, connect, message_handles, messages, objects, properties, subscribe
 from mqflow.standin.calls import callbacks as consuming
-from mqflow.standin.calls import connect, message_handles, messages, objects, properties, subscribe
 from mqflow.standin.host import Host
 from mqflow.standin.memory.structures import number_at, write_number
 
@@ -27,6 +27,7 @@ _KINDS: Final = {"i": ctypes.c_int, "q": ctypes.c_longlong, "p": ctypes.c_void_p
 SIGNATURES: Final = {
     "MQBACK": "i",
     "MQBEGIN": "ip",
+    "MQBUFMH": "iqppipp",
     "MQCB": "iipipp",
     "MQCLOSE": "ipi",
     "MQCMIT": "i",
@@ -40,6 +41,7 @@ SIGNATURES: Final = {
     "MQGET": "iippipp",
     "MQINQ": "iiipipip",
     "MQINQMP": "iqppppipp",
+    "MQMHBUF": "iqpppipp",
     "MQOPEN": "ipip",
     "MQPUT": "iippip",
     "MQPUT1": "ipppip",
@@ -48,6 +50,7 @@ SIGNATURES: Final = {
     "MQSTAT": "iip",
     "MQSUB": "ippp",
     "MQSUBRQ": "iiip",
+    "MQXCNVC": "iiiipiipp",
 }
 """The arguments of each call, without the last two addresses."""
 
@@ -90,6 +93,7 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
     return {
         "MQBACK": _back_out,
         "MQBEGIN": partial(_begin, client=client),
+        "MQBUFMH": buffers.buffer_to_handle,
         "MQCB": consuming.register,
         "MQCLOSE": objects.close,
         "MQCMIT": _commit,
@@ -103,6 +107,7 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
         "MQGET": messages.get,
         "MQINQ": objects.inquire,
         "MQINQMP": properties.inquire_property,
+        "MQMHBUF": buffers.handle_to_buffer,
         "MQOPEN": objects.open_object,
         "MQPUT": messages.put,
         "MQPUT1": messages.put_one,
@@ -111,6 +116,7 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
         "MQSTAT": objects.status,
         "MQSUB": subscribe.subscribe,
         "MQSUBRQ": subscribe.request_publications,
+        "MQXCNVC": buffers.convert_characters,
     }
 
 
