@@ -5,6 +5,7 @@ both. It knows only the signatures: the modules of the verbs carry out the calls
 """
 
 import ctypes
+import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from mqflow.standin.calls import callbacks as consuming
 from mqflow.standin.host import Host
 from mqflow.standin.memory.structures import number_at, write_number
 
-__all__ = ("BAGS", "SIGNATURES", "SYMBOLS", "callbacks")
+__all__ = ("BAGS", "CALLS", "SIGNATURES", "SYMBOLS", "callbacks")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -74,6 +75,9 @@ BAGS: Final = {
 """The calls on bags: the number of arguments before the last two addresses. pymqi links to these calls, but never uses them."""
 
 SYMBOLS: Final = (*SIGNATURES, *BAGS)
+
+CALLS: Final = hashlib.sha256(repr((SIGNATURES, BAGS)).encode()).hexdigest()[:16]
+"""Differs between two versions of mqflow if a library of one version cannot use the table of calls of the other."""
 
 Verb = Callable[..., int]
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from mqflow.mqi.c_structures import MQCHARV, STRUCTURES, Layout
 from mqflow.standin.calls.buffers import Conversion
-from mqflow.standin.calls.table import BAGS, SIGNATURES, SYMBOLS
+from mqflow.standin.calls.table import BAGS, CALLS, SIGNATURES, SYMBOLS
 from mqflow.standin.library.install import StandInError
 
 __all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_libraries")
@@ -248,6 +248,7 @@ def write_libraries(folder: Path) -> None:
         "libpython": _escaped(_libpython()),
         "executable": _escaped(sys.executable),
         "embedded": EMBEDDED,
+        "calls": CALLS,
         "functions": "".join(_functions()),
     }
     with tempfile.TemporaryDirectory() as work:
