@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +20,7 @@ class MissingError(Exception):
     """A check cannot run, because this machine lacks a tool, or a registry cannot be reached."""
 
 
+@cache
 def development_kit(cache: Path) -> Path:
     """Write the library and its headers, and return their folder. Raises `MissingError`."""
     try:
