@@ -142,7 +142,8 @@ class BoundConnection:
         described = replace(object_descriptor(target), dynamic_name=_NO_MODEL)
         name = described.name
         strings = Strings()  # as in `open`
-        od = self._object("MQPUT1", described, strings.given("ObjectString", described.object_string))
+        said = strings.given("ObjectString", described.object_string) | strings.given("SelectionString", described.selection)
+        od = self._object("MQPUT1", described, said)
         md, pmo = self._to_put(descriptor, options, context, "MQPUT1", body)
         self._begin("MQPUT1", name)
         try:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar, TypeVarTuple, cast, overload
 
-from msgspec.structs import replace
-
 from mqflow.embedded.calls import get as getting
 from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls import settle, subscribe
@@ -136,7 +134,7 @@ class EmbeddedConnection:
     ) -> Put:
         """Open the object, put one message, close the object (MQPUT1). Context options need no matching open options."""
         implied = _OUTPUT | int(options) & _IMPLIED
-        wanted = opening.Wanted(replace(object_descriptor(target), selection=""), OpenOption(implied), for_one_put=True)
+        wanted = opening.Wanted(object_descriptor(target), OpenOption(implied), for_one_put=True)
         name = wanted.descriptor.name
         return self._call("MQPUT1", name, put_one, self.state, wanted, descriptor, body, int(options), context)
 

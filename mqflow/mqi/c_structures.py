@@ -14,6 +14,7 @@ from msgspec import Struct
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
+    "MQBMHO",
     "MQCBC",
     "MQCBD",
     "MQCD",
@@ -26,6 +27,7 @@ __all__ = (
     "MQDMPO",
     "MQGMO",
     "MQIMPO",
+    "MQMHBO",
     "MQOD",
     "MQPD",
     "MQPMO",
@@ -287,6 +289,8 @@ MQCSP: Final = _structure(
 
 MQCMHO: Final = _structure("MQCMHO", "CMHO", Reason.CMHO_ERROR, {1: (12, "Options:i")})
 MQDMHO: Final = _structure("MQDMHO", "DMHO", Reason.DMHO_ERROR, {1: (12, "Options:i")})
+MQBMHO: Final = _structure("MQBMHO", "BMHO", Reason.BMHO_ERROR, {1: (12, "Options:i")})
+MQMHBO: Final = _structure("MQMHBO", "MHBO", Reason.MHBO_ERROR, {1: (12, "Options:i")})
 MQSMPO: Final = _structure("MQSMPO", "SMPO", Reason.SMPO_ERROR, {1: (20, "Options:i ValueEncoding:i ValueCCSID:i")})
 MQDMPO: Final = _structure("MQDMPO", "DMPO", Reason.DMPO_ERROR, {1: (12, "Options:i")})
 MQPD: Final = _structure("MQPD", "PD  ", Reason.PD_ERROR, {1: (24, "Options:i Support:i Context:i CopyOptions:i")})
@@ -360,6 +364,6 @@ MQSRO: Final = _structure("MQSRO", "SRO ", Reason.SRO_ERROR, {1: (16, "Options:i
 
 STRUCTURES: Final[tuple[Layout, ...]] = (
     MQOD, MQGMO, MQPMO, MQCNO, MQCD, MQSCO, MQCSP, MQCMHO, MQDMHO, MQSMPO, MQDMPO, MQPD, MQIMPO, MQCBD, MQCBC, MQCTLO, MQSTS,
-    MQSD, MQSRO,
+    MQSD, MQSRO, MQBMHO, MQMHBO,
 )  # fmt: skip
 """Every structure with an identifier or a version; `mqi.descriptor` has the MQMD."""

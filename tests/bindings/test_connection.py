@@ -160,7 +160,7 @@ def test_a_put_hands_descriptor_options_context_and_body_over() -> None:
     assert (bytes, b"body") == (type(said), said)
 
 
-def test_a_single_put_opens_no_model_queue_and_selects_nothing() -> None:
+def test_a_single_put_opens_no_model_queue_and_sends_its_selection_string() -> None:
     arrived: list[object] = []
 
     def answer(hconn: int, od: bytes, md: bytes, pmo: bytes, body: bytes) -> tuple[bytes, bytes, int, int]:
@@ -180,6 +180,7 @@ def test_a_single_put_opens_no_model_queue_and_selects_nothing() -> None:
         "DynamicQName": name("AMQ.*"),
         "AlternateUserId": name("app", 12),
         "ObjectString": (b"prices/fruit\0", 12, 1208),
+        "SelectionString": (b"colour = 'red'\0", 14, 1208),
     }
     assert [5, described, descriptor, 364, {"Options": 4}, bytes, b"body"] == arrived
 

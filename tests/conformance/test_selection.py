@@ -5,9 +5,10 @@ import threading
 import pytest
 
 from mqflow.app.handlers.outgoing_message import framed, outgoing
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, ObjectType, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import ObjectHandle
+from mqflow.verbs import ObjectDescriptor, ObjectHandle
 from tests.conformance.programs import Program
 from tests.conformance.under_test import refused
 
@@ -119,3 +120,8 @@ def test_a_selector_without_input_or_browse_is_2516(
 ) -> None:
     with refused(Reason.SELECTOR_INVALID_FOR_TYPE):
         program.open("" if more else queue, options, selection=RED, **more)
+
+
+def test_a_selector_for_mqput1_is_2516(program: Program, queue: str) -> None:
+    with refused(Reason.SELECTOR_INVALID_FOR_TYPE):
+        program.connection.put1(ObjectDescriptor(queue, selection=RED), MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)

@@ -4,22 +4,15 @@ No file of the package is kept here: npm installs it into `.cache/foreign`. The 
 programs in any language. The outcome of a sample is its output: most samples end with 0 after a failed call too.
 """
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-from mqflow.embedded import mqsc
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.server.listener import serve
-from mqflow.standin.library.development_kit import write_development_kit
-from mqflow.standin.library.install import StandInError
+from tests.foreign.serving import MissingError, served
 
-__all__ = ("MissingError", "samples")
+__all__ = ("samples",)
 
 VERSION: Final = "2.1.9"
 _LONGEST_S: Final = 60
@@ -39,30 +32,17 @@ _RUNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 )
 
 
-class MissingError(Exception):
-    """A check cannot run, because this machine lacks a tool, or a registry cannot be reached."""
-
-
 def samples(cache: Path, queues: Path) -> Iterator[tuple[str, str]]:
     """Yield each sample and why it failed; an empty text for a sample that succeeded. Raises `MissingError`."""
-    folder, library = _installed(cache), cache / "sdk"
-    try:
-        write_development_kit(library)
-    except StandInError as error:
-        raise MissingError(str(error)) from error
-    with TemporaryDirectory() as place, EmbeddedQueueManager("QM1") as queue_manager:
-        results = mqsc.run(queues.read_text(encoding="utf-8"), queue_manager.administration)
-        assert results.exit_code() == 0, [each.text for each in results.responses]
-        with closing(serve(queue_manager, Path(place) / "s")) as server:
-            url = f"embedded+unix:{server.path}?qmgr=QM1"
-            settings = os.environ | {"LD_LIBRARY_PATH": str((library / "lib64").resolve()), "MQFLOW_URL": url}
-            for arguments, expected in _RUNS:
-                name = arguments.partition(" ")[0]
-                try:
-                    said = _output(arguments, folder, settings)
-                except subprocess.TimeoutExpired:
-                    said = f"it was ended after {_LONGEST_S} s"
-                yield name, "" if all(words in said for words in expected) else said.strip()
+    folder = _installed(cache)
+    with served(cache, queues) as (_, settings):
+        for arguments, expected in _RUNS:
+            name = arguments.partition(" ")[0]
+            try:
+                said = _output(arguments, folder, settings)
+            except subprocess.TimeoutExpired:
+                said = f"it was ended after {_LONGEST_S} s"
+            yield name, "" if all(words in said for words in expected) else said.strip()
 
 
 def _installed(cache: Path) -> Path:

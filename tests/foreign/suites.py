@@ -1,9 +1,9 @@
 """Runs programs of other projects for IBM MQ on the stand-in library, unmodified, and reports the results.
 
 `python -m tests.foreign [CHECK ...]`: the suites and the examples of pymqi and ibmmq, programs by others that use these
-packages, and the samples of the npm package ibmmq. This repository keeps none of their files. Packages come from the package
-indexes, suites and examples from their public repositories at the commits below. All go into `.cache/foreign`, which is used
-again. A failure is ours to fix unless `theirs` excuses it.
+packages, a monitor, the samples of the npm package ibmmq, and programs in Go. This repository keeps none of their files.
+Packages come from the package indexes, suites and examples from their public repositories at the commits below. All go into
+`.cache/foreign`, which is used again. A failure is ours to fix unless `theirs` excuses it.
 """
 
 import os
@@ -20,7 +20,8 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct
 
 from mqflow.standin.library.c_headers import write_kit
-from tests.foreign.node_samples import MissingError, samples
+from tests.foreign import go_programs, node_samples
+from tests.foreign.serving import MissingError
 from tests.foreign.theirs import ENDLESS, THEIRS
 
 __all__ = ("CHECKS", "Outcome", "main", "prepare", "table")
@@ -28,9 +29,16 @@ __all__ = ("CHECKS", "Outcome", "main", "prepare", "table")
 ROOT: Final = Path(__file__).parents[2]
 CACHE: Final = ROOT / ".cache" / "foreign"
 PROGRAMS: Final = Path(__file__).with_name("programs")
+QUEUES: Final = PROGRAMS / "queues.mqsc"
 SOURCES: Final = {
     "pymqi": ("https://github.com/dsuch/pymqi", "16184a62f368fde6eaa17d80c818be1b2d4bdbe9"),
     "mq-mqi-python": ("https://github.com/ibm-messaging/mq-mqi-python", "e35541ae87939466095ddb0e608c5b4dcd74b77c"),
+    "mq-golang": ("https://github.com/ibm-messaging/mq-golang", "965b115c2dcc0268fe5b86e5ddc74dc62f9cfa12"),
+    "mq-golang-jms20": ("https://github.com/ibm-messaging/mq-golang-jms20", "0358b825f1f2ef4b608da34e3357b8b6d6c5ca9a"),
+    "mq-metric-samples": (
+        "https://github.com/ibm-messaging/mq-metric-samples",
+        "6ce6632e7cab61ec3c274e92bf50fcb840bf131e",
+    ),
     "mq-dev-patterns": ("https://github.com/ibm-messaging/mq-dev-patterns", "bfff4419d60593f8d7b4f38e109628ba33ffc77d"),
 }
 PACKAGES: Final = {
@@ -99,7 +107,7 @@ def source(name: str) -> Path:
     if not folder.exists():
         _fetch(["git", "clone", "--quiet", url, str(folder)])
     _fetch(["git", "-C", str(folder), "checkout", "--quiet", commit])
-    return folder / "code"
+    return folder
 
 
 def _fetch(command: Sequence[str], settings: Mapping[str, str] | None = None) -> None:
@@ -110,15 +118,15 @@ def _fetch(command: Sequence[str], settings: Mapping[str, str] | None = None) ->
         raise MissingError(f"{' '.join(command[:3])} failed: {said[-1] if said else 'without a word'}")
 
 
-def node(check: str) -> Iterator[Outcome]:
-    """Run the samples of the npm package ibmmq."""
-    for name, why in samples(CACHE, PROGRAMS / "queues.mqsc"):
+def compiled(check: str, results: Iterable[tuple[str, str]]) -> Iterator[Outcome]:
+    """Run programs with compiled code: the names, each with the reason of its failure or an empty text."""
+    for name, why in results:
         yield Outcome(check, name, "failed" if why else "passed", why)
 
 
 def suite(check: str, repository: str) -> Iterator[Outcome]:
     """Run the tests of a package."""
-    folder = source(repository) / "tests"
+    folder = source(repository) / "code" / "tests"
     with tempfile.TemporaryDirectory() as reports:
         report = Path(reports) / "report.xml"
         _run([str(prepare("packages")), "-m", "tests.foreign.inside", "suite", str(folder), str(report)], _LONGEST_S)
@@ -136,7 +144,7 @@ def _verdict(check: str, name: str, failures: Sequence[ET.Element], skips: Seque
 def examples(check: str, repository: str) -> Iterator[Outcome]:
     """Run the examples of a package, each on a queue manager of its own."""
     python = prepare("packages")
-    for file in sorted((source(repository) / "examples").glob("*.py")):
+    for file in sorted((source(repository) / "code" / "examples").glob("*.py")):
         endless = (check, file.name) in ENDLESS
         command = [str(python), "-m", "tests.foreign.inside", "example", str(file)]
         yield _ended(check, file.name, *_run(command, _ENDLESS_S if endless else 60), endless=endless)
@@ -145,7 +153,7 @@ def examples(check: str, repository: str) -> Iterator[Outcome]:
 def program(check: str, environment: str, *command: str) -> Iterator[Outcome]:
     """Run a program of ours that uses a package of another project, as a user of the stand-in runs it."""
     python = prepare(environment)
-    url, queues = "embedded::memory:?qmgr=QM1", str(PROGRAMS / "queues.mqsc")
+    url, queues = "embedded::memory:?qmgr=QM1", str(QUEUES)
     run = [str(python.with_name("mqflow")), "standin", "run", "--url", url, "--mqsc", queues, "--"]
     yield _ended(check, command[-1], *_run([*run, str(python), *command[:-1], str(PROGRAMS / command[-1])], 120))
 
@@ -201,7 +209,11 @@ CHECKS: Final[dict[str, Check]] = {
         "--log=NONE",
         "messages.robot",
     ),
-    "npm-ibmmq": partial(node, "npm-ibmmq"),
+    "npm-ibmmq": lambda: compiled("npm-ibmmq", node_samples.samples(CACHE, QUEUES)),
+    "jms20": lambda: compiled("jms20", go_programs.jms20(CACHE, QUEUES, source)),
+    "go-samples": lambda: compiled("go-samples", go_programs.samples(CACHE, QUEUES, source)),
+    "mq_prometheus": lambda: compiled("mq_prometheus", go_programs.exporter(CACHE, QUEUES, source)),
+    "monitor": partial(program, "monitor", "packages", "monitor.py"),
     "airflow": partial(program, "airflow", "airflow", "airflow_hook.py"),
 }
 """The checks, by name."""

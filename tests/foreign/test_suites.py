@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tests.foreign import suites
-from tests.foreign.node_samples import MissingError
+from tests.foreign.serving import MissingError
 from tests.foreign.suites import CHECKS, Outcome, main, table
 from tests.foreign.theirs import ENDLESS, THEIRS
 

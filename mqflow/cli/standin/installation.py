@@ -13,6 +13,7 @@ from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import Installed, StandInError, install
+from mqflow.standin.calls.table import CALLS
 from mqflow.standin.library.development_kit import EMBEDDED
 from mqflow.standin.library.install import fill
 
@@ -52,12 +53,15 @@ class _Opened:
 _opened: Final = _Opened()
 
 
-def begin(table_at: int, soname: str) -> None:
+def begin(table_at: int, soname: str, calls: str = "") -> None:
     """Fill the table of a library that a program in any language has loaded. The library calls this before its first call.
 
     The queue manager is that of `mqflow standin run`, otherwise that of the settings. If it cannot be opened, this function
-    prints a sentence, and every MQCONN of the program gets 2059.
+    prints a sentence, and every MQCONN of the program gets 2059. `calls` says which table the library has. Ends the program if
+    another version of mqflow has written the library: a call would then read the wrong place of the table.
     """
+    if calls != CALLS:
+        give_up("Another version of mqflow has written this library. Run `mqflow standin library FOLDER` again.")
     if not _opened.is_tried:
         _opened.is_tried = True
         try:

@@ -28,6 +28,7 @@ __all__ = (
     "Support",
     "carried",
     "find",
+    "matcher",
     "property_type",
     "with_property",
     "without_property",

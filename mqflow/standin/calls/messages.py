@@ -89,6 +89,7 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
             queue_manager=od.text("ObjectQMgrName"),
             alternate_user=od.text("AlternateUserId"),
             object_string=topic_text(od, "ObjectString"),
+            selection=topic_text(od, "SelectionString"),
         )
         return hconn.connection.put1(target, descriptor, body, options, context=context)
 

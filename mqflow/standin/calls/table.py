@@ -5,6 +5,7 @@ both. It knows only the signatures: the modules of the verbs carry out the calls
 """
 
 import ctypes
+import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,12 +13,12 @@ from typing import Any, Final
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.standin.calls import buffers, connect, message_handles, messages, objects, properties, subscribe
 from mqflow.standin.calls import callbacks as consuming
-from mqflow.standin.calls import connect, message_handles, messages, objects, properties, subscribe
 from mqflow.standin.host import Host
 from mqflow.standin.memory.structures import number_at, write_number
 
-__all__ = ("BAGS", "SIGNATURES", "SYMBOLS", "callbacks")
+__all__ = ("BAGS", "CALLS", "SIGNATURES", "SYMBOLS", "callbacks")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ _KINDS: Final = {"i": ctypes.c_int, "q": ctypes.c_longlong, "p": ctypes.c_void_p
 SIGNATURES: Final = {
     "MQBACK": "i",
     "MQBEGIN": "ip",
+    "MQBUFMH": "iqppipp",
     "MQCB": "iipipp",
     "MQCLOSE": "ipi",
     "MQCMIT": "i",
@@ -40,6 +42,7 @@ SIGNATURES: Final = {
     "MQGET": "iippipp",
     "MQINQ": "iiipipip",
     "MQINQMP": "iqppppipp",
+    "MQMHBUF": "iqpppipp",
     "MQOPEN": "ipip",
     "MQPUT": "iippip",
     "MQPUT1": "ipppip",
@@ -48,6 +51,7 @@ SIGNATURES: Final = {
     "MQSTAT": "iip",
     "MQSUB": "ippp",
     "MQSUBRQ": "iiip",
+    "MQXCNVC": "iiiipiipp",
 }
 """The arguments of each call, without the last two addresses."""
 
@@ -72,6 +76,9 @@ BAGS: Final = {
 
 SYMBOLS: Final = (*SIGNATURES, *BAGS)
 
+CALLS: Final = hashlib.sha256(repr((SIGNATURES, BAGS)).encode()).hexdigest()[:16]
+"""Differs between two versions of mqflow if a library of one version cannot use the table of calls of the other."""
+
 Verb = Callable[..., int]
 
 
@@ -90,6 +97,7 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
     return {
         "MQBACK": _back_out,
         "MQBEGIN": partial(_begin, client=client),
+        "MQBUFMH": buffers.buffer_to_handle,
         "MQCB": consuming.register,
         "MQCLOSE": objects.close,
         "MQCMIT": _commit,
@@ -103,6 +111,7 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
         "MQGET": messages.get,
         "MQINQ": objects.inquire,
         "MQINQMP": properties.inquire_property,
+        "MQMHBUF": buffers.handle_to_buffer,
         "MQOPEN": objects.open_object,
         "MQPUT": messages.put,
         "MQPUT1": messages.put_one,
@@ -111,6 +120,7 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
         "MQSTAT": objects.status,
         "MQSUB": subscribe.subscribe,
         "MQSUBRQ": subscribe.request_publications,
+        "MQXCNVC": buffers.convert_characters,
     }
 
 

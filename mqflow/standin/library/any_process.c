@@ -46,7 +46,7 @@ static void begin(void) {
     leave_python = (void (*)(int))dlsym(python, "PyGILState_Release");
     let_go = (void *(*)(void))dlsym(python, "PyEval_SaveThread");
     run = (int (*)(const char *))dlsym(python, "PyRun_SimpleString");
-    snprintf(code, sizeof code, "from mqflow.cli.standin import installation; installation.begin(%llu, '$soname')",
+    snprintf(code, sizeof code, "from mqflow.cli.standin import installation; installation.begin(%llu, '$soname', '$calls')",
              (unsigned long long)table);
     int state = enter_python();
     if (run(code))

@@ -19,7 +19,8 @@ from string import Template
 from typing import Any, Final
 
 from mqflow.mqi.c_structures import MQCHARV, STRUCTURES, Layout
-from mqflow.standin.calls.table import BAGS, SIGNATURES, SYMBOLS
+from mqflow.standin.calls.buffers import Conversion
+from mqflow.standin.calls.table import BAGS, CALLS, SIGNATURES, SYMBOLS
 from mqflow.standin.library.install import StandInError
 
 __all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_libraries")
@@ -45,7 +46,10 @@ _POINTERS: Final[Mapping[str, str]] = {
     "MQINQ": "PMQLONG PMQLONG PMQCHAR",
     "MQSET": "PMQLONG PMQLONG PMQCHAR",
     "MQSUB": "PMQVOID PMQHOBJ PMQHOBJ",
+    "MQBUFMH": "PMQVOID PMQVOID PMQVOID PMQLONG",
     "MQCRTMH": "PMQVOID PMQHMSG",
+    "MQMHBUF": "PMQVOID PMQVOID PMQVOID PMQVOID PMQLONG",
+    "MQXCNVC": "PMQCHAR PMQCHAR PMQLONG",
     "MQDLTMH": "PMQHMSG PMQVOID",
     "MQINQMP": "PMQVOID PMQVOID PMQVOID PMQLONG PMQVOID PMQLONG",
 }
@@ -188,6 +192,8 @@ _INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
     "MQCBD": {"CallbackType": 1, "MaxMsgLength": -1},
     "MQIMPO": {"RequestedEncoding": 546, "RequestedCCSID": -3, "ReturnedEncoding": 546},
     "MQSMPO": {"ValueEncoding": 546, "ValueCCSID": -3},
+    "MQBMHO": {"Options": 1},
+    "MQMHBO": {"Options": 1},
     "MQPD": {"Support": 1, "CopyOptions": 0x16},
     "MQCHARV": {"VSCCSID": -3},
     "MQCD": {
@@ -214,6 +220,8 @@ def write_development_kit(folder: Path) -> None:
 def write_headers(folder: Path) -> None:
     """Write the headers. Raises `StandInError` if the package ibmmq is not installed."""
     of_header = {header: _constants(module) for header, module in _MODULES.items()}
+    # The package ibmmq has no MQXCNVC, and so no options of MQXCNVC.
+    of_header["cmqxc.h"] |= {f"MQDCC_{option.name}": int(option) for option in Conversion}
     for header in HEADERS:
         guard = f"MQFLOW_{header[:-2].upper()}_H"
         if header == "cmqstrc.h":
@@ -240,6 +248,7 @@ def write_libraries(folder: Path) -> None:
         "libpython": _escaped(_libpython()),
         "executable": _escaped(sys.executable),
         "embedded": EMBEDDED,
+        "calls": CALLS,
         "functions": "".join(_functions()),
     }
     with tempfile.TemporaryDirectory() as work:

@@ -11,6 +11,7 @@ import pytest
 from mqflow.cli.standin import command, installation
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.standin import StandInError
+from mqflow.standin.calls.table import CALLS
 from mqflow.standin.library.development_kit import EMBEDDED
 from tests.cli.conftest import Run
 
@@ -178,7 +179,7 @@ def test_the_libraries_of_a_program_in_any_language_share_one_queue_manager_unti
     monkeypatch.setenv(installation.URL, IN_MEMORY)
 
     for place, name in enumerate(("libmqm_r.so", "libmqic_r.so")):
-        installation.begin(place, name)
+        installation.begin(place, name, CALLS)
 
     first, second = installed
     assert [(0, "libmqm_r.so"), (1, "libmqic_r.so")] == [each.arguments[:-1] for each in installed]
@@ -194,9 +195,19 @@ def test_a_program_in_any_language_has_the_queue_manager_of_the_settings(
 ) -> None:
     monkeypatch.setenv("MQFLOW_URL", "embedded::memory:?qmgr=OTHER")
 
-    installation.begin(1, "libmqm_r.so")
+    installation.begin(1, "libmqm_r.so", CALLS)
 
     assert "OTHER" == installed[0].queue_manager.name
+
+
+def test_a_library_that_another_version_has_written_ends_its_program(
+    installed: list[Installed], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ProgramEnd):
+        installation.begin(1, "libmqm_r.so")
+
+    assert [] == installed
+    assert "Run `mqflow standin library FOLDER` again." in capfd.readouterr().err
 
 
 def test_a_queue_manager_that_cannot_be_opened_is_a_sentence_and_its_program_gets_2059(
@@ -204,7 +215,7 @@ def test_a_queue_manager_that_cannot_be_opened_is_a_sentence_and_its_program_get
 ) -> None:
     monkeypatch.setenv(installation.URL, "nonsense")
 
-    installation.begin(1, "libmqm_r.so")
+    installation.begin(1, "libmqm_r.so", CALLS)
     installation.end()
 
     said = capsys.readouterr().err

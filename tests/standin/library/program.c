@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmqc.h>
+#include <cmqxc.h>
 #include <cmqcfc.h>
 #include <cmqstrc.h>
 
@@ -68,6 +69,40 @@ static void call_back(void) {
     say("MQCTL");
 }
 
+static void buffers(void) {
+    MQCMHO cmho = {MQCMHO_DEFAULT};
+    MQSMPO smpo = {MQSMPO_DEFAULT};
+    MQIMPO impo = {MQIMPO_DEFAULT};
+    MQPD pd = {MQPD_DEFAULT};
+    MQBMHO bmho = {MQBMHO_DEFAULT};
+    MQMHBO mhbo = {MQMHBO_DEFAULT};
+    MQMD md = {MQMD_DEFAULT};
+    MQCHARV colour = {"colour", 0, 0, 6, MQCCSI_APPL}, all = {"%", 0, 0, 1, MQCCSI_APPL};
+    MQHMSG from, to;
+    MQLONG length = 0, type = MQTYPE_STRING;
+    char data[500], text[20] = "";
+    MQCRTMH(hcon, &cmho, &from, &cc, &rc);
+    MQCRTMH(hcon, &cmho, &to, &cc, &rc);
+    MQSETMP(hcon, from, &smpo, &colour, &pd, type, 4, "blue", &cc, &rc);
+    memcpy(md.Format, MQFMT_STRING, MQ_FORMAT_LENGTH);
+    MQMHBUF(hcon, from, &mhbo, &all, &md, 10, data, &length, &cc, &rc);
+    say("MQMHBUF");
+    MQMHBUF(hcon, from, &mhbo, &all, &md, sizeof data, data, &length, &cc, &rc);
+    say("MQMHBUF");
+    memcpy(data + length, "body", 4);
+    MQBUFMH(hcon, to, &bmho, &md, length + 4, data, &length, &cc, &rc);
+    say("MQBUFMH");
+    printf("%.8s %.*s\n", md.Format, (int)length, data);
+    MQINQMP(hcon, to, &impo, &colour, &pd, &type, sizeof text, text, &length, &cc, &rc);
+    printf("%s %.*s\n", MQRC_STR(rc), (int)length, text);
+    MQXCNVC(hcon, MQDCC_FILL_TARGET_BUFFER, 1208, 5, "h\303\244lo", 819, 6, text, &length, &cc, &rc);
+    printf("%s %d %02x <%.2s>\n", MQRC_STR(rc), (int)length, (unsigned char)text[1], text + 4);
+    MQXCNVC(hcon, MQDCC_TARGET_ENC_NORMAL, 819, 5, "hello", 1200, 5, text, &length, &cc, &rc);
+    printf("%s %d %02x%02x\n", MQRC_STR(rc), (int)length, text[2], text[3]);
+    MQXCNVC(hcon, 0, 1, 5, "hello", 1200, 5, text, &length, &cc, &rc);
+    say("MQXCNVC");
+}
+
 static void in_another_thread(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, get, NULL);
@@ -94,6 +129,8 @@ int main(int argc, char **argv) {
     put("hello", MQPMO_NO_SYNCPOINT);
     if (!strcmp(mode, "callback"))
         call_back();
+    else if (!strcmp(mode, "buffers"))
+        buffers();
     else if (strcmp(mode, "get"))
         in_another_thread();
     get(NULL);

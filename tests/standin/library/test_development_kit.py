@@ -92,6 +92,21 @@ def test_a_program_runs_on_the_queue_manager_of_the_command(program: Path, tmp_p
             ["MQCB MQRC_NONE", "MQCTL MQRC_NONE", "called with hello MQSTR ", "MQCTL MQRC_NONE", *NOTHING],
             id="a function of the program is called with the message",
         ),
+        pytest.param(
+            "buffers",
+            [
+                "MQMHBUF MQRC_PROPERTY_VALUE_TOO_BIG",
+                "MQMHBUF MQRC_NONE",
+                "MQBUFMH MQRC_NONE",
+                "MQSTR    body",
+                "MQRC_NONE blue",
+                "MQRC_NONE 6 e4 <  >",
+                "MQRC_CONVERTED_STRING_TOO_BIG 4 0065",
+                "MQXCNVC MQRC_SOURCE_CCSID_ERROR",
+                *GOT,
+            ],
+            id="properties and text go through buffers",
+        ),
     ],
 )
 def test_a_program_has_its_handles_and_callbacks_on_a_served_queue_manager(

@@ -187,6 +187,7 @@ class ServedConnection:
             described.alternate_user,
             int(described.object_type),
             described.object_string,
+            described.selection,
         )
         answer: Put = self._call(request, "MQPUT1", described.name, unknown=_durable(descriptor, options))
         return answer

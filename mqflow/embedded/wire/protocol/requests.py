@@ -164,6 +164,7 @@ class Put1(Struct, frozen=True, tag=True):
     alternate_user: str
     object_type: int = ObjectType.Q
     object_string: str = ""
+    selection: str = ""
 
 
 class PutMany(Struct, frozen=True, tag=True):

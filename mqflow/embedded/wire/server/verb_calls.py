@@ -155,9 +155,10 @@ def _target(request: requests.Open | requests.Put1) -> ObjectDescriptor:
         queue_manager=request.queue_manager,
         alternate_user=request.alternate_user,
         object_string=request.object_string,
+        selection=request.selection,
     )
     if isinstance(request, requests.Open):
-        return replace(target, dynamic_name=request.dynamic_name, selection=request.selection)
+        return replace(target, dynamic_name=request.dynamic_name)
     return target
 
 

@@ -1,0 +1,42 @@
+"""Serves a queue manager to programs with compiled code, which load mqflow's client library for programs in any language."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.standin.library.development_kit import write_development_kit
+from mqflow.standin.library.install import StandInError
+
+__all__ = ("MissingError", "development_kit", "served")
+
+
+class MissingError(Exception):
+    """A check cannot run, because this machine lacks a tool, or a registry cannot be reached."""
+
+
+@cache
+def development_kit(cache: Path) -> Path:
+    """Write the library and its headers, and return their folder. Raises `MissingError`."""
+    try:
+        write_development_kit(cache / "sdk")
+    except StandInError as error:
+        raise MissingError(str(error)) from error
+    return (cache / "sdk").resolve()
+
+
+@contextmanager
+def served(cache: Path, queues: Path) -> Iterator[tuple[EmbeddedQueueManager, Mapping[str, str]]]:
+    """Serve a queue manager QM1 in memory with these queues. Yield it, and the environment of a program that uses it."""
+    library = development_kit(cache) / "lib64"
+    with TemporaryDirectory() as place, EmbeddedQueueManager("QM1") as queue_manager:
+        results = mqsc.run(queues.read_text(encoding="utf-8"), queue_manager.administration)
+        assert results.exit_code() == 0, [each.text for each in results.responses]
+        with closing(serve(queue_manager, Path(place) / "s")) as server:
+            url = f"embedded+unix:{server.path}?qmgr=QM1"
+            yield queue_manager, os.environ | {"LD_LIBRARY_PATH": str(library), "MQFLOW_URL": url, "HOME": place}
