@@ -1,15 +1,19 @@
-"""Errors before Spark starts: no Java, an old Java, no PySpark. Importing the pipeline loads no Spark."""
+"""Errors before Spark starts: no Java, an old Java, no PySpark. Importing the pipeline loads no Spark. Columns are quick."""
 
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mqflow.cli.pipeline.spark_session import started
 from mqflow.pipeline import JavaError, SparkMissingError, session
 from mqflow.pipeline.session import check_java, check_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def java(folder: Path, said: str) -> dict[str, str]:
@@ -99,6 +103,26 @@ def test_a_command_notes_no_line_of_a_program_for_each_column_by_default(
         pass
 
     assert {"spark.python.sql.dataFrameDebugging.enabled": noted} == asked
+
+
+def test_an_operation_on_a_column_asks_the_jvm_for_no_class(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+    from py4j.java_gateway import JVMView  # type: ignore[import-untyped]  # noqa: PLC0415 - it has no types; as below
+    from pyspark.sql import functions as f  # noqa: PLC0415 - only this test loads Spark
+
+    asked: list[str] = []
+    find = JVMView.__getattr__
+
+    def noted(view: object, name: str) -> object:
+        asked.append(name)
+        return find(view, name)
+
+    monkeypatch.setattr(JVMView, "__getattr__", noted)
+
+    made = f.greatest(f.col("a"), f.lit(1)).isin("x", "y") & (f.col("b").cast("int") > 2)
+
+    assert "greatest(a, 1)" in str(made)
+    assert [] == asked
+    assert spark.range(2).where(f.col("id") > 0).count() == 1
 
 
 def test_the_pipeline_and_its_command_load_no_spark_until_they_run() -> None:
