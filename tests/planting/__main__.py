@@ -199,8 +199,8 @@ def main() -> int:
 def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int, file: Path) -> None:
     """Plant each defect in one of the copies, which are made in the folder, and keep its verdict.
 
-    Children of one process plant all defects first, which is quick. A defect that no test noticed there is planted once more
-    for new processes, because it can change a value that a module makes when it is loaded.
+    Children of one process plant all defects first, which is quick. New processes have each defect that no test
+    noticed there: it can change a value that a module makes when it is loaded.
     """
     copies = [folder / f"copy-{number}" for number in range(jobs)]
     for copy in copies:
