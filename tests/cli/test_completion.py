@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
+from mqflow.app.channels.location import SERVED_SOCKET
 from mqflow.cli.main import main
 from mqflow.cli.queue_names import served_queues
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -42,10 +43,15 @@ def test_a_queue_of_a_served_queue_manager_is_completed(tmp_path: Path, command:
             server.close()
 
 
-def test_a_folder_that_no_process_serves_is_not_opened(run: Run, queues: None, tmp_path: Path) -> None:
+def test_the_queues_of_a_folder_are_known_while_a_process_serves_it(run: Run, queues: None, tmp_path: Path) -> None:
     url = f"embedded:{tmp_path}/data?qmgr=QM1"
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")):  # the folder has one owner
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:  # the folder has one owner
         assert [] == served_queues(url)
+        server = serve(queue_manager, tmp_path / "data" / SERVED_SOCKET)
+        try:
+            assert "SYSTEM.ADMIN.COMMAND.QUEUE" in served_queues(url)
+        finally:
+            server.close()
     assert [] == served_queues(url)
 
 

@@ -95,24 +95,36 @@ def chosen(packages: Sequence[str], count: int, seed: int) -> list[Planted]:
 
 
 def measured(folder: Path, copies: Sequence[Path], drawn: Sequence[Planted]) -> reach.Reach:
-    """Return which tests reach which lines of the sources. The runs of an earlier command in this folder are used again."""
+    """Return which tests reach which lines of the sources.
+
+    The runs of an earlier command in this folder are used again. Only tests that changed since then run once more.
+    """
     targets = sorted({tests for each in drawn for tests in PACKAGES[each.package][1]})
     free = _queue(copies)
 
-    def measure(target: str) -> tuple[Path, Path]:
-        data, times = (folder / f"{target.replace('/', '+')}{ending}" for ending in (".coverage", ".times"))
-        if not times.exists():
-            with _taken(free) as copy:
-                variables = environment(copy) | {"COVERAGE_FILE": str(data), "REACH_TIMES": str(times)}
-                command = ["coverage", "run", "--rcfile=/dev/null", f"--source={copy}/mqflow", "-m", "pytest", "-q"]
-                subprocess.run(
-                    [sys.executable, "-m", *command, "-p", "no:cacheprovider", "-p", "tests.planting.reach", target],
-                    cwd=copy, env=variables, stdout=subprocess.DEVNULL, check=False,
-                )  # fmt: skip
+    def measure(name: str, tests: Sequence[str]) -> tuple[Path, Path]:
+        data, times = folder / f"{name}.coverage", folder / f"{name}.times"
+        with _taken(free) as copy:
+            variables = environment(copy) | {"COVERAGE_FILE": str(data), "REACH_TIMES": str(times)}
+            command = ["coverage", "run", "--rcfile=/dev/null", f"--source={copy}/mqflow", "-m", "pytest", "-q"]
+            subprocess.run(
+                [sys.executable, "-m", *command, "-p", "no:cacheprovider", "-p", "tests.planting.reach", *tests],
+                cwd=copy, env=variables, stdout=subprocess.DEVNULL, check=False,
+            )  # fmt: skip
         return data, times
 
+    def noted(target: str) -> list[tuple[Path, Path]]:
+        name = target.replace("/", "+")
+        data, times = folder / f"{name}.coverage", folder / f"{name}.times"
+        if not times.exists():
+            return [measure(name, [target])]
+        noted_at = times.stat().st_mtime
+        changed = [path for path in (ROOT / target).rglob("test_*.py") if path.stat().st_mtime > noted_at]
+        again = [measure(f"{name}+changed", [str(path.relative_to(ROOT)) for path in changed])] if changed else []
+        return [(data, times), *again]
+
     with ThreadPoolExecutor(len(copies)) as pool:
-        files = list(pool.map(measure, targets))
+        files = list(chain.from_iterable(pool.map(noted, targets)))
     return reach.read([each.resolve() for each in copies], {each.source for each in drawn}, files)
 
 
@@ -187,8 +199,8 @@ def main() -> int:
 def plant_all(folder: Path, drawn: Sequence[Planted], jobs: int, file: Path) -> None:
     """Plant each defect in one of the copies, which are made in the folder, and keep its verdict.
 
-    Children of one process plant all defects first, which is quick. A defect that no test noticed there is planted once more
-    for new processes, because it can change a value that a module makes when it is loaded.
+    Children of one process plant all defects first, which is quick. New processes have each defect that no test
+    noticed there: it can change a value that a module makes when it is loaded.
     """
     copies = [folder / f"copy-{number}" for number in range(jobs)]
     for copy in copies:

@@ -15,7 +15,7 @@ _COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
-_SYMMETRIC: Final = frozenset({"max", "min", "math.gcd"})
+_SYMMETRIC: Final = frozenset({"max", "min", "math.gcd", "hmac.compare_digest"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: No behaviour follows from these parts: types, decorators, sentences for people, and checks of the type checker.
 _SKIPPED: Final = (ast.JoinedStr, ast.Assert, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -83,7 +83,7 @@ class InlineSession:
         first = self.connection.get(handle, self._at_once)
         if first is None:
             return ()
-        return (first,) if most == 1 else take_unit(self.connection, handle, first, self._at_once, most)
+        return take_unit(self.connection, handle, first, self._at_once, most)
 
     def commit_behind(self, done: Callable[[MQIError | None], None]) -> bool | None:
         """Start to commit the open unit of work, so that the next can begin before the answer. Return whether it is committed.

@@ -66,7 +66,7 @@ class OpenObjects:
         """Take a connection and its owner. Share `numbers` among connections whose opens must have a common order."""
         self._connection: Final = connection
         self.owner: Final = owner
-        self._numbers: Final = count(1) if numbers is None else numbers
+        self._numbers: Final = count() if numbers is None else numbers
         self._ledger = Ledger()
         #: The number of an entry, by the parameters of its request.
         self._known: dict[object, int] = {}

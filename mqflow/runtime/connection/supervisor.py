@@ -81,7 +81,7 @@ class Supervisor:
         self._gate = anyio.Lock()
         self._states: Final = SupervisorStates()
         self._outage = Outage(world.clock)
-        self._numbers = count(1)
+        self._numbers = count()
         self._trying = (0, 0.0)
         self._first: Reached | None = None
         #: Whether MQCONNX was ever answered.

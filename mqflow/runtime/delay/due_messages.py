@@ -8,6 +8,7 @@ nothing.
 
 import heapq
 from collections.abc import Callable
+from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 import anyio
@@ -90,7 +91,6 @@ class OrderedMessages:
         self._first = _look(GetOption.BROWSE_FIRST)
         self._next = _look(GetOption.BROWSE_NEXT)
         self._skipped: dict[bytes, None] = {}
-        self._empty = False
 
     async def soonest(self, now: ClockReading) -> Seen | None:  # noqa: ARG002 - the queue is in order
         """Return the first message that is not skipped: it is due next."""
@@ -103,15 +103,13 @@ class OrderedMessages:
         while got := await self._session.call(get, self._handle, options):
             seen = _seen(got)
             if seen is not None and seen.message_id not in self._skipped:
-                self._empty = False
                 return seen
             options = self._next
-        self._empty = True
         return None
 
     async def wait(self, longest_ms: float) -> None:
         """Wait like `StagedMessages.wait`. If nothing reports new messages, return soon: a new message can be due first."""
-        if self._empty:
+        if self._found is None:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
         elif self._notified is None:
             await anyio.sleep(min(longest_ms, _POLL_MS) / 1_000)
@@ -157,14 +155,12 @@ class MarkedMessages:
         self._remembered_max = remembered_max
         #: Each entry: the due time in monotonic milliseconds, a number to break ties, the message.
         self._heap: list[tuple[int, int, Seen]] = []
-        self._number = 0
+        self._numbers = count()
         #: The earliest due time of the messages that are not remembered.
         self._beyond: int | None = None
-        self._now = 0
 
     async def soonest(self, now: ClockReading) -> Seen | None:
         """Browse the new messages, then return the message that is due next."""
-        self._now = now.monotonic_ms
         while got := await self._session.call(self._session.connection.get, self._handle, _NEW):
             self._remember(got, now)
         if self._beyond is not None and (not self._heap or self._heap[0][0] >= self._beyond):
@@ -192,9 +188,8 @@ class MarkedMessages:
         seen = _seen(got)
         if seen is None:
             return
-        self._number += 1
         due = now.monotonic_ms + due_in_ms(seen.header, now)
-        heapq.heappush(self._heap, (due, self._number, seen))
+        heapq.heappush(self._heap, (due, next(self._numbers), seen))
         if len(self._heap) > self._remembered_max:
             self._heap.sort()
             half = self._remembered_max // 2

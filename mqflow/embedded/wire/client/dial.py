@@ -29,13 +29,11 @@ def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stre
     stream = socket.create_connection((address.host, address.port), timeout_s)
     try:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # send each request immediately: it is one small packet
-        if tls is None:
-            stream.settimeout(None)
-            return stream
-        secured = TlsStream(stream, tls, server_side=False, host=address.host)
-        secured.handshake()
+        secured = None if tls is None else TlsStream(stream, tls, server_side=False, host=address.host)
+        if secured is not None:
+            secured.handshake()
         stream.settimeout(None)
     except BaseException:
         stream.close()
         raise
-    return secured
+    return stream if secured is None else secured

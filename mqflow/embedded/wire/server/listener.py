@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
+from msgspec import Struct
+
 from mqflow.embedded.storage.folder import file_identity, prepare_folder
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress, is_loopback
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
@@ -87,6 +89,16 @@ class Room:
             self._left += 1
 
 
+class _Place(Struct):
+    """The place of one peer."""
+
+    running: Running
+    room: Room
+    #: The address of the peer, and the time when it connected.
+    source: str
+    since: float
+
+
 class Server:
     """The server of a queue manager at one address. It runs until `close`."""
 
@@ -134,10 +146,7 @@ class Server:
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
-        #: For each connection, its thread and the `Room` with its place.
-        self._served: dict[ServedPeer, tuple[Running, Room]] = {}
-        #: The address of each stranger on a network, and the time when it connected.
-        self._arrived: dict[ServedPeer, tuple[str, float]] = {}
+        self._served: dict[ServedPeer, _Place] = {}
         self._complaints = Complaints(clock, runner)
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
@@ -173,9 +182,9 @@ class Server:
         with self._guard:
             served = dict(self._served)
         # End the pulses last, because an application without its pulse stops waiting for replies.
-        for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
+        for connection, place in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
-            running.join()
+            place.running.join()
         if self._idle_poller is not None:
             self._idle_poller.close()
         self._closing.close()
@@ -273,8 +282,8 @@ class Server:
             )
             try:
                 with self._guard:  # the thread removes the peer at its end, under the same lock
-                    self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection"), room
-                    self._arrived[connection] = source, self._clock.monotonic()
+                    running = self._runner.start(connection.run, "mqflow-served-connection")
+                    self._served[connection] = _Place(running, room, source, self._clock.monotonic())
             except BaseException:
                 connection.let_go()
                 raise
@@ -313,8 +322,8 @@ class Server:
         if room is None:
             raise self._too_many()
         with self._guard:
-            running, before = self._served[connection]
-            self._served[connection] = running, room
+            place = self._served[connection]
+            before, place.room = place.room, room
         before.give_back()
 
     def _take_place(self) -> None:
@@ -340,7 +349,7 @@ class Server:
                 return
             strangers = [each for each in self._served if each.unknown_until is not None]
             known = [
-                Stranger(address=self._arrived[each][0], since=self._arrived[each][1], checked=each.is_checked)
+                Stranger(address=self._served[each].source, since=self._served[each].since, checked=each.is_checked)
                 for each in strangers
             ]
             found = stranger_to_end(known, self._clock.monotonic(), self._limits.patience_s)
@@ -357,10 +366,9 @@ class Server:
 
     def _forget(self, connection: ServedPeer) -> None:
         with self._guard:
-            known = self._served.pop(connection, None)
-            self._arrived.pop(connection, None)
-        if known is not None:
-            known[1].give_back()
+            place = self._served.pop(connection, None)
+        if place is not None:
+            place.room.give_back()
 
 
 def serve(
