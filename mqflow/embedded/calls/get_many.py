@@ -16,9 +16,9 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.verbs import GetOptions, Got
 
-__all__ = ("get_plain",)
+__all__ = ("SAVE_ALL_CONTEXT", "get_plain")
 
-_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
+SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 
 
 def get_plain(
@@ -57,7 +57,7 @@ def get_plain(
     queue.take_first(taken)
     own.add_gets(queue, taken)
     queue.statistics.dequeued += len(taken)
-    if taken and handle.bits & _SAVE_ALL_CONTEXT:
+    if taken and handle.bits & SAVE_ALL_CONTEXT:
         handle.saved_context = taken[-1].descriptor
     return Pending(unit)
 
