@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Unpack
 
 import anyio
-import anyio.from_thread
 
 from mqflow.app.errors import DeliveryOverError
 from mqflow.app.handlers.codecs import Codec
@@ -73,10 +72,12 @@ class Context:
 
     def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """Put a message like `put`, in a handler that is a plain function and therefore runs in a thread."""
+        from anyio import from_thread  # noqa: PLC0415 - 1 ms, and few handlers are plain functions that put
+
         keywords.setdefault("codec", self._codec)
         message = outgoing(queue, payload, **keywords)
         try:
-            return anyio.from_thread.run(self._send, message)
+            return from_thread.run(self._send, message)
         except anyio.NoEventLoopError as error:
             problem = f"Nothing was put on {queue}: ctx.put_blocking is for handlers that are plain functions"
             raise RuntimeError(f"{problem}. In a handler with `async def`, write `await ctx.put(...)`.") from error

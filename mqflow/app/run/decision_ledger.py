@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, Literal, cast, get_args
@@ -433,4 +434,13 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(MessageEvent).decode
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[MessageEvent]:
+    """Return the decoder. It takes milliseconds to make, so an application that only writes does not make it."""
+    return msgspec.json.Decoder(MessageEvent)
+
+
+def _decode(event: bytes) -> MessageEvent:
+    return _decoder().decode(event)

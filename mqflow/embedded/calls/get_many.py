@@ -16,9 +16,9 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.verbs import GetOptions, Got
 
-__all__ = ("get_plain",)
+__all__ = ("SAVE_ALL_CONTEXT", "get_plain")
 
-_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
+SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 
 
 def get_plain(
@@ -34,6 +34,7 @@ def get_plain(
         return Pending([])
     own = handle.connection.unit_of_work
     room = min(most, state.attributes.max_uncommitted_messages - own.operations)
+    room_bytes = bytes_max
     taken: list[QueuedMessage] = []
     unit: list[Got] = []
     name = queue.attributes.name
@@ -57,8 +58,8 @@ def get_plain(
     queue.take_first(taken)
     own.add_gets(queue, taken)
     queue.statistics.dequeued += len(taken)
-    queue.statistics.got_bytes += sum(got.data_bytes for got in unit)
-    if taken and handle.bits & _SAVE_ALL_CONTEXT:
+    queue.statistics.got_bytes += room_bytes - bytes_max
+    if taken and handle.bits & SAVE_ALL_CONTEXT:
         handle.saved_context = taken[-1].descriptor
     return Pending(unit)
 

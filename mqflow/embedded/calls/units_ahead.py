@@ -7,7 +7,7 @@ Callers hold the lock. This file writes `ConnectionState.ahead` and, with it, `C
 
 from typing import Final
 
-from mqflow.embedded.calls.get_many import get_plain
+from mqflow.embedded.calls.get_many import SAVE_ALL_CONTEXT, get_plain
 from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.settle import back_out
 from mqflow.embedded.rules.refusal import Refusal
@@ -32,17 +32,22 @@ def take_ahead(
     connection, taken = handle.connection, list[list[Got]]()
     own, context = connection.unit_of_work, handle.saved_context
     try:
-        while len(taken) < units and len(connection.ahead) < _UNITS_MAX:
-            connection.unit_of_work = unit = UnitOfWork() if own.operations or connection.ahead else own
-            got = get_plain(state, handle, options, most, bytes_max).value
+        while (room := min(units - len(taken), _UNITS_MAX - len(connection.ahead))) > 0:
+            connection.unit_of_work = all_units = UnitOfWork()
+            got = get_plain(state, handle, options, room * most, bytes_max).value
             if not got:
                 break
-            if unit is own:
-                context = handle.saved_context
-            else:
-                connection.ahead.append(UnitAhead(unit, handle, handle.saved_context))
-            taken.append(got)
-            bytes_max -= sum(len(each.body) for each in got)
+            for start in range(0, len(got), most):
+                messages = got[start : start + most]
+                saved = messages[-1].descriptor if handle.bits & SAVE_ALL_CONTEXT else context
+                if own.operations or connection.ahead:
+                    unit = UnitOfWork()
+                    connection.ahead.append(UnitAhead(unit, handle, saved))
+                else:
+                    unit, context = own, saved
+                unit.take_gets(all_units, len(messages))
+                taken.append(messages)
+            bytes_max -= sum([len(each.body) for each in got])
     except Refusal:
         pass  # the next get of the application reports the refusal
     finally:

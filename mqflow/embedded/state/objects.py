@@ -369,6 +369,16 @@ class UnitOfWork:
                 self.has_persistent = True
             self.gets.append((queue, message))
 
+    def take_gets(self, other: "UnitOfWork", count: int) -> None:
+        """Take the first `count` gets of another unit of work, with their in-flight marks."""
+        gets = other.gets[:count]
+        stored = sum([message.stored for _, message in gets])
+        self.gets += gets
+        self.marks += other.marks[:stored]
+        self.operations += count
+        self.has_persistent = self.has_persistent or stored > 0
+        del other.gets[:count], other.marks[:stored]
+
     def retain(self, publication: RetainedPublication) -> None:
         """Add a publication that becomes the retained publication of its topic."""
         self.operations += 1

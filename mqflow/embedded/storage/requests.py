@@ -41,7 +41,7 @@ class Call(Struct, frozen=True, gc=False, eq=False):
     @property
     def added_bytes(self) -> int:
         """The most bytes that the call adds to the database; 0 for a call that only removes messages."""
-        return sum(_added_bytes(change) for change in self.changes)
+        return sum([_added_bytes(change) for change in self.changes])
 
     @property
     def subjects(self) -> frozenset[Subject]:

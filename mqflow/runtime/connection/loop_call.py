@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
-from anyio.lowlevel import RunVar, current_token
+from anyio.lowlevel import RunVar, checkpoint, current_token
 
 __all__ = ("LoopCaller", "OneShot", "start_task")
 
@@ -21,11 +21,13 @@ __all__ = ("LoopCaller", "OneShot", "start_task")
 class WaitingCalls:
     """The calls that wait for one event loop. Any number of threads can add calls; the loop is woken once for each turn."""
 
-    __slots__ = ("_calls", "_is_woken", "_soon")
+    __slots__ = ("_calls", "_is_woken", "_soon", "new_future")
 
-    def __init__(self, soon: Callable[[Callable[[], object]], object]) -> None:
+    def __init__(self, soon: Callable[[Callable[[], object]], object], new_future: Callable[[], Any] | None = None) -> None:
         """Take the function of the event loop that any thread can call, and that runs a function on the loop."""
         self._soon: Final = soon
+        #: Makes a future of asyncio; None on trio.
+        self.new_future: Final = new_future
         self._calls: Final[deque[Callable[[], object]]] = deque()
         self._is_woken = False
 
@@ -58,18 +60,20 @@ _WAITING: Final = RunVar[WaitingCalls]("calls from other threads")
 class LoopCaller:
     """Runs small functions on the event loop on which it was created. Any thread can call it; the call never blocks."""
 
-    __slots__ = ("_thread", "_waiting")
+    __slots__ = ("_thread", "_waiting", "new_future")
 
     def __init__(self) -> None:
         waiting = _WAITING.get(None)
         if waiting is None:
             token: Any = current_token().native_token  # the asyncio loop, or trio's token: anyio has no type for them
             if hasattr(token, "call_soon_threadsafe"):
-                waiting = WaitingCalls(partial(token.call_soon_threadsafe, context=_context_of_asyncio()))
+                soon = partial(token.call_soon_threadsafe, context=_context_of_asyncio())
+                waiting = WaitingCalls(soon, token.create_future)
             else:
                 waiting = WaitingCalls(token.run_sync_soon)
             _WAITING.set(waiting)
         self._waiting: Final = waiting
+        self.new_future: Final = waiting.new_future
         self._thread: Final = threading.get_ident()
 
     def __call__(self, function: Callable[[], object]) -> None:
@@ -95,30 +99,40 @@ def _context_of_asyncio() -> Context:
 class OneShot:
     """Carries one value from any thread to the one task that waits for it."""
 
-    __slots__ = ("_event", "_loop_caller", "_value")
+    __slots__ = ("_loop_caller", "_value", "_waiter", "has_come")
 
     def __init__(self, loop_caller: LoopCaller) -> None:
         self._loop_caller = loop_caller
-        self._event = anyio.Event()
         self._value: Any = None  # the waiter knows the type
+        #: A future on asyncio, because an event takes twice its time; on trio an event. None if the task does not wait now.
+        self._waiter: Any = None
+        #: Whether a value was passed on.
+        self.has_come = False
 
     def pass_on(self, value: object = None) -> None:
         """Pass the value to the waiter. Values after the first are ignored."""
-        self._loop_caller(lambda: self._take(value))
+        self._loop_caller(partial(self._take, value))
 
     def _take(self, value: object) -> None:
-        if not self._event.is_set():
-            self._value = value
-            self._event.set()
-
-    @property
-    def has_come(self) -> bool:
-        """Whether a value was passed on."""
-        return self._event.is_set()
+        if self.has_come:
+            return
+        self._value, self.has_come, waiter = value, True, self._waiter
+        if isinstance(waiter, anyio.Event):
+            waiter.set()
+        elif waiter is not None and not waiter.done():  # a future is done if the wait was cancelled
+            waiter.set_result(None)
 
     async def wait(self) -> Any:
         """Wait for the value, and return it."""
-        await self._event.wait()
+        new_future = self._loop_caller.new_future
+        if self.has_come:
+            await checkpoint()
+        elif new_future is None:
+            self._waiter = anyio.Event()
+            await self._waiter.wait()
+        else:
+            self._waiter = new_future()
+            await self._waiter
         return self._value
 
 

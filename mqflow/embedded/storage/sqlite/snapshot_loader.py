@@ -9,7 +9,6 @@ import sqlite3
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -119,7 +118,13 @@ def note_serials(database: sqlite3.Connection, note: Path) -> None:
             entries = [(entry.queue, entry.order_priority, bytes(array("q", entry.serials))) for entry in found.serials]
             encoded = msgspec.msgpack.encode(_Note(read_epoch(database), entries))
             _write(note, encoded)
-            database.executemany(rows.SET_STATE, [rows.state_row(_NOTED, blake2b(encoded).digest())])
+            database.executemany(rows.SET_STATE, [rows.state_row(_NOTED, _digest(encoded))])
+
+
+def _digest(encoded: bytes) -> bytes:
+    from hashlib import blake2b  # noqa: PLC0415 - the import loads OpenSSL, and a small database has no note
+
+    return blake2b(encoded).digest()
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -138,7 +143,7 @@ def _noted(note: Path, state: Mapping[str, bytes]) -> _Note | None:
         encoded = note.read_bytes()
     except OSError:
         return None
-    if blake2b(encoded).digest() != msgspec.msgpack.decode(state[_NOTED], type=bytes):
+    if _digest(encoded) != msgspec.msgpack.decode(state[_NOTED], type=bytes):
         return None
     found = msgspec.msgpack.decode(encoded, type=_Note)
     # An older mqflow does not remove the digest, but every owner changes the epoch.

@@ -9,7 +9,6 @@ knows no row and no SQL.
 import contextlib
 import errno
 import os
-import shutil
 import struct
 import sys
 import zlib
@@ -161,6 +160,8 @@ def forget_lost_log(folder: DataFolder) -> Path | None:
 
     Keeps a copy of the log, and returns its path; None if there is no log. The caller owns the folder.
     """
+    from shutil import copyfileobj  # noqa: PLC0415 - 1 ms, and only a damaged log needs it
+
     log, kept = _log_of(folder), None
     if log.exists():
         copies = (log.with_name(f"{log.name}.damaged-{number}") for number in range(1, 1_000_000))
@@ -169,7 +170,7 @@ def forget_lost_log(folder: DataFolder) -> Path | None:
             log.open("rb") as source,
             os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), "wb") as copy,
         ):
-            shutil.copyfileobj(source, copy)
+            copyfileobj(source, copy)
             copy.flush()
             os.fsync(copy.fileno())
     _note_of(folder).unlink(missing_ok=True)

@@ -49,8 +49,9 @@ class _Answers:
     def begin(self, number: int, connection: ServableConnection) -> None:
         """Begin the commit of the open unit of work."""
         with self._guard:
+            if not self._left:
+                self._all.clear()
             self._left += 1
-            self._all.clear()
         try:
             if connection.begin_commit(partial(self._answer, number), behind=True):
                 self._answer(number, None)
