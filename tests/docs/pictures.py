@@ -164,11 +164,11 @@ _POISON: Final = _Picture(
     (
         _Arrow("poison message", "BOQNAME:\ndoes it take the message?"),
         _Arrow("BOQNAME:\ndoes it take the message?", "on the\nbackout requeue queue", "yes"),
-        _Arrow("BOQNAME:\ndoes it take the message?", "did its sender set\nMQRO_DISCARD_MSG?", "no, or there is none"),
+        _Arrow("BOQNAME:\ndoes it take the message?", "did its sender set\nMQRO_DISCARD_MSG?", "no, or no such queue"),
         _Arrow("did its sender set\nMQRO_DISCARD_MSG?", "discarded", "yes"),
         _Arrow("did its sender set\nMQRO_DISCARD_MSG?", "DEADQ:\ndoes it take the message?", "no"),
         _Arrow("DEADQ:\ndoes it take the message?", "on the dead-letter queue,\nwith an MQDLH", "yes"),
-        _Arrow("DEADQ:\ndoes it take the message?", "stays on its queue,\nand the listener pauses", "no, or there is none"),
+        _Arrow("DEADQ:\ndoes it take the message?", "stays on its queue,\nand the listener pauses", "no, or no such queue"),
     ),
 )
 _DOUBT: Final = _Picture(
