@@ -16,12 +16,12 @@ from anyio.lowlevel import current_token
 from msgspec.structs import replace
 
 from mqflow.app.config.plugins import Group, named
-from mqflow.app.config.settings import Settings
+from mqflow.app.config.settings import Settings, check_settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Handler, Place, Where
 from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, Publisher
-from mqflow.app.handlers.mistakes import check_hooks, check_lifespan, check_sequence, check_startup, check_target
+from mqflow.app.handlers.mistakes import check_hooks, check_lifespan, check_sequence, check_startup, check_target, entered
 from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.app.router import (
     HandlerDeclaration,
@@ -86,8 +86,10 @@ class App:
     ) -> None:
         if url is not None and not isinstance(url, str):
             raise ConfigurationError(f"App({url!r}): the URL is a text: App('embedded:./data?qmgr=QM1').")
-        if settings is not None and not isinstance(settings, Settings):
-            raise ConfigurationError(f"App(settings={type(settings).__name__}): it takes Settings(...), or None to load them.")
+        if not isinstance(name, str):
+            raise ConfigurationError(f"App(name={name!r}): the name is a text.")
+        if settings is not None:
+            check_settings(settings)
         if not callable(decide):
             raise ConfigurationError(f"App(decide={decide!r}): it takes a function. Leave it out for the rules of JMS.")
         check_sequence("App", "hooks", hooks)
@@ -559,7 +561,7 @@ class App:
         running = self._run()
         stack.push_async_callback(running.close_sessions)
         if self._lifespan is not None:
-            await stack.enter_async_context(self._lifespan(self))
+            await stack.enter_async_context(entered(self._lifespan, self))
         for function in reversed(self._on_stop):
             stack.push_async_callback(_call, function)
         stack.callback(running.stop)  # on every way out, so that a put of an on_stop function waits for no queue manager
@@ -575,12 +577,17 @@ class App:
         it returns.
         """
         from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
+        from mqflow.runtime.runtime import only_exception  # noqa: PLC0415 - as above
 
         with suppress(RuntimeError):  # outside of an event loop, as it should be
             current_token()
             raise ConfigurationError("App.run() was called inside an event loop. Write `async with app.running(): ...` there.")
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
-        return anyio.run(run_until_signal, self.running, self.stop, backend=backend)
+        try:
+            return anyio.run(run_until_signal, self.running, self.stop, backend=backend)
+        except BaseExceptionGroup as group:
+            error = only_exception(group)
+        raise error  # outside of `except`, so that Python does not print the group too
 
     def stop(self) -> None:
         """Stop getting messages. Handlers that run go on; a call that waits for a connection raises `MQIError` 2202."""

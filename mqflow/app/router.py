@@ -14,7 +14,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Where
 from mqflow.app.handlers.listener_declaration import ListenerKeywords, ListenerOptions, Publisher, PutsMessages
-from mqflow.app.handlers.mistakes import check_codec, check_hooks, check_layers, check_sequence, check_target
+from mqflow.app.handlers.mistakes import check_codec, check_hooks, check_layers, check_selector, check_sequence, check_target
 from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
@@ -258,14 +258,16 @@ def options_of(place: str, options: ListenerKeywords, defaults: ListenerKeywords
     try:
         return ListenerOptions(**_merged(defaults, options))
     except (TypeError, ValueError, ConfigurationError) as error:
-        accepted = ", ".join(ListenerOptions.__struct_fields__)
-        raise ConfigurationError(f"{place}: {str(error).rstrip('.')}. The options are {accepted}.") from error
+        unknown = isinstance(error, TypeError)  # a record refuses only an unknown keyword so
+        accepted = f" The options are {', '.join(ListenerOptions.__struct_fields__)}." if unknown else ""
+        raise ConfigurationError(f"{place}: {str(error).rstrip('.')}.{accepted}") from error
 
 
 def chosen_target(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
     """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments make no sense."""
     of_topics = "durable" if wanted.durable else "character_wildcards" if wanted.character_wildcards else ""
     check_target(call, queue, wanted.topic, of_topics=of_topics)
+    check_selector(call, wanted.selector)
     return wanted if wanted.topic else None
 
 

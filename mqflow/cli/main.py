@@ -102,6 +102,10 @@ class _LazyGroup(click.Group):
         """Return click's context of `mqflow` itself. An error in its own options is printed like every other error."""
         try:
             return super().make_context(info_name, args, parent, **extra)
+        except click.BadParameter as error:
+            # Only its variable can give --debug a wrong value, and click's text names the option.
+            wrong = click.UsageError(f"MQFLOW_DEBUG={os.environ.get('MQFLOW_DEBUG')!r}: it takes 1 or 0.", error.ctx)
+            raise _ClickError(wrong if error.param and error.param.name == "debug" else error) from error
         except click.ClickException as error:
             raise _ClickError(error) from error
 
@@ -122,11 +126,22 @@ class _LazyGroup(click.Group):
             ctx.exit(exit_code_of(error))
 
 
+_CLEARER: Final = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "Missing argument 'MODULE:APP'.": "Missing argument 'MODULE:APP'. It is app:app for the `app` of app.py.",
+}
+"""Texts of click, and what a user can understand at once."""
+
+
 class _ClickError(click.ClickException):
     """An error of click that is printed like all other errors. Before a usage error, the usage line is printed."""
 
     def __init__(self, error: click.ClickException) -> None:
-        super().__init__(error.format_message())
+        text = error.format_message()
+        for unclear, clear in _CLEARER.items():
+            text = text.replace(unclear, clear)
+        super().__init__(text)
         self.exit_code = error.exit_code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  # click reads the code from the error
         self._ctx = error.ctx if isinstance(error, click.UsageError) else None
         # By name: only click 8.2 and later have this class. Its text is the help of a group without a command.

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from mqflow import App
 from mqflow.cli.main import main
 from mqflow.cli.text.exit_codes import sentence_of
+from mqflow.mqi.errors import UnknownObjectError
 from mqflow.testing.kit import QueueManagerKit
 from tests.imported import imports_of
 from tests.mistakes.table import Mistake, mistakes, page
@@ -116,6 +117,22 @@ def test_a_command_without_a_subcommand_prints_its_help_once() -> None:
     assert 1 == result.output.count("Usage:")
     assert "mqflow: Usage" not in result.output
     assert "run " in result.output
+
+
+def test_a_wrong_value_of_mqflow_debug_is_refused_by_its_name() -> None:
+    result = CliRunner().invoke(main, ["reason", "2085"], env={"MQFLOW_DEBUG": "maybe"})
+
+    assert (2, True) == (result.exit_code, "mqflow: MQFLOW_DEBUG='maybe': it takes 1 or 0." in result.output)
+
+
+def test_the_run_of_an_application_raises_its_error_and_no_group() -> None:
+    app = App("embedded::memory:?qmgr=QM1")
+
+    @app.listener("NOWHERE")
+    async def book(order: bytes) -> None: ...
+
+    with pytest.raises(UnknownObjectError, match="MQOPEN on NOWHERE"):
+        app.run()
 
 
 def test_the_page_of_errors_is_made_from_the_code() -> None:

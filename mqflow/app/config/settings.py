@@ -6,12 +6,14 @@ names the key, the source and the accepted values. This file knows no queue mana
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct, field, inspect
 
+from mqflow.app.errors import ConfigurationError
 from mqflow.policy.did_you_mean import closest
 from mqflow.policy.reconnect.delays import LADDER, DelaysError, Ladder, parse_delays
 
@@ -228,6 +230,17 @@ class Settings(Struct, frozen=True, kw_only=True):
             prefix = f"{shown_key(('queue_managers', found))}."
             parts |= {key.removeprefix(prefix): each for key, each in self.sources.items() if key.startswith(prefix)}
         return _with_password(msgspec.structs.replace(self, url=own.url, sources=parts, **fields))
+
+
+def check_settings(settings: object) -> None:
+    """Raise for another object, and for a value that the constructor takes although no source may give it.
+
+    The error is a `ConfigurationError` or a `SettingsError`.
+    """
+    if not isinstance(settings, Settings):
+        raise ConfigurationError(f"App(settings={type(settings).__name__}): it takes Settings(...), or None to load them.")
+    for key in _TYPES:
+        _convert_value(key, _Given(reduce(getattr, key, settings), "Settings(...)"))
 
 
 def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str]:

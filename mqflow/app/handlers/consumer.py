@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.mistakes import check_number
 from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing
 from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
@@ -137,6 +138,7 @@ class Consumer:
         manager backs them out, and this function raises `MQIError` 2003 once. Raises the `MQIError` of the get for other
         errors. After every error the message is on its queue again.
         """
+        check_number("receive", "wait_ms", wait_ms, "milliseconds")
         decode = None if payload_type is Message else decoder_for(payload_type, self._codec)
         self._raise_if_backed_out("MQGET")
         flags = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2

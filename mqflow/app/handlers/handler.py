@@ -65,6 +65,8 @@ class Handler:
         self.name: Final = f"{named.__module__}.{named.__qualname__}"
         #: The last part of the name.
         self.short_name: Final[str] = named.__name__
+        if where is not None and not callable(where):
+            raise ConfigurationError(f"{self.name}: where={where!r} is not a function of the Message. A text is a `selector`.")
         if where is not None and any(map(inspect.iscoroutinefunction, _bodies_of(where))):
             raise ConfigurationError(
                 f"{self.name}: `where` is async, but is called as a plain function: its result would always be true."

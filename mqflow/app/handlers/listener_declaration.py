@@ -141,6 +141,8 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def __call__(self, function: F) -> F:
         """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
+        if not callable(function):
+            raise ConfigurationError(f"publisher({self.queue!r}) above {function!r}: it belongs above a handler.")
         publishers: list[Publisher] = function.__dict__.setdefault("__mqflow_publishers__", [])
         publishers.append(self)
         return function

@@ -5,7 +5,8 @@ manager.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -20,11 +21,14 @@ __all__ = (
     "check_keywords",
     "check_layers",
     "check_lifespan",
+    "check_number",
     "check_payload_type",
     "check_result",
+    "check_selector",
     "check_sequence",
     "check_startup",
     "check_target",
+    "entered",
 )
 
 _LIFESPAN: Final = "Write @asynccontextmanager (of contextlib) above an `async def` with one parameter, the App, and a `yield`"
@@ -52,6 +56,19 @@ def check_target(call: str, queue: object, topic: object, *, of_topics: str) -> 
         raise ConfigurationError(f"{call}({queue!r}, {of_topics}=...): {of_topics} belongs to a topic, and this is a queue.")
 
 
+def check_number(call: str, name: str, given: object, unit: str) -> None:
+    """Raise `TypeError` if the value of this argument of a call is not a number."""
+    if not isinstance(given, int | float):
+        raise TypeError(f"{call}({name}={given!r}): it takes a number of {unit}.")
+
+
+def check_selector(call: str, selector: object) -> None:
+    """Raise `ConfigurationError` if the selector is not a text."""
+    if not isinstance(selector, str):
+        problem = "a selector is a text, \"colour = 'red'\". A listener takes a function as `where`"
+        raise ConfigurationError(f"{call}(selector={selector!r}): {problem}.")
+
+
 def check_lifespan(lifespan: object) -> None:
     """Raise `ConfigurationError` if the object is not a function that returns an async context manager for the application."""
     if hasattr(lifespan, "__aenter__"):  # hasattr: the user's object can be anything
@@ -66,6 +83,20 @@ def check_lifespan(lifespan: object) -> None:
         raise ConfigurationError(f"lifespan={name} is a context manager that is not async. {_LIFESPAN}.")
     if not _takes(lifespan, 1):
         raise ConfigurationError(f"lifespan={name} does not take one argument, the App. {_LIFESPAN}.")
+
+
+@asynccontextmanager
+async def entered(lifespan: Callable[[Any], AbstractAsyncContextManager[None]], app: object) -> AsyncIterator[None]:
+    """Enter the lifespan. Raises `ConfigurationError` if it does not yield exactly once."""
+    try:
+        async with lifespan(app):
+            yield
+    except RuntimeError as error:
+        wrong = {"generator didn't yield": "does not yield", "generator didn't stop": "yields more than once"}.get(str(error))
+        if wrong is None:
+            raise
+        name = getattr(lifespan, "__name__", type(lifespan).__qualname__)  # a callable object need not have a name
+        raise ConfigurationError(f"lifespan={name} {wrong}. It must `yield` once, between the start and the stop.") from error
 
 
 def check_startup(call: str, function: object) -> None:

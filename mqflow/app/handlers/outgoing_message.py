@@ -142,7 +142,7 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     expiry, chosen = keywords.get("expiry"), start.persistence != Persistence.AS_Q_DEF
     persistent = keywords.get("persistent", None if chosen else True)
     if persistent is not None:
-        fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
+        fields["persistence"] = _persistence(persistent)
     if expiry is not None:
         fields["expiry_tenths"] = _tenths(expiry, queue)
     if reply_to:
@@ -219,9 +219,13 @@ def _plain(
     A queue manager then computes the fields of such messages only once.
     """
     start = MessageDescriptor(format=message_format, ccsid=ccsid, encoding=encoding)
-    if persistent is None:
-        return start
-    return replace(start, persistence=Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT)
+    return start if persistent is None else replace(start, persistence=_persistence(persistent))
+
+
+def _persistence(persistent: object) -> Persistence:
+    if not isinstance(persistent, bool):
+        raise TypeError(f"persistent={persistent!r}: it takes True, False, or None for DEFPSIST of the queue.")
+    return Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
 
 
 def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Outgoing:

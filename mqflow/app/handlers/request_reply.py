@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.app.handlers.mistakes import check_number
 from mqflow.app.handlers.outgoing_message import EXPIRY_TENTHS_MAX, Outgoing
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.options import Feedback, GetOption, MessageType, OpenOption
@@ -55,6 +56,7 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
 
     After the timeout the reply queue is gone, so every handler that replies would fail.
     """
+    check_number("request", "timeout_s", timeout_s, "seconds")
     request = replace(message, descriptor=replace(message.descriptor, message_type=int(MessageType.REQUEST)))
     tenths = math.ceil(timeout_s * 10)
     if request.delay_ms or request.descriptor.expiry_tenths != EXPIRY_UNLIMITED or not 0 < tenths <= EXPIRY_TENTHS_MAX:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mqflow.app.application import App
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
+from mqflow.policy.did_you_mean import closest
 
 __all__ = ("ImportFailedError", "load_application")
 
@@ -35,7 +36,9 @@ def load_application(application: str, **given: str | float | None) -> App:
         raise
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
-            text = f"{application!r}: there is no module {error.name} in {Path.cwd()} or on Python's path."
+            close = closest(module_name, [file.stem for file in Path.cwd().glob("*.py")])
+            meant = f" Did you mean {close}?" if close else ""
+            text = f"{application!r}: there is no module {error.name} in {Path.cwd()} or on Python's path.{meant}"
             raise ConfigurationError(text) from error
         text = f"{application!r} cannot be imported: {_line_of(error)}{type(error).__name__}: {error}."
         raise ImportFailedError(text) from error

@@ -142,7 +142,7 @@ def _explain(
     except (MQIError, ConfigurationError) as error:
         warnings.append(str(error))
     else:
-        poison, about_poison = _poison_handling(listener, overrides, attributes)
+        poison, about_poison = _poison_handling(connection, listener, overrides, attributes)
         rows += poison
         warnings += about_poison
     _show(title, rows, as_json=as_json)
@@ -166,7 +166,9 @@ def _model(queue_manager: OpenQueueManager, subscription: TopicSubscription) -> 
     return found
 
 
-def _poison_handling(listener: Listener, overrides: ListenerSettings, queue: QueueAttributes) -> tuple[list[_Row], list[str]]:
+def _poison_handling(
+    connection: Connection, listener: Listener, overrides: ListenerSettings, queue: QueueAttributes
+) -> tuple[list[_Row], list[str]]:
     """Return the rows about poison messages of the listener, and warnings about values that look wrong."""
     declared = listener.options.backout
     threshold = overrides.backout_threshold if overrides.backout_threshold is not None else declared.threshold
@@ -190,7 +192,25 @@ def _poison_handling(listener: Listener, overrides: ListenerSettings, queue: Que
         warnings.append(
             f"{queue.name} has no backout requeue queue: poison messages go to the dead-letter queue, if one is defined."
         )
+    elif problem := _problem_of(connection, queue.name, effective.backout_requeue_queue):
+        warnings.append(problem)
     return rows, warnings
+
+
+def _problem_of(connection: Connection, queue: str, requeue: str) -> str:
+    """Return why the backout requeue queue cannot be used, or why its messages come back to the queue; empty if neither."""
+    path, name = [queue], requeue
+    while name and name not in path:
+        path.append(name)
+        try:
+            name = inquire_base_queue(connection, name).backout_requeue_queue
+        except MQIError as error:
+            return f"The backout requeue queue of {queue} cannot be used. {error}" if path == [queue, requeue] else ""
+    if name != queue:
+        return ""
+    return (
+        f"BOQNAME makes a circle: {' -> '.join((*path, queue))}. If each queue has a listener, poison messages never leave it."
+    )
 
 
 def _pace(pace: Pace) -> str:

@@ -115,4 +115,7 @@ def _reason(text: str) -> Reason:
     if name.isdecimal():  # a similar number means something else
         raise click.BadParameter(f"{text!r} is not a known reason code; `mqflow reason --page` lists all known codes.")
     close = closest(name, known)
-    raise click.BadParameter(f"{text!r} is not a reason code." + (f" Did you mean {close}?" if close else ""))
+    hint = (
+        f"Did you mean {close}?" if close else "It takes a number or a name: 2085 or Q_FULL. `mqflow reason --page` lists all."
+    )
+    raise click.BadParameter(f"{text!r} is not a reason code. {hint}")

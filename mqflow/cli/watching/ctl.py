@@ -22,7 +22,17 @@ _ANSWER_S: Final = 30.0
 """Each of several worker processes can take seconds to answer."""
 
 
-@click.group("ctl")
+class _Orders(click.Group):
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that click finds. Raises `UsageError`, with the right line, if the application is missing."""
+        first = ctx.params["application"]
+        if first in self.commands and args[0] not in self.commands:
+            right = " ".join(("mqflow ctl APP", first, *args))
+            raise click.UsageError(f"The application comes first: {right}. `mqflow status` shows its name.", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group("ctl", cls=_Orders)
 @click.argument("application", metavar="APP")
 @click.pass_context
 def command(ctx: click.Context, application: str) -> None:
@@ -73,7 +83,9 @@ def concurrency(application: str, listener: str, number: int) -> None:
 @click.option("--wait", "wait_s", type=Seconds(0), metavar="SECONDS", default=60.0, show_default=True, help="Give up waiting.")
 @click.pass_obj
 def drain(application: str, listener: str, wait_s: float) -> None:
-    """Pause LISTENER, and return when its last unit of work is settled and its queue is closed.
+    """Pause LISTENER, and wait until its queue is closed.
+
+    The queue is closed after the last unit of work is settled.
 
     If this takes too long, the listener stays paused, and the exit code is 1.
     """

@@ -27,9 +27,10 @@ class Retry(Exception):  # noqa: N818 - as Reject
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         after_s = after.total_seconds() if isinstance(after, timedelta) else after
-        if after_s is not None and not 0 <= after_s <= DELAY_MS_MAX / 1_000:
+        is_number = isinstance(after_s, int | float)
+        if after_s is not None and not (is_number and 0 <= after_s <= DELAY_MS_MAX / 1_000):
             accepted = f"the pause is a timedelta or seconds, from 0 to {DELAY_MS_MAX // 1_000} (a century)"
-            raise ValueError(f"Retry(after={after!r}): {accepted}")
+            raise ValueError(f"Retry(after={after!r}): {accepted}: timedelta(hours=1).")
         self.after_s = after_s
         super().__init__(reason)
 

@@ -1,13 +1,13 @@
 """The states of a supervisor as tables: which event can happen in which state, and which state follows.
 
 The module is pure: it knows no queue manager, no session and no clock. `supervisor` reports the events and acts on the states.
-`as_mermaid` draws the tables; the drawing is in docs/reconnection.md.
+docs/reconnection.md has a picture of the table.
 """
 
 from enum import Enum
 from typing import Final
 
-__all__ = ("IllegalMoveError", "SupervisorEvent", "SupervisorState", "SupervisorStates", "as_mermaid")
+__all__ = ("IllegalMoveError", "SupervisorEvent", "SupervisorState", "SupervisorStates")
 
 
 class SupervisorState(Enum):
@@ -98,18 +98,6 @@ class SupervisorStates:
     def away(self) -> bool:
         """Whether the connection is lost, and no new connection exists yet."""
         return self.connection in {SupervisorState.LOST, SupervisorState.RECONNECTING}
-
-
-def as_mermaid() -> str:
-    """Return the tables as a Mermaid state diagram: the connection and its queue manager side by side."""
-    regions = (["[*] --> " + rows[0][0].value, *map(_arrow, rows)] for rows in (CONNECTION, QUEUE_MANAGER))
-    lines = "\n        --\n".join("\n".join(f"        {line}" for line in region) for region in regions)
-    return f"stateDiagram-v2\n    state Supervisor {{\n{lines}\n    }}\n"
-
-
-def _arrow(row: _Row) -> str:
-    state, event, following = row
-    return f"{state.value} --> {following.value}: {event.value}"
 
 
 def _next(

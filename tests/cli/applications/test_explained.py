@@ -120,7 +120,7 @@ def test_settings_and_declarations_are_the_sources_of_the_values(
     (tmp_path / "mqflow.toml").write_text(
         "[listeners.SMALL]\nconcurrency = 6\nbackout_threshold = 4\n"
         "[listeners.little]\nconcurrency = 8\nunit_of_work = 9\ntime_limit_s = 2.5\n"
-        'backout_threshold = 5\nbackout_requeue_queue = "BAD"\n'
+        'backout_threshold = 5\nbackout_requeue_queue = "ORDERS.BOQ"\n'
     )
 
     shown = run("explain", f"{written(FULL)}:app")
@@ -145,7 +145,7 @@ def test_settings_and_declarations_are_the_sources_of_the_values(
         ("unit_of_work", "9", "settings"),
         ("time_limit_s", "2.5", "settings"),
     ] == small[1:4]
-    assert ["5", "BAD"] == [value for name, value, _ in small if name.startswith("backout")]
+    assert ["5", "ORDERS.BOQ"] == [value for name, value, _ in small if name.startswith("backout")]
     assert [
         ("undecodable", "redeliver", "source"),
         ("pause before redelivery", "1 s, then times 3 up to 30 s", "source"),
@@ -182,21 +182,25 @@ def test_the_connection_that_inquires_ends_before_its_queue_manager_is_closed(
 
 @pytest.mark.usefixtures("queues")
 @pytest.mark.parametrize(
-    ("queue", "warnings"),
+    ("boqname", "warning"),
     [
-        (
-            "BOTHRESH(2) BOQNAME(' ')",
-            ["ORDERS.IN has no backout requeue queue: poison messages go to the dead-letter queue, if one is defined."],
-        ),
-        ("BOTHRESH(2) BOQNAME(X)", []),
+        (" ", "ORDERS.IN has no backout requeue queue: poison messages go to the dead-letter queue, if one is defined."),
+        ("CIRCLE", "BOQNAME makes a circle: ORDERS.IN -> CIRCLE -> ORDERS.IN. "),
+        ("ORDERS.IN", "BOQNAME makes a circle: ORDERS.IN -> ORDERS.IN. "),
+        ("NOWHERE", "The backout requeue queue of ORDERS.IN cannot be used. MQOPEN on NOWHERE (QM1) failed: "),
+        ("OTHER", ""),
     ],
 )
-def test_a_queue_without_a_backout_requeue_queue_is_a_warning(run: Run, queue: str, warnings: list[str]) -> None:
-    run("mqsc", stdin=f"ALTER QLOCAL(ORDERS.IN) {queue}")
+def test_a_backout_requeue_queue_that_cannot_help_is_a_warning(run: Run, boqname: str, warning: str) -> None:
+    queues = f"""
+        DEFINE QLOCAL(CIRCLE) BOQNAME(ORDERS.IN)
+        DEFINE QLOCAL(OTHER) BOQNAME(NOWHERE)
+        ALTER QLOCAL(ORDERS.IN) BOTHRESH(2) BOQNAME('{boqname}')"""
+    run("mqsc", "-", stdin=queues)
 
-    shown = run("explain", f"{written(PLAIN)}:app")
+    shown = run("explain", f"{written(PLAIN)}:app").stderr
 
-    assert [f"warning: {text}" for text in warnings] == shown.stderr.splitlines()
+    assert (f"warning: {warning}", 1) == (shown[: len(warning) + 9], shown.count("\n")) if warning else shown == ""
 
 
 @pytest.mark.usefixtures("queues")
@@ -334,7 +338,7 @@ def test_a_topic_whose_model_queue_is_missing_is_a_warning(run: Run) -> None:
         ("src/shop.py:main", "before the colon comes a module name, as in `import`, not a file. Did you mean src.shop:main?"),
         ("1shop:x", "before the colon comes a module name, as in `import`, not a file. Did you mean app:x?"),
         ("no_such_package.shop:app", "there is no module no_such_package in {cwd} or on Python's path."),
-        ("{name}.part:app", "there is no module {name}.part in {cwd} or on Python's path."),
+        ("{name}.part:app", "there is no module {name}.part in {cwd} or on Python's path. Did you mean {name}?"),
         ("{name}:other", "{name} has no App called other; it has {name}:app, {name}:second."),
         ("{name}:number", "{name} has no App called number; it has {name}:app, {name}:second."),
         ("{empty}", "{empty} has no App called app; it has no App at all."),

@@ -1,6 +1,5 @@
 """The state machine of the supervisor: the state after each event, illegal moves, and its drawing in the documentation."""
 
-from pathlib import Path
 
 import pytest
 
@@ -9,10 +8,8 @@ from mqflow.runtime.connection.supervisor_states import (
     SupervisorEvent,
     SupervisorState,
     SupervisorStates,
-    as_mermaid,
 )
 
-DOCS = Path(__file__).parents[3] / "docs" / "reconnection.md"
 OUTAGE = (SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.RECONNECTED)
 
 
@@ -82,7 +79,3 @@ def test_an_illegal_move_is_refused_and_changes_nothing(events: tuple[Supervisor
         refusing.note(illegal)
 
     assert before == (refusing.connection, refusing.queue_manager)
-
-
-def test_the_documentation_holds_this_drawing() -> None:
-    assert f"```mermaid\n{as_mermaid()}```\n" in DOCS.read_text("utf-8")
