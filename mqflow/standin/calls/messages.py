@@ -30,7 +30,7 @@ _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
 _HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
 """The warnings for a truncated message."""
-_ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
+_ASYNC, _SYNC = int(PutOption.ASYNC_RESPONSE), int(PutOption.SYNC_RESPONSE)
 _TRUNCATE: Final = GetOption.ACCEPT_TRUNCATED_MSG
 _TOLD_LATER: Final = frozenset(
     {
@@ -71,7 +71,7 @@ def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int
         def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: ObjectHandle | None) -> Put:
             return hconn.connection.put(handle, descriptor, body, options, context=context)
 
-        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT"), put_it, handle.name)
+        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT"), put_it, handle.name, hobj)
 
 
 def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
@@ -182,10 +182,12 @@ def _put(
     body: bytes,
     put_it: Callable[[MessageDescriptor, bytes, PutOption, ObjectHandle | None], Put],
     name: str,
+    hobj: int = 0,
 ) -> int:
     given, version = read_descriptor(md_at, "MQPUT")
     descriptor, data = without_extension(given, body) if version == 1 else (given, body)
     options = pmo.number("Options")
+    early = _answers_early(hconn, options, hobj)
     context = hconn.objects.get(pmo.number("Context"))
     described, data = with_properties(descriptor, data, _properties(host, hconn, pmo))
     if hconn.message_bytes_max and len(data) > hconn.message_bytes_max:
@@ -194,12 +196,12 @@ def _put(
     try:
         done = put_it(described, data, PutOption(options), context)
     except MQIError as error:
-        if not _answers_early(hconn, options) or error.reason not in _TOLD_LATER:
+        if not early or error.reason not in _TOLD_LATER:
             raise
         count_put(hconn.puts, name, CompletionCode.FAILED, error.reason)
         hconn.unit_failed = hconn.unit_failed or fails_its_unit(options, described.persistence)
         return Reason.NONE
-    if _answers_early(hconn, options):
+    if early:
         count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)
     # The message has its properties in a header; the program sees the format of its own data.
     said = replace(done.descriptor, format=given.format, encoding=given.encoding)
@@ -208,9 +210,11 @@ def _put(
     return done.reason
 
 
-def _answers_early(hconn: Hconn, options: int) -> bool:
-    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put."""
-    return not hconn.local and bool(options & _ASYNC)
+def _answers_early(hconn: Hconn, options: int, hobj: int) -> bool:
+    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put, also by DEFPRESP."""
+    if options & (_ASYNC | _SYNC):
+        return not hconn.local and bool(options & _ASYNC)
+    return hobj in hconn.answers_early
 
 
 def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
