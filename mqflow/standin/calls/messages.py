@@ -24,7 +24,7 @@ from mqflow.standin.memory.descriptors import read_descriptor, with_extension, w
 from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number
 from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, ObjectHandle, Put
 
-__all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put_one", "request_from")
+__all__ = ("TRUNCATED", "Request", "body_at", "deliver", "get", "next_message", "put", "put_one", "request_from")
 
 _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
 _HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY
@@ -71,7 +71,7 @@ def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int
         def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: ObjectHandle | None) -> Put:
             return hconn.connection.put(handle, descriptor, body, options, context=context)
 
-        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT"), put_it, handle.name, hobj)
+        return _put(host, hconn, md_at, pmo, body_at(length, buffer_at, "MQPUT"), put_it, handle.name, hobj)
 
 
 def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
@@ -94,7 +94,7 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
         return hconn.connection.put1(target, descriptor, body, options, context=context)
 
     with hconn.used("MQPUT1"):
-        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT1"), put_it, name)
+        return _put(host, hconn, md_at, pmo, body_at(length, buffer_at, "MQPUT1"), put_it, name)
 
 
 def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int, buffer_at: int, data_length_at: int) -> int:
@@ -229,7 +229,8 @@ def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
     return carried(of_original, handle_of(host, hconn.number, new, "MQPUT").used() if new else (), action)
 
 
-def _body(length: int, buffer_at: int, verb: str) -> bytes:
+def body_at(length: int, buffer_at: int, verb: str) -> bytes:
+    """Return the bytes of a caller's buffer. Raises 2005 or 2004."""
     _check_buffer(length, buffer_at, verb)
     return read(buffer_at, length) if length else b""
 
