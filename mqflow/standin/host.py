@@ -225,6 +225,8 @@ class Hconn:
         #: Open objects and subscriptions by number.
         self.objects: dict[int, ObjectHandle] = {}
         self.subscriptions: dict[int, SubscriptionHandle] = {}
+        #: The handles of queues with DEFPRESP(ASYNC), in a client connection.
+        self.answers_early: set[int] = set()
         self.message_handles: dict[int, MessageHandle] = {}
         self.puts: PutCounts = PutCounts()
         #: Whether an asynchronous put of the unit of work failed: the unit of work can only be backed out.

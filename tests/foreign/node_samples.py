@@ -6,16 +6,15 @@ programs in any language. The outcome of a sample is its output: most samples en
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.foreign.serving import MissingError, served
+from tests.foreign.serving import MissingError, ran, served
 
 __all__ = ("samples",)
 
 VERSION: Final = "2.1.9"
-_LONGEST_S: Final = 60
 # The arguments of each run in order, and the words that its output has if its calls succeeded. Three samples are left out:
 # amqsbra.js, amqsgeta.js and amqsgetac.js. The package notes after MQCTL START that callbacks are active. After an earlier
 # callback it waits for ever.
@@ -38,10 +37,7 @@ def samples(cache: Path, queues: Path) -> Iterator[tuple[str, str]]:
     with served(cache, queues) as (_, settings):
         for arguments, expected in _RUNS:
             name = arguments.partition(" ")[0]
-            try:
-                said = _output(arguments, folder, settings)
-            except subprocess.TimeoutExpired:
-                said = f"it was ended after {_LONGEST_S} s"
+            _, said = ran(["node", *arguments.split()], folder, settings)
             yield name, "" if all(words in said for words in expected) else said.strip()
 
 
@@ -62,17 +58,3 @@ def _installed(cache: Path) -> Path:
     # A sample finds its package from any folder beside node_modules.
     shutil.copytree(package / "samples", folder / "samples", dirs_exist_ok=True)
     return folder / "samples"
-
-
-def _output(arguments: str, folder: Path, settings: Mapping[str, str]) -> str:
-    return subprocess.run(
-        ["node", *arguments.split()],
-        cwd=folder,
-        env=settings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_LONGEST_S,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    ).stdout

@@ -1,11 +1,13 @@
 """Serves a queue manager to programs with compiled code, which load mqflow's client library for programs in any language."""
 
 import os
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -13,7 +15,9 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.standin.library.development_kit import write_development_kit
 from mqflow.standin.library.install import StandInError
 
-__all__ = ("MissingError", "development_kit", "served")
+__all__ = ("MissingError", "development_kit", "ran", "served")
+
+_LONGEST_S: Final = 120
 
 
 class MissingError(Exception):
@@ -40,3 +44,22 @@ def served(cache: Path, queues: Path) -> Iterator[tuple[EmbeddedQueueManager, Ma
         with closing(serve(queue_manager, Path(place) / "s")) as server:
             url = f"embedded+unix:{server.path}?qmgr=QM1"
             yield queue_manager, os.environ | {"LD_LIBRARY_PATH": str(library), "MQFLOW_URL": url, "HOME": place}
+
+
+def ran(command: Sequence[str], folder: Path, settings: Mapping[str, str]) -> tuple[int, str]:
+    """Run a program. Return its exit code, and its output or the words that it was ended."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_LONGEST_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"it was ended after {_LONGEST_S} s"
+    return done.returncode, done.stdout

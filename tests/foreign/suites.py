@@ -1,9 +1,9 @@
 """Runs programs of other projects for IBM MQ on the stand-in library, unmodified, and reports the results.
 
-`python -m tests.foreign [CHECK ...]`: the suites and the examples of pymqi and ibmmq, programs by others that use these
-packages, a monitor, the samples of the npm package ibmmq, and programs in Go. This repository keeps none of their files.
-Packages come from the package indexes, suites and examples from their public repositories at the commits below. All go into
-`.cache/foreign`, which is used again. A failure is ours to fix unless `theirs` excuses it.
+`python -m tests.foreign [CHECK ...]` runs the suites and the examples of pymqi and ibmmq, and programs by others that use these
+packages. It also runs a monitor, the samples of the npm package ibmmq, and programs in Go. This repository keeps none of their
+files. Packages come from the package indexes, suites and examples from their public repositories at the commits below. All go
+into `.cache/foreign`, which is used again. A failure is ours to fix unless `theirs` excuses it.
 """
 
 import os

@@ -197,6 +197,21 @@ def test_the_figures_of_a_monitor_agree_with_the_queue(program: Program) -> None
 
 
 @in_package
+def test_the_text_of_an_attribute_is_utf_8_in_mqset_and_mqinq(program: Program) -> None:
+    c = program.c
+    queue = program.open(c.MQOO_SET | c.MQOO_INQUIRE)
+    program.kit.mqsc("ALTER QLOCAL(Q) DESCR('Größe')")
+
+    queue.set(c.MQCA_TRIGGER_DATA, "Ö".encode() * 32)
+
+    defined = program.kit.queue_manager.administration.queue("Q")
+    assert defined is not None
+    assert "Ö" * 32 == defined.trigger_data
+    assert ("Ö" * 32).encode() == queue.inquire(c.MQCA_TRIGGER_DATA)
+    assert "Größe".encode() == queue.inquire(c.MQCA_Q_DESC).strip()
+
+
+@in_package
 def test_a_text_of_mqset_ends_at_its_first_nul(program: Program) -> None:
     c = program.c
     queue = program.open(c.MQOO_SET | c.MQOO_INQUIRE)

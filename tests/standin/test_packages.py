@@ -302,6 +302,21 @@ def test_mqstat_reports_a_failed_asynchronous_put_and_the_put_does_not(program: 
 
 
 @only_in("ibmmq", "pymqi has no MQSTAT")
+def test_a_queue_with_defpresp_async_answers_a_client_early_unless_the_put_says_otherwise(program: Program) -> None:
+    c = program.c
+    program.kit.mqsc("ALTER QLOCAL(Q) DEFPRESP(ASYNC)")
+    queue = program.open()
+    program.kit.mqsc("ALTER QLOCAL(Q) PUT(DISABLED)")
+
+    queue.put(b"early", program.md(), program.mq.PMO())
+    synchronous = program.mq.PMO(Options=c.MQPMO_SYNC_RESPONSE)
+    program.refused(c.MQRC_PUT_INHIBITED, lambda: queue.put(b"late", program.md(), synchronous))
+
+    status = program.manager.stat(c.MQSTAT_TYPE_ASYNC_ERROR)
+    assert (1, c.MQRC_PUT_INHIBITED) == (status.PutFailureCount, status.Reason)
+
+
+@only_in("ibmmq", "pymqi has no MQSTAT")
 def test_a_failed_asynchronous_put_backs_out_its_unit_of_work(program: Program) -> None:
     """MQCMIT answers 2003, a warning; then MQSTAT knows the reason."""
     c, queue = program.c, program.open()

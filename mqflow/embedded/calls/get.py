@@ -127,8 +127,8 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
         return Pending(None)
     if plan.logical:
         check_found(plan.asked, message.descriptor)
-    parts: tuple[QueuedMessage, ...] = (message,)
-    mixed = int(_NONE)
+    parts: Sequence[QueuedMessage] = ()
+    mixed = _NONE
     if plan.complete and is_part(message.descriptor.message_flags, Whole.MESSAGE):
         message, parts, mixed = _assembled(state, handle, queue, message, plan)
     got = _as_got(state, handle, queue, message, plan, mixed)
@@ -137,9 +137,10 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
     if plan.reach is not _NEXT and plan.reach is not _UNDER_CURSOR:
         _look(state, handle, queue, message, plan)
         return Pending(got)
-    unit = _unit_of_work(state, handle.connection.unit_of_work, parts, plan)
-    _take(state, handle, queue, parts, unit)
-    in_unit = unit is handle.connection.unit_of_work
+    own = handle.connection.unit_of_work
+    unit = _unit_of_work(state, own, message, plan, len(parts)) if parts else _unit_of_work(state, own, message, plan)
+    _take(state, handle, queue, parts or (message,), unit)
+    in_unit = unit is own
     if message.descriptor.message_flags or handle.logical.get is not None:
         incomplete = retain_get(handle, unit, plan, message, in_unit=in_unit)
         got = replace(got, reason=got.reason or incomplete)
@@ -357,22 +358,21 @@ def _watched(state: QueueManagerState, queue: LocalQueue, unit: UnitOfWork | Non
 
 
 def _unit_of_work(
-    state: QueueManagerState, own: UnitOfWork, parts: Sequence[QueuedMessage], plan: GetPlan
+    state: QueueManagerState, own: UnitOfWork, message: QueuedMessage, plan: GetPlan, count: int = 1
 ) -> UnitOfWork | None:
     """Return `own` for a get under syncpoint; otherwise a new unit of work for this get alone, or None.
 
     A get of one message needs a new unit of work only if the message is stored, or asks for a report. Refuses with 2255 a get
     of several persistent segments outside an open unit of work (rc2255).
     """
-    descriptor, count = parts[0].descriptor, len(parts)
+    descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY
-    persistent = descriptor.persistence == _PERSISTENT
-    if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and persistent):
+    if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
         own.check_room(2 * count if delivery else count, state.attributes.max_uncommitted_messages)
         return own
-    if count > 1 and persistent and own.operations:
+    if count > 1 and own.operations and descriptor.persistence == _PERSISTENT:
         raise Refusal(Reason.UOW_NOT_AVAILABLE, "The segments need a unit of work of their own, and one is open already")
-    return UnitOfWork() if count > 1 or parts[0].stored or delivery else None
+    return UnitOfWork() if message.stored or delivery or count > 1 else None
 
 
 def _assembled(

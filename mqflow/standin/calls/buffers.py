@@ -15,6 +15,7 @@ from mqflow.mqi.properties.rfh2_properties import part, with_properties
 from mqflow.mqi.properties.set import matcher
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.calls.message_handles import UNASSOCIATED, handle_of
+from mqflow.standin.calls.messages import body_at
 from mqflow.standin.host import Host
 from mqflow.standin.memory.descriptors import read_descriptor, write_descriptor
 from mqflow.standin.memory.structures import read, structure_at, write, write_number
@@ -56,7 +57,7 @@ def buffer_to_handle(
         raise error_for(Reason.OPTIONS_ERROR, "MQBUFMH", detail=f"MQBMHO.Options 0x{options:x}")
     handle = handle_of(host, number, hmsg, "MQBUFMH")
     descriptor, version = read_descriptor(md_at, "MQBUFMH")
-    body = _body(length, buffer_at, "MQBUFMH")
+    body = body_at(length, buffer_at, "MQBUFMH")
     parted = part(descriptor, body)
     if parted.reason:
         raise error_for(Reason.RFH_ERROR, "MQBUFMH", detail="The data do not have the form of an MQRFH2")
@@ -136,9 +137,3 @@ def convert_characters(
     write(target_at, converted)
     write_number(data_length_at, len(converted))
     return Reason.NONE if fits == len(text) else Reason.CONVERTED_STRING_TOO_BIG
-
-
-def _body(length: int, buffer_at: int, verb: str) -> bytes:
-    if length < 0 or (length and not buffer_at):
-        raise error_for(Reason.BUFFER_LENGTH_ERROR if length < 0 else Reason.BUFFER_ERROR, verb, detail=f"Length {length}")
-    return read(buffer_at, length) if length else b""

@@ -117,6 +117,8 @@ class Consumers:
         self._paused = threading.Event()
         self._over = threading.Event()
         self._over.set()
+        #: Set when MQCTL START is about to return: a first callback before that confuses the npm package ibmmq.
+        self._may_begin = threading.Event()
         self._thread: int | None = None
         self._area = 0
 
@@ -175,9 +177,15 @@ class Consumers:
         self._paused.clear()
         self._over.clear()
         if wait:
+            self._may_begin.set()
             self._run()
         else:
+            self._may_begin.clear()
             self._host.runner.start(self._run, f"mqflow-standin-callbacks-{self._hconn.number}")
+
+    def let_begin(self) -> None:
+        """Let the new thread of `start` make its first call."""
+        self._may_begin.set()
 
     def stop(self) -> None:
         """Stop the callbacks. Wait for the running callback, unless this callback makes the call."""
@@ -187,6 +195,7 @@ class Consumers:
             self._over.wait()
 
     def _run(self) -> None:
+        self._may_begin.wait()
         self._thread = threading.get_ident()
         try:
             self._begin()
@@ -379,6 +388,7 @@ def control(host: Host, number: int, operation: int, options_at: int) -> int:
                 consumers.suspend_all(suspended=operation == Operation.SUSPEND)
             case _:
                 raise error_for(Reason.OPERATION_ERROR, "MQCTL", detail=f"Operation 0x{operation:x}")
+    consumers.let_begin()
     return Reason.NONE
 
 

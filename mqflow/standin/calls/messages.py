@@ -24,13 +24,13 @@ from mqflow.standin.memory.descriptors import read_descriptor, with_extension, w
 from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number
 from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, ObjectHandle, Put
 
-__all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put_one", "request_from")
+__all__ = ("TRUNCATED", "Request", "body_at", "deliver", "get", "next_message", "put", "put_one", "request_from")
 
 _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
 _HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
 """The warnings for a truncated message."""
-_ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
+_ASYNC, _SYNC = int(PutOption.ASYNC_RESPONSE), int(PutOption.SYNC_RESPONSE)
 _TRUNCATE: Final = GetOption.ACCEPT_TRUNCATED_MSG
 _TOLD_LATER: Final = frozenset(
     {
@@ -71,7 +71,7 @@ def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int
         def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: ObjectHandle | None) -> Put:
             return hconn.connection.put(handle, descriptor, body, options, context=context)
 
-        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT"), put_it, handle.name)
+        return _put(host, hconn, md_at, pmo, body_at(length, buffer_at, "MQPUT"), put_it, handle.name, hobj)
 
 
 def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
@@ -94,7 +94,7 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
         return hconn.connection.put1(target, descriptor, body, options, context=context)
 
     with hconn.used("MQPUT1"):
-        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT1"), put_it, name)
+        return _put(host, hconn, md_at, pmo, body_at(length, buffer_at, "MQPUT1"), put_it, name)
 
 
 def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int, buffer_at: int, data_length_at: int) -> int:
@@ -182,10 +182,12 @@ def _put(
     body: bytes,
     put_it: Callable[[MessageDescriptor, bytes, PutOption, ObjectHandle | None], Put],
     name: str,
+    hobj: int = 0,
 ) -> int:
     given, version = read_descriptor(md_at, "MQPUT")
     descriptor, data = without_extension(given, body) if version == 1 else (given, body)
     options = pmo.number("Options")
+    early = _answers_early(hconn, options, hobj)
     context = hconn.objects.get(pmo.number("Context"))
     described, data = with_properties(descriptor, data, _properties(host, hconn, pmo))
     if hconn.message_bytes_max and len(data) > hconn.message_bytes_max:
@@ -194,12 +196,12 @@ def _put(
     try:
         done = put_it(described, data, PutOption(options), context)
     except MQIError as error:
-        if not _answers_early(hconn, options) or error.reason not in _TOLD_LATER:
+        if not early or error.reason not in _TOLD_LATER:
             raise
         count_put(hconn.puts, name, CompletionCode.FAILED, error.reason)
         hconn.unit_failed = hconn.unit_failed or fails_its_unit(options, described.persistence)
         return Reason.NONE
-    if _answers_early(hconn, options):
+    if early:
         count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)
     # The message has its properties in a header; the program sees the format of its own data.
     said = replace(done.descriptor, format=given.format, encoding=given.encoding)
@@ -208,9 +210,11 @@ def _put(
     return done.reason
 
 
-def _answers_early(hconn: Hconn, options: int) -> bool:
-    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put."""
-    return not hconn.local and bool(options & _ASYNC)
+def _answers_early(hconn: Hconn, options: int, hobj: int) -> bool:
+    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put, also by DEFPRESP."""
+    if options & (_ASYNC | _SYNC):
+        return not hconn.local and bool(options & _ASYNC)
+    return hobj in hconn.answers_early
 
 
 def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
@@ -225,7 +229,8 @@ def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
     return carried(of_original, handle_of(host, hconn.number, new, "MQPUT").used() if new else (), action)
 
 
-def _body(length: int, buffer_at: int, verb: str) -> bytes:
+def body_at(length: int, buffer_at: int, verb: str) -> bytes:
+    """Return the bytes of a caller's buffer. Raises 2005 or 2004."""
     _check_buffer(length, buffer_at, verb)
     return read(buffer_at, length) if length else b""
 

@@ -9,14 +9,13 @@ from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.c_structures import MQOD, MQSTS
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.names import padded, stripped
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls.connect import NOT_CONNECTED
 from mqflow.standin.calls.subscribe import topic_text
 from mqflow.standin.host import Host, PutCounts
 from mqflow.standin.memory.structures import Structure, number_at, read, structure_at, write, write_number
-from mqflow.verbs import ObjectDescriptor
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle
 
 __all__ = (
     "check_offered",
@@ -32,6 +31,8 @@ __all__ = (
 _FIRST_TEXT: Final = 2001
 _SELECTORS_MAX: Final = 256
 _STATUS_ASYNC, _STATUS_LAST = 0, 2
+# MQIA_DEF_PUT_RESPONSE_TYPE and MQPRT_ASYNC_RESPONSE.
+_DEFAULT_PUT_RESPONSE, _ASYNC = 184, 2
 _CHARS: Final = {spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES)}
 
 
@@ -53,6 +54,8 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
         handle = hconn.connection.open(target, OpenOption(options))
         hobj = hconn.next_number()
         hconn.objects[hobj] = handle
+        if not hconn.local and options & OpenOption.OUTPUT and _is_asynchronous(hconn.connection, handle):
+            hconn.answers_early.add(hobj)
     manager = hconn.connection.queue_manager_name
     if handle.name != od.text("ObjectName"):
         od.set(ObjectName=handle.name, ObjectQMgrName=manager)  # opening a model queue makes a dynamic queue
@@ -60,6 +63,20 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
         od.set(ResolvedQName=handle.resolved_queue, ResolvedQMgrName=handle.resolved_queue_manager or manager)
     write_number(hobj_at, hobj)
     return Reason.NONE
+
+
+def _is_asynchronous(connection: Connection, handle: ObjectHandle) -> bool:
+    """Return whether the queue has DEFPRESP(ASYNC). A user who may not inquire the queue puts synchronously."""
+    if not handle.resolved_queue:
+        return False
+    try:
+        inquired = connection.open(handle.name, OpenOption.INQUIRE)
+        try:
+            return connection.inquire(inquired, (_DEFAULT_PUT_RESPONSE,)).values[_DEFAULT_PUT_RESPONSE] == _ASYNC
+        finally:
+            connection.close(inquired)
+    except MQIError:
+        return False
 
 
 def close(host: Host, number: int, hobj_at: int, options: int) -> int:
@@ -76,6 +93,7 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
                 raise
             reason = warning.reason  # the object is closed, but a group or a logical message is incomplete
         hconn.objects.pop(hobj, None)
+        hconn.answers_early.discard(hobj)
         hconn.subscriptions.pop(hobj, None)
         if hconn.consumers is not None:
             hconn.consumers.remove(hobj)
@@ -99,7 +117,7 @@ def inquire(
     values = answer.values
     found_numbers = [int(value) for value in (values[selector] for selector in selectors) if not isinstance(value, str)]
     texts = b"".join(
-        padded(value, _CHARS.get(selector) or len(value))
+        _field(value, _CHARS.get(selector) or len(value.encode()))
         for selector, value in ((selector, values[selector]) for selector in selectors)
         if isinstance(value, str)
     )
@@ -127,11 +145,25 @@ def set_attributes(
             next_number += 1
         else:
             length = min(_CHARS.get(selector, 0), chars - next_char)
-            values[selector] = stripped(read(chars_at + next_char, max(0, length)))
+            values[selector] = _text(read(chars_at + next_char, max(0, length)))
             next_char += length
     with hconn.used("MQSET"):
         hconn.connection.set(hconn.object_of(hobj, "MQSET"), values)
     return Reason.NONE
+
+
+def _field(text: str, length: int) -> bytes:
+    """Return the text of an attribute in UTF-8, the character set of the queue manager. No character is cut in two."""
+    return text.encode()[:length].decode(errors="ignore").encode().ljust(length)
+
+
+def _text(field: bytes) -> str:
+    """Return the text of an attribute up to the first NUL. Bytes that are not UTF-8 are read as Latin-1."""
+    text = field.split(b"\0", 1)[0].rstrip()
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
 
 
 def status(host: Host, number: int, kind: int, status_at: int) -> int:

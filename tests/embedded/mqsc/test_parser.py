@@ -32,6 +32,7 @@ from mqflow.embedded.mqsc.commands import (
     Where,
 )
 from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX
+from mqflow.embedded.mqsc.vocabulary import VERBS
 from mqflow.embedded.rules.channel_authentication import ChannelRule, RuleType, UserSource
 from mqflow.mqi.options import QueueType
 
@@ -347,3 +348,13 @@ def test_any_text_gives_commands_and_problems_in_order(text: str) -> None:
 def test_a_hostile_script_is_read_in_time_that_grows_with_its_length(text: str) -> None:
     # Quadratic time would exceed the time limit of every test here.
     assert parse(text) is not None
+
+
+def test_the_commands_of_ibm_mq_that_are_refused_by_name_are_ten() -> None:
+    refused = {f"{verb} {noun}" for verb, nouns in VERBS.items() for noun in nouns}
+
+    assert {
+        *("ALTER COMMINFO", "DEFINE COMMINFO", "DELETE COMMINFO"),
+        *("DELETE POLICY", "SET POLICY", "SET LOG", "SET SYSTEM"),
+        *("DISPLAY AUTHSERV", "RESET QMGR", "START CHINIT"),
+    } == refused

@@ -12,6 +12,7 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.standin.calls.callbacks import Consumers
 from mqflow.verbs import GetOptions
+from mqflow.world import give_way
 from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
@@ -182,6 +183,29 @@ def test_stopping_waits_for_the_call_under_way(program: Program) -> None:
     stopping.join()
 
     assert ["called", "stopped"] == order
+
+
+@with_callbacks
+def test_the_first_callback_waits_for_the_end_of_mqctl(program: Program) -> None:
+    """npm's ibmmq notes after MQCTL that it is called back; a callback before that note stops it for ever."""
+    consumer, began = Consumer(program), []
+    consumer.register()
+    program.other.put1(b"Q", b"body")
+    consumers = program.kit._installed._host.hconn(program.manager.get_handle(), "MQCTL").consumers
+    assert isinstance(consumers, Consumers)
+    release = consumers.let_begin
+
+    def let_begin() -> None:
+        for _ in range(1000):  # the thread that calls back has many chances to begin
+            give_way()
+        began.append(consumers._thread is not None)
+        release()
+
+    consumers.let_begin = let_begin  # type: ignore[method-assign]  # as MQCTL calls it, after it has started the thread
+    consumer.run()
+
+    assert [False, False] == began, "at the end of START, and of STOP"
+    assert [b"body"] == consumer.bodies
 
 
 @with_callbacks
