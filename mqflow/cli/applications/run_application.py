@@ -23,7 +23,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.signals import EXIT_CUT_OFF, end_process, run_until_signal, threads_left
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
-from mqflow.cli.processes.child_process import WORKER, until_parent_ends
+from mqflow.cli.processes.child_process import WORKER, run_command, until_parent_ends
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.recycling import Limits, Recycling, first_of
 from mqflow.cli.processes.served_connections import raise_open_file_limit
@@ -274,10 +274,8 @@ def _reload(
     except ImportError as error:
         raise ConfigurationError("--reload needs watchfiles: pip install 'mqflow[reload]'.") from error
     wait_s = Settings().drain_s if drain_s is None else drain_s
-    command_line = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{wait_s:g}"]
-    command_line += ["--url", url] if url else []
-    command_line += more
-    command_line += [] if start_limit_s is None else ["--wait", f"{start_limit_s:g}"]
+    more = [*(("--url", url) if url else ()), *more]
+    command_line = run_command(application, *more, backend=backend, drain_s=wait_s, start_limit_s=start_limit_s)
     run_process(
         ".",
         target=shlex.join(command_line),

@@ -4,7 +4,9 @@ The child has one end of a pipe. The operating system closes the other end when 
 This file knows pipes and delays; it does not know what the processes do.
 """
 
+import math
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -14,7 +16,7 @@ import anyio
 from mqflow.cli.text.terminal import note
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("WORKER", "RestartDelay", "parent_pipe", "until_parent_ends")
+__all__ = ("WORKER", "RestartDelay", "parent_pipe", "run_command", "until_parent_ends")
 
 WORKER: Final = "MQFLOW_WORKER"
 """The environment variable with the number of a worker process of `mqflow run --workers`, from 1."""
@@ -23,6 +25,15 @@ _FIRST_DELAY_S: Final = 1.0
 _LONGEST_DELAY_S: Final = 30.0
 _STABLE_S: Final = 60.0
 """If a process ran this long, in seconds, it did not fail at its start, so its delay is reset."""
+
+
+def run_command(application: str, *more: str, backend: str, drain_s: float, start_limit_s: float | None) -> list[str]:
+    """Return the command `mqflow run` for a child process. The settings are arguments.
+
+    An application with its settings in its source code does not read the environment.
+    """
+    command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{drain_s:g}", *more]
+    return command if start_limit_s in {None, math.inf} else [*command, "--wait", f"{start_limit_s:g}"]
 
 
 @contextmanager

@@ -5,11 +5,9 @@ manager only after the last worker has drained. If this process is killed, the o
 knows processes; it handles no message.
 """
 
-import math
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
@@ -26,7 +24,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import ledger_file
 from mqflow.app.run.signals import EXIT_CUT_OFF, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
-from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe
+from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe, run_command
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.text.terminal import note
@@ -80,7 +78,7 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
                 f"{name} is {other}: only one process can open it, and --workers starts several. Serve it in a process of its "
                 f"own, with mqflow qmgr start, and set its embedded+unix: URL as url below queue_managers.{name}."
             )
-    url, backend = options.url, options.backend
+    url = options.url
     # For the processes that serve the queue manager: they do not import the application.
     served_settings = {
         "MQFLOW_DRAIN_S": f"{settings.drain_s:g}",
@@ -92,21 +90,10 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
         environment["MQFLOW_LEDGER_FILE"] = str(ledger)
     location = locate(url)
     owner = _owner(location)
-    # The settings are arguments, because an application with its settings in its source code does not read the environment.
-    command = [
-        sys.executable,
-        "-m",
-        "mqflow.cli",
-        "run",
-        options.application,
-        "--backend",
-        backend,
-        "--drain",
-        f"{settings.drain_s:g}",
-    ]
-    command += options.more
-    if settings.reconnect.start_limit_s not in {None, math.inf}:
-        command += ["--wait", f"{settings.reconnect.start_limit_s:g}"]
+    start_limit_s = settings.reconnect.start_limit_s
+    command = run_command(
+        options.application, *options.more, backend=options.backend, drain_s=settings.drain_s, start_limit_s=start_limit_s
+    )
     with parent_pipe() as descriptor, tempfile.TemporaryDirectory(prefix="mqflow-notes-") as notes:
         environment.setdefault("MQFLOW_NOTES_FILE", str(Path(notes) / "notes.sqlite"))
         command += ["--lifeline", str(descriptor)] + (["--counts"] if options.http else [])

@@ -84,6 +84,7 @@ COUNTED: Final = {
 }
 """The metrics of `EventCounts`, without their prefix `mqflow_`."""
 
+_COMMIT: Final = Settlement.COMMIT  # the attribute of an enumeration takes longer than a global name
 _Number = list[float]
 
 
@@ -114,6 +115,8 @@ class EventCounts:
         self._known: dict[tuple[str, ...], _Number] = {}
         #: By queue, the series that every completed message changes: its unit of work, and its handling.
         self._completed: dict[str, tuple[_Number, _Number]] = {}
+        #: By queue, the number of its delivered messages.
+        self._delivered: dict[str, _Number] = {}
 
     def counts(self) -> Counts:
         """Return the present numbers. Any thread can call this function.
@@ -128,11 +131,18 @@ class EventCounts:
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
         """Count the event."""
+        if type(event) is Delivered:  # the two classes of each message come first, without a `match`
+            number = self._delivered.get(event.queue)
+            if number is None:
+                number = self._number("messages_delivered", event.queue)
+                if len(self._delivered) < SERIES_MAX:
+                    self._delivered[event.queue] = number
+            number[0] += 1
+            return
+        if type(event) is Settled:
+            self._settled(event)
+            return
         match event:
-            case Delivered():
-                self._add("messages_delivered", event.queue)
-            case Settled():
-                self._settled(event)
             case Decided():
                 self._add("backout_decisions", event.queue, type(event.plan[0]).__name__.lower())
             case Disposed():
@@ -168,7 +178,7 @@ class EventCounts:
                 return
 
     def _settled(self, event: Settled) -> None:
-        is_usual = event.settlement is Settlement.COMMIT and type(event.outcome) is Completed
+        is_usual = type(event.outcome) is Completed and event.settlement is _COMMIT
         known = self._completed.get(event.queue) if is_usual else None
         if known is None:
             outcome = type(event.outcome).__name__.lower() if event.outcome is not None else "not_handled"
