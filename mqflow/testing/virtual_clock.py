@@ -174,4 +174,5 @@ def _frames(coroutine: object) -> Iterator[FrameType]:
 
 
 def _first(holder: object, *names: str) -> Any:
+    # getattr, because asynchronous generators and other awaitables name these attributes differently.
     return next((found for name in names if (found := getattr(holder, name, None)) is not None), None)

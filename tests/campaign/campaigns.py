@@ -68,7 +68,7 @@ CAMPAIGNS: Final = {
             bounds=(Bound("exit after SIGTERM", 99, 120),),
         ),
         Campaign(name="network", goal="R12", unit="calls", target=10_000, run=pieces.network, small=range(8)),
-        Campaign(name="soak", goal="R13", unit="messages", target=10_000_000, run=pieces.soaks, small=range(2)),
+        Campaign(name="soak", goal="R13", unit="messages", target=10_000_000, run=pieces.soaks, small=range(1)),
         Campaign(name="parsers", goal="R14", unit="inputs", target=100_000_000, run=pieces.parsers, small=range(10)),
         Campaign(name="journals", goal="R7", unit="journals", target=100_000, run=pieces.journals, small=range(1)),
     )

@@ -1,5 +1,6 @@
 """Runs the pieces of a campaign in processes of their own, until the time is over or a seed is done."""
 
+import logging
 import os
 import subprocess
 import time
@@ -51,7 +52,7 @@ def run(campaign: Campaign, totals: Totals, minutes: float, workers: int) -> Ite
     """Run the next seeds until the time is over, at least one, and add them to the totals. Yield each seed with its piece."""
     began, wrote, date = time.monotonic(), time.monotonic(), today()
     of, first, busy = revision(), totals.next_seed, os.getloadavg()[0] > (os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, get_context("spawn"), die_with_parent, (os.getpid(),)) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin, (os.getpid(),)) as pool:
         running: dict[Future[Piece], int] = {}
         while True:
             while len(running) < workers and (totals.next_seed == first or time.monotonic() - began < 60 * minutes):
@@ -65,6 +66,12 @@ def run(campaign: Campaign, totals: Totals, minutes: float, workers: int) -> Ite
                 totals.took_s += time.monotonic() - wrote
                 wrote = time.monotonic()
                 yield seed, piece
+
+
+def _begin(parent: int) -> None:
+    """Prepare a process for pieces. Nobody reads the log of thousands of failing handlers, and printing it takes time."""
+    die_with_parent(parent)
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def revision() -> str:

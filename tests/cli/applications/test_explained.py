@@ -595,7 +595,9 @@ def test_a_wheel_has_the_modules_the_metadata_and_a_record_of_each_file(
     assert {f"mqflow/{name}": text for name, text in texts.items()} == {
         name: text for name, text in found.items() if name.startswith("mqflow/")
     }
-    assert {f"{stem}.dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt")} <= set(found)
+    assert {f"{stem}.dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "licenses/LICENSE")} == {
+        name for name in found if not name.startswith("mqflow/")
+    }
 
     def digest(text: bytes) -> str:
         return base64.urlsafe_b64encode(hashlib.sha256(text).digest()).decode().rstrip("=")

@@ -110,7 +110,10 @@ def _live(folder: Path, life: Sequence[Step], tell: int) -> None:
 
 
 def _in_a_child(folder: Path, life: Sequence[Step], disk: ctypes.CDLL, point: Point | None) -> tuple[_Told, str, str]:
-    """Run the life in a child with this fault. Return what it told, how it ended, and a letter for each call if it ended itself."""
+    """Run the life in a child with this fault. Return what it told, how it ended, and a letter for each call.
+
+    A child that was killed has no letters.
+    """
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

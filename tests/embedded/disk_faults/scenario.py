@@ -82,8 +82,8 @@ def found_in(contents: Contents) -> Stored:
 def perform(store: DurableStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:
     """Perform the steps, up to `at_once` at a time, and print ``asked`` and ``answered`` with each step's number.
 
-    After every second step, the thread of the store waits until the next two steps are asked for, so groups of steps share a
-    transaction on a fast disk too.
+    After every second step, the thread of the store waits until the next two steps are asked for. So steps share a transaction
+    on a fast disk too.
     """
     free, asked = threading.Semaphore(at_once), [threading.Event() for _ in range(len(performed) + 3)]
     for number, step in enumerate(performed, start=1):
