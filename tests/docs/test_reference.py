@@ -170,7 +170,11 @@ def test_the_page_of_commands_has_the_help_of_each_command() -> None:
 def test_the_page_of_the_configuration_has_each_key() -> None:
     keys = set(re.findall(r"`([\w.]+)`", (DOCS / "configuration.md").read_text()))
 
-    records = {"": Settings, "listeners.NAME.": ListenerSettings, "queue_managers.NAME.": QueueManagerSettings}
+    records: dict[str, type[Struct]] = {
+        "": Settings,
+        "listeners.NAME.": ListenerSettings,
+        "queue_managers.NAME.": QueueManagerSettings,
+    }
     known = {f"{above}{key}" for above, record in records.items() for key in keys_of(record)}
     assert {"password", "sources", "warnings"} == {key for key in known - keys if not key.startswith("queue_managers.")}
 
