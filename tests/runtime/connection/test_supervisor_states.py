@@ -1,6 +1,5 @@
 """The state machine of the supervisor: the state after each event, illegal moves, and its drawing in the documentation."""
 
-
 import pytest
 
 from mqflow.runtime.connection.supervisor_states import (
