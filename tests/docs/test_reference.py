@@ -10,8 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import Struct
 
+from mqflow.app.config.settings import ListenerSettings, QueueManagerSettings, Settings
 from tests.docs.commands_page import page as commands_page
 from tests.docs.pages import DOCS, blocks
 
@@ -162,3 +165,48 @@ def test_the_page_of_commands_has_the_help_of_each_command() -> None:
     current = (DOCS / "reference/commands.md").read_text()
 
     assert commands_page() == current, "Make it again: python -m tests.docs.commands_page > docs/reference/commands.md"
+
+
+def test_the_page_of_the_configuration_has_each_key() -> None:
+    keys = set(re.findall(r"`([\w.]+)`", (DOCS / "configuration.md").read_text()))
+
+    records: dict[str, type[Struct]] = {
+        "": Settings,
+        "listeners.NAME.": ListenerSettings,
+        "queue_managers.NAME.": QueueManagerSettings,
+    }
+    known = {f"{above}{key}" for above, record in records.items() for key in keys_of(record)}
+    assert {"password", "sources", "warnings"} == {key for key in known - keys if not key.startswith("queue_managers.")}
+
+
+def keys_of(record: type[Struct]) -> Iterator[str]:
+    """Yield the keys of a record of settings; those of the records in it follow a dot."""
+    for each in msgspec.structs.fields(record):
+        if isinstance(each.type, type) and issubclass(each.type, Struct):
+            yield from (f"{each.name}.{key}" for key in keys_of(each.type))
+        elif each.name not in {"listeners", "queue_managers"}:
+            yield each.name
+
+
+def test_a_page_has_each_name_of_telemetry() -> None:
+    pages = "".join((DOCS / name).read_text() for name in ("observability.md", "reconnection.md"))
+    names = set(names_of_telemetry())
+
+    assert len(names) > 40
+    assert {"mqflow.otel"} == {name for name in names if not any(f"`{form}`" in pages for form in forms(name))}  # the logger
+
+
+def names_of_telemetry() -> Iterator[str]:
+    """Yield the texts of `mqflow.otel` that are names of spans, metrics and attributes."""
+    for file in (DOCS.parent / "mqflow" / "otel").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Constant(value=str(text)) if re.fullmatch(r"(mqflow|messaging)(\.[a-z_]+)+", text):
+                    yield text
+
+
+def forms(name: str) -> Iterator[str]:
+    """Yield a name as a page can write it: after `mqflow.backout.count`, the name `.threshold` is enough."""
+    parts = name.split(".")
+    yield name
+    yield from ("." + ".".join(parts[at:]) for at in range(1, len(parts)))

@@ -1,5 +1,4 @@
-"""The state machine of the supervisor: the state after each event, illegal moves, and its drawing in the documentation."""
-
+"""The state machine of the supervisor: the state after each event, and illegal moves."""
 
 import pytest
 
