@@ -15,6 +15,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.policy.shared_puts import Waiting
+from mqflow.runtime.connection.loop_call import OneShot
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager
 from mqflow.verbs import Put
@@ -53,7 +54,7 @@ class PutCall:
         self.lost: int = 0
         #: The wait of the caller in another task; None without such a wait.
         self.scope: anyio.CancelScope | None = None
-        self.over: anyio.Event | None = None
+        self.over: OneShot | None = None
 
     def add(self, message: Outgoing) -> None:
         """Add a message. Raises the errors of `framed`."""
@@ -104,7 +105,7 @@ class PutCall:
         self.stage = stage
         if stage is Stage.OVER:
             if self.over is not None:
-                self.over.set()
+                self.over.pass_on()
         elif self.scope is not None:
             self.scope.shield = stage is Stage.COMMITTING
 

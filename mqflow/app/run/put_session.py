@@ -20,7 +20,7 @@ from mqflow.app.run.unit_of_puts import UnitOfPuts, Way, in_doubt
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.shared_puts import calls_of_unit
-from mqflow.runtime.connection.loop_call import start_task
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot, start_task
 from mqflow.verbs import Put
 
 __all__ = ("PutSession",)
@@ -72,6 +72,7 @@ class PutSession:
         self._busy = False
         self._turns = 0
         self._closed = False
+        self._loop_caller: LoopCaller | None = None
         #: The task that makes units of work for waiting callers, its scope and its end; None without such a task.
         self._writer: tuple[object, anyio.CancelScope, anyio.Event] | None = None
         #: Held by a call that puts a second message in the unit of work of the task.
@@ -155,7 +156,9 @@ class PutSession:
     def _enter_line(self, call: PutCall) -> None:
         if self._closed:
             raise _closed()
-        call.over, call.stage = anyio.Event(), Stage.WAITING
+        if self._loop_caller is None:
+            self._loop_caller = LoopCaller()
+        call.over, call.stage = OneShot(self._loop_caller), Stage.WAITING
         self._waiting.append(call)
 
     async def _end_of(self, call: PutCall) -> None:

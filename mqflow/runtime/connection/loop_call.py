@@ -27,7 +27,7 @@ class WaitingCalls:
         """Take the function of the event loop that any thread can call, and that runs a function on the loop."""
         self._soon: Final = soon
         #: Makes a future of asyncio; None on trio.
-        self.new_future: Final = new_future
+        self.new_future: Final[Callable[[], Any] | None] = new_future
         self._calls: Final[deque[Callable[[], object]]] = deque()
         self._is_woken = False
 
@@ -73,7 +73,7 @@ class LoopCaller:
                 waiting = WaitingCalls(token.run_sync_soon)
             _WAITING.set(waiting)
         self._waiting: Final = waiting
-        self.new_future: Final = waiting.new_future
+        self.new_future: Final[Callable[[], Any] | None] = waiting.new_future
         self._thread: Final = threading.get_ident()
 
     def __call__(self, function: Callable[[], object]) -> None:
@@ -107,7 +107,7 @@ class OneShot:
         #: A future on asyncio, because an event takes twice its time; on trio an event. None if the task does not wait now.
         self._waiter: Any = None
         #: Whether a value was passed on.
-        self.has_come = False
+        self.has_come: bool = False
 
     def pass_on(self, value: object = None) -> None:
         """Pass the value to the waiter. Values after the first are ignored."""

@@ -130,6 +130,22 @@ def test_the_end_of_the_connection_counts_a_backout_of_every_unit(rig: Rig) -> N
     assert [(b"1", 1), (b"2", 1), (b"3", 0), (b"4", 0)] == left(rig)
 
 
+def test_each_unit_has_the_in_flight_marks_of_its_own_messages(rig: Rig) -> None:
+    """After the end of the process, the messages with marks count as backed out, and no others."""
+    rig.put_committed(b"5", OTHER)  # not persistent, so it has no mark
+    for body in (b"6", b"7", b"8"):
+        rig.put_committed(body)
+    assert [[b"1", b"2"], [b"3", b"4"], [b"5", b"6"], [b"7", b"8"]] == ahead(rig, 4, most=2)
+    released = []
+
+    for _ in range(4):
+        commit_first(rig)
+        released.append(max(rig.store.released))
+
+    assert [2, 4, 5, 7] == released
+    assert [1, 2, 3, 4, 5, 6, 7] == rig.store.released
+
+
 def test_a_unit_that_needs_no_disk_is_followed_by_the_next() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="Q"))
