@@ -48,12 +48,12 @@ def may_read_ahead(options: GetOptions) -> bool:
 class ReadAhead:
     """The messages that one handle has read ahead."""
 
-    __slots__ = ("_calls", "_found", "_most", "_options", "_read_at")
+    __slots__ = ("_asked", "_found", "_most", "_read_at")
 
     def __init__(self) -> None:
         self._found: deque[Got] = deque()
-        self._options: GetOptions | None = None
-        self._calls = 0
+        #: The options of the last browse, and the other calls of the connection before it.
+        self._asked: tuple[GetOptions, int] | None = None
         self._read_at = 0.0
         self._most = 1
 
@@ -68,7 +68,7 @@ class ReadAhead:
         `calls` counts the other calls of the connection. After such a call, no message that was read ahead is returned, because
         the application may just have got this message.
         """
-        same = options == self._options and calls == self._calls
+        same = (options, calls) == self._asked
         if not same:
             self._most = 1
         return self._found.popleft() if self._found and same and now_s - self._read_at <= AHEAD_S else None
@@ -81,11 +81,11 @@ class ReadAhead:
         """Keep these messages for the next gets with these options."""
         self._found.clear()
         self._found.extend(found)
-        self._options, self._calls, self._read_at = options, calls, now_s
+        self._asked, self._read_at = (options, calls), now_s
         self._most = min(self._most * _GROWTH, _AHEAD_MAX)
 
     def forget(self) -> None:
         """Drop all messages, and request only one message next."""
         self._found.clear()
-        self._options = None
+        self._asked = None
         self._most = 1

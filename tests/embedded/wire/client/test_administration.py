@@ -141,9 +141,16 @@ def test_a_request_without_a_valid_call_is_refused_with_2319(local: Administrati
 
 
 @pytest.mark.parametrize(
-    ("call", "reason"), [(CALLS["queues"], Reason.CONNECTION_BROKEN), (CALLS["define"], Reason.CALL_INTERRUPTED)]
+    ("call", "reason"),
+    [
+        (CALLS["queues"], Reason.CONNECTION_BROKEN),
+        (CALLS["define"], Reason.CALL_INTERRUPTED),
+        (lambda on: on.order(requests.Backup("copy")), Reason.CALL_INTERRUPTED),
+    ],
 )
-def test_without_an_answer_the_outcome_of_a_change_is_unknown(call: Callable[[Administration], object], reason: Reason) -> None:
+def test_without_an_answer_the_outcome_of_a_change_is_unknown(
+    call: Callable[[ServedAdministration], object], reason: Reason
+) -> None:
     with EmbeddedQueueManager("QM1") as queue_manager, memory_folder() as folder:
         server = serve(queue_manager, folder / "qm")
         administration = ServedQueueManager(server.path).administration
