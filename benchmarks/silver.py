@@ -3,16 +3,20 @@
 One warm Spark session makes the tables from 99 % of the records, and then adds the last 1 %. The records describe messages that
 are spread evenly over 30 days. One message in twenty fails and is delivered three times, and half of the failed messages are
 backed out. With `--late`, this share of the new records is about old messages of any day. The time includes no start of Spark.
+`--write` writes the figures into docs/performance.md. The goal is for ten million records.
 """
 
 import argparse
+import os
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
+from benchmarks.page import PAGE, replaced_between
 from benchmarks.samples import Sample
 from benchmarks.spark_processes import metered
 from mqflow.journal.schemas import Kind, columns_of
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ("main",)
 
+BEGIN: Final = "<!-- silver: begin (python -m benchmarks.silver --write writes what stands between these two lines) -->"
+END: Final = "<!-- silver: end -->"
 _DAYS: Final = 30
 _START_S: Final = 1_767_225_600
 _SEGMENT_ROWS: Final = 20_000
@@ -32,20 +38,25 @@ _NEW: Final = 0.01
 def main(arguments: list[str]) -> int:
     """Measure once, and print the times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.silver", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="records in all (1,000,000)")
+    parser.add_argument("--rows", type=lambda text: int(float(text)), default=1_000_000, help="records in all (1,000,000)")
     parser.add_argument("--late", type=float, default=0.0, help="share of the new records about old messages (0)")
     parser.add_argument("--memory", default="3g", help="memory of the JVM (3g)")
+    parser.add_argument("--write", action="store_true", help="write the figures into the page")
     given = parser.parse_args(arguments)
     spark = spark_session("silver", master="local[2]", config={"spark.driver.memory": given.memory})
     spark.sparkContext.setLogLevel("ERROR")
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-") as name:
         _measured(spark, Path(name, "warm"), 10_000, given.late)
         whole, new = _measured(spark, Path(name, "tables"), given.rows, given.late)
-    print(
-        f"{given.rows:,} records, {given.late:.1%} of the new about old messages. Silver and gold of 99 %: {_said(whole)}; "
-        f"of 1 % new: {_said(new)}. Share: {new.wall_s / whole.wall_s:.1%} of the time, {new.cpu_s / whole.cpu_s:.1%} of the "
-        "processor time."
+    text = (
+        f"Measured on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `python -m benchmarks.silver --rows {given.rows}`, load "
+        f"average at the end {os.getloadavg()[0]:.1f}.\n\n| records | silver and gold of 99 % | of 1 % new | share of the "
+        f"time | of processor time | must |\n|---|---|---|---|---|---|\n| {given.rows:,} | {_said(whole)} | {_said(new)} | "
+        f"{new.wall_s / whole.wall_s:.1%} | {new.cpu_s / whole.cpu_s:.1%} | 3 % of 10,000,000 |"
     )
+    if given.write:
+        PAGE.write_text(replaced_between(PAGE.read_text(), text, BEGIN, END))
+    print(text)
     spark.stop()
     return 0
 

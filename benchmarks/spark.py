@@ -2,7 +2,7 @@
 
 Both sides of a ratio run in turns, after one turn that is not measured. The best turn of each side is used, because other
 processes can only make a turn slower. Spark runs in processes that stay warm. `--only WORD` selects the ratios with that word
-in their name; `--write` writes the table into docs/performance.md.
+in their name; `--write` writes their rows into the table of docs/performance.md.
 """
 
 import argparse
@@ -169,29 +169,30 @@ def _run(on: Processes, master: str, side: Side, folder: Path, rows: int) -> Sam
     return on.on(master, side, folder, rows) if master else side(folder, rows)
 
 
-def render(found: list[Measured], date: str, rounds: int) -> str:
-    """Return the table, in Markdown."""
+def render(found: list[Measured], date: str, rounds: int, page: str = "") -> str:
+    """Return the table, in Markdown, with the rows that `page` has of the ratios that were not measured now."""
     machine = describe()
-    lines = [
-        f"Measured on {date} by `python -m benchmarks.spark`.",
-        "",
-        (
-            f"{machine.cpus} x {machine.cpu}, {machine.memory_gib} GiB; best of {rounds}, in turns; load average at the end "
-            f"{os.getloadavg()[0]:.2f}."
-        ),
-        "",
-        "| ratio | rows/s | over rows/s | ratio | of processor time | must | moonshot | | others' CPU |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = {
+        name: line for line in page.splitlines() for name in (each.name for each in RATIOS) if line.startswith(f"| {name} |")
+    }
     for each in found:
         bar = each.ratio.bar
         judged = f"{bar.must:g} | {bar.moonshot:g} | {bar.met(each.figure)}" if bar else "| | "
         waits = not each.ratio.master and not each.ratio.by_cpu
-        lines.append(
+        rows[each.ratio.name] = (
             f"| {each.ratio.name} | {_best(each.of):,.0f} | {_best(each.over):,.0f} | {each.figure:.2f} "
-            f"| {'' if waits else f'{each.by_cpu:.2f}'} | {judged} | {each.busy:.0%} |"
+            f"| {'' if waits else f'{each.by_cpu:.2f}'} | {judged} | {each.busy:.0%} "
+            f"| {date}, load {os.getloadavg()[0]:.1f} |"
         )
-    return "\n".join(lines)
+    lines = [
+        "Measured by `python -m benchmarks.spark`.",
+        "",
+        f"{machine.cpus} x {machine.cpu}, {machine.memory_gib} GiB; best of {rounds} or more, in turns.",
+        "",
+        "| ratio | rows/s | over rows/s | ratio | of processor time | must | moonshot | | others' CPU | measured |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join(lines + [rows[each.name] for each in RATIOS if each.name in rows])
 
 
 def _best(samples: tuple[Sample, ...]) -> float:
@@ -223,9 +224,10 @@ def main(arguments: list[str]) -> int:
         for ratio in chosen:
             print(f"measuring {ratio.name}", file=sys.stderr, flush=True)
             found.append(measure(ratio, on, folder, rounds=given.rounds, share=given.share, patience_s=given.patience))
-    text = render(found, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), given.rounds)
+    page = given.page.read_text() if given.write else ""
+    text = render(found, datetime.now(UTC).strftime("%Y-%m-%d"), given.rounds, page)
     if given.write:
-        given.page.write_text(replaced_between(given.page.read_text(), text, BEGIN, END))
+        given.page.write_text(replaced_between(page, text, BEGIN, END))
     print(text)
     return 0
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from benchmarks.samples import Sample
 from benchmarks.spark_processes import consumed, metered, session
-from benchmarks.triage import RULES, letters
+from benchmarks.triage import RULES, first_rules, letters
 from mqflow.journal import Journal, Kind, Lane, Segment, columns_of, read_batches
 from mqflow.journal.schemas import ddl
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -125,8 +125,7 @@ def parquet_written(folder: Path, rows: int) -> Sample:
 
 def by_column(_folder: Path, rows: int) -> Sample:
     """Find the first rule of every letter, by columns."""
-    compiled = compile_rules(RULES)
-    return metered(rows, lambda: consumed(letters(session(), rows).select(compiled.first_match())))
+    return first_rules(rows)
 
 
 def by_udf(_folder: Path, rows: int) -> Sample:

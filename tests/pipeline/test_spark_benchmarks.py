@@ -30,19 +30,21 @@ def test_each_side_of_a_ratio_does_its_work(spark: SparkSession, tmp_path: Path)
 def test_a_table_is_tried_on_letters_that_are_made_as_they_are_judged(spark: SparkSession) -> None:
     assert spark.version
     assert 500 == triage.tried(500, triage.UNLIKE).messages
-    assert 500 == triage.generated(500).messages
+    assert (500, 500) == (triage.generated(500).messages, triage.first_rules(500).messages)
 
 
 def test_what_needs_no_spark_is_measured_without_one_and_written_into_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{benchmark.BEGIN}\n{benchmark.END}\nafter\n")
+    kept = f"| {benchmark.RATIOS[0].name} | 1 |"
+    page.write_text(f"before\n{benchmark.BEGIN}\n| a ratio of old | 1 |\n{kept}\n{benchmark.END}\nafter\n")
     given = ["--only", "lane", "--rounds", "1", "--share", "0.001", "--patience", "0", "--page", str(page), "--write"]
 
     assert 0 == benchmark.main(given)
 
-    assert "| 2 lanes / 1 lane, 50 µs a get |" in page.read_text()
+    assert f"{kept}\n| 2 lanes / 1 lane, 50 µs a get |" in page.read_text()
+    assert "a ratio of old" not in page.read_text()
     assert "measuring" in capsys.readouterr().err
 
 
@@ -62,8 +64,9 @@ def test_a_slow_connection_waits_for_each_message(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_goal_of_triage_is_judged_for_a_hundred_million_letters_only() -> None:
-    few, many = Sample(10, 61.0, 1.0), Sample(100_000_000, 61.0, 1.0)
+    few, many = Sample(10, 61.0, 1e6), Sample(100_000_000, 61.0, 1e6)
+    sides = [(what, sample, 0.0) for what in ("tried by 26 rules", triage.FIRST) for sample in (few, many)]
 
-    shown = triage.render([("tried by 26 rules", few, 0.0), ("tried by 26 rules", many, 0.0)], "today").splitlines()
+    shown = triage.render(sides, "today").splitlines()
 
-    assert ["missed" in line for line in shown[-2:]] == [False, True]
+    assert ["missed" in line for line in shown[-4:]] == [False, True, False, True]

@@ -83,12 +83,6 @@ class CompiledRules(Struct, frozen=True):
 
         return f.coalesce(*(lowest(mask) + at * MASK_RULES for at, mask in enumerate(self.masks())))
 
-    def all_matches(self) -> "Column":
-        """Return the numbers of all rules that match, in order: the handler tries each rule if the earlier rules failed."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
-        return f.array_compact(f.array(*(f.when(self.matches(number), f.lit(number)) for number in self._numbers)))
-
     def masks(self) -> "list[Column]":
         """Return all matches as bits of as few longs as possible: the fastest key to group a hundred million messages.
 
@@ -122,10 +116,6 @@ class CompiledRules(Struct, frozen=True):
         for at, rule in reversed(list(enumerate(self.rules, start=1))):
             chosen = f.when(number == at, _target(rule)).otherwise(chosen)
         return chosen
-
-    @property
-    def _numbers(self) -> range:
-        return range(1, len(self.rules) + 1)
 
     def _of_rule(self, number: "Column", read: Callable[[Rule], str], other: str) -> "Column":
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above

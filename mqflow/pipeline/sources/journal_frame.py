@@ -18,6 +18,7 @@ from mqflow.folders import Folder
 from mqflow.journal import Journal, Kind, Segment, check_segment, columns_of
 from mqflow.journal.schemas import ddl
 from mqflow.journal.segment_chain import Before
+from mqflow.pipeline import parquet_scan
 from mqflow.pipeline.payload import FULL, Payload
 from mqflow.pipeline.sources.hadoop_folder import HadoopFolder
 from mqflow.pipeline.sources.offsets import packed
@@ -64,7 +65,10 @@ def journal_frame(
         read = [segment for segment, is_parquet in zip(segments, linked, strict=True) if not is_parquet]
     frames = [_read(spark, kind, read, payload)] if read else []
     if scanned:
-        frames.append(spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*scanned))
+        if journal.folder.path is not None:
+            frames.append(parquet_scan.scanned(spark, ddl(kind), scanned, _SCAN))
+        else:
+            frames.append(spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*scanned))
     return reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], ddl(kind))
 
 

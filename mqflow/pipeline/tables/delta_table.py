@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from mqflow.folders import folder_at
 from mqflow.pipeline.delta.log import DeltaSnapshot, delta_snapshot
 from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.parquet_scan import scanned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,7 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
     inside = StructType([field for field in wanted.fields if field.name not in partitions])
     # Spark takes partitions from folder names; here a name can be a digest, and only the log counts.
     files = [f"file://{folder.path / file.path}" for file in found.files]
-    rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*files)
+    rows = scanned(spark, inside, files, {"recursiveFileLookup": "true"})
     if partitions:
         rows = _with_partitions(spark, rows, _added(folder.uri, found, partitions), partitions)
     there = {*rows.columns}

@@ -109,3 +109,16 @@ def test_a_sound_segment_that_does_not_belong_to_the_lane_is_refused(
     lane.remove_trimmed()
     with pytest.raises(TornSegmentError, match=said):
         journal_frame(spark, Journal.open(lane.journal), Kind.PAYLOAD, lane.all_segments())
+
+
+def test_a_frame_of_many_segments_starts_no_job_that_looks_at_them(spark: SparkSession, tmp_path: Path) -> None:
+    lane = generate_journal(tmp_path / "journal", Kind.PAYLOAD, segments=33, rows=1)
+    before = spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.threshold")
+
+    spark.sparkContext.setJobGroup("the frame", "only what the frame itself starts")
+    frame = journal_frame(spark, Journal.open(lane.journal), Kind.PAYLOAD, lane.all_segments())
+    jobs = list(spark.sparkContext.statusTracker().getJobIdsForGroup("the frame"))
+    spark.sparkContext.setJobGroup("", "")
+
+    assert ([], 33) == (jobs, frame.count())
+    assert before == spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.threshold")

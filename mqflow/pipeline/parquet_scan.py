@@ -1,0 +1,26 @@
+"""Spark's scan of Parquet files on a disk, whose names are known. This file knows no journal and no table."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ("scanned",)
+
+_LISTED_BY_THE_DRIVER: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+
+def scanned(spark: "SparkSession", schema: "StructType | str", files: Sequence[str], options: Mapping[str, str]) -> "DataFrame":
+    """Return the rows of the files.
+
+    For more than 32 files Spark starts a job with a task for each file, which only asks for its size. On a disk the driver asks
+    faster: 50 files cost 0.1 s of processor time instead of 0.8.
+    """
+    before = str(spark.conf.get(_LISTED_BY_THE_DRIVER))
+    spark.conf.set(_LISTED_BY_THE_DRIVER, str(len(files)))
+    try:
+        return spark.read.options(**options).schema(schema).parquet(*files)
+    finally:
+        spark.conf.set(_LISTED_BY_THE_DRIVER, before)
