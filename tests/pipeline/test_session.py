@@ -112,7 +112,7 @@ def test_an_operation_on_a_column_asks_the_jvm_for_no_class(spark: "SparkSession
     asked: list[str] = []
     find = JVMView.__getattr__
 
-    def noted(view: object, name: str) -> object:
+    def noted(view: JVMView, name: str) -> object:
         asked.append(name)
         return find(view, name)
 

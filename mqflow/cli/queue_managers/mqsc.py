@@ -48,7 +48,7 @@ def command(
         for line in requirements_script(source, url, **requirements):
             click.echo(line)
         return
-    file = None if source in {None, "-"} else _file(source)
+    file = None if source is None or source == "-" else _file(source)
     if any(requirements.values()):
         raise click.UsageError(
             "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue need MODULE:APP."
