@@ -254,7 +254,7 @@ def layers_of(call: str, middleware: Sequence[Any]) -> Sequence[Any]:
 
 
 def options_of(place: str, options: ListenerKeywords, defaults: ListenerKeywords = _NO_DEFAULTS) -> ListenerOptions:
-    """Return the options of a listener. Raises `ConfigurationError`, with the place, for an option that makes no sense."""
+    """Return the options of a listener. Raises `ConfigurationError`, with the place of the declaration, for a wrong option."""
     try:
         return ListenerOptions(**_merged(defaults, options))
     except (TypeError, ValueError, ConfigurationError) as error:

@@ -38,7 +38,7 @@ class StateQueue:
 
 
 def browse_marker(connection: Connection, journal: str, lane: str, queue: str, *, wait_ms: int) -> Got | None:
-    """Return the message with the marker of the lane, and leave it on the queue; None if it does not come within the wait."""
+    """Return the marker message of the lane, and leave it on the queue; None if no such message comes within the wait."""
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     wanted = GetOptions(
         options=_BROWSE | GetOption.WAIT | GetOption.BROWSE_FIRST,

@@ -18,7 +18,7 @@ _FORMS: Final = "none, hash, head:N (the first N bytes) or full"
 
 
 class Payload(Struct, frozen=True):
-    """The part of the data that is kept."""
+    """How much of the data of each message the tables keep."""
 
     kind: Literal["none", "hash", "head", "full"] = "full"
     head_bytes: int = 0

@@ -182,7 +182,7 @@ class MessageHandle:
 
 
 class Callbacks(Protocol):
-    """The part of a connection's callbacks that other calls use."""
+    """The callbacks of a connection, as far as calls other than MQCB and MQCTL need to know them."""
 
     @property
     def running(self) -> bool:

@@ -202,9 +202,11 @@ class DecisionLedger:
 
 
 def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
-    """Return the file of a queue manager's ledger: as set, else beside the data. None if the data is not in a local folder.
+    """Return the file of a queue manager's ledger: the file in the settings, else a file beside the data.
 
-    The socket of a served queue manager is in the folder of its data, so all its applications share one ledger.
+    Returns None if the settings name no file, and the data is not in a local folder.
+
+    Applications reach a served queue manager by a socket in its data folder. So they all find this folder, and share a ledger.
     """
     if settings.file:
         return Path(settings.file)

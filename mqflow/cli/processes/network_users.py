@@ -10,7 +10,7 @@ __all__ = ("rights_over_tcp",)
 
 
 def rights_over_tcp(queue_manager: EmbeddedQueueManager, users: UsersFile) -> Iterator[str]:
-    """Yield a sentence for each user with a password. Only for a queue manager that checks authorities."""
+    """Yield a sentence about the rights of each user with a password. The queue manager must check authorities."""
     authorities = queue_manager.administration.authorities
     for user in users.names():
         if users.administers(user):

@@ -256,7 +256,7 @@ def _back_up(store: SqliteStore, target: Path, name: str) -> None:
 
 
 def _addresses(options: HostOptions) -> tuple[Address, ...]:
-    """Return the socket in the folder, through which commands connect, and then the addresses in the options."""
+    """Return the addresses: first the socket in the folder, by which commands connect, then those in the options."""
     own = UnixAddress(options.folder / SERVED_SOCKET)
     return (own, *(address for address in options.addresses if address != own))
 

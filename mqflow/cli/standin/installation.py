@@ -1,4 +1,4 @@
-"""Opens the queue manager and installs the stand-in library, inside the program that uses it."""
+"""Opens the queue manager and installs the stand-in library, in the process of the program that uses the library."""
 
 import atexit
 import os

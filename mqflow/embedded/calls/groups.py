@@ -106,7 +106,7 @@ def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
 
 
 def retain_browse(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -> None:
-    """Retain the position after the browse."""
+    """After a browse in logical order, keep the position behind the browsed message for the next browse."""
     retained = handle.logical
     if retained.browses_logically is None:
         retained.browses_logically = plan.logical

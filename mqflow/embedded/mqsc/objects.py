@@ -28,7 +28,7 @@ __all__ = (
 
 
 def object_names(action: DeleteCommand, administration: Administration) -> Collection[str]:
-    """Return the names of all objects of this noun."""
+    """Return the names of all objects of the kind that the noun names."""
     return {found.name for found in administration.objects.all(OBJECT_KINDS[action.noun].noun)}
 
 

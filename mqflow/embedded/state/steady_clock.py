@@ -38,7 +38,7 @@ class SteadyClock:
 
 
 def anchored(clock: Clock, before: Sequence[ClockAnchor]) -> ClockAnchor:
-    """Return the anchor of this start. `before` has the anchor of the last start, if any."""
+    """Return the anchor of this start. `before` has the anchor of the previous start, if any."""
     monotonic_ms, wall_ms, epoch = int(clock.monotonic() * 1_000), int(clock.wall() * 1_000), clock.monotonic_epoch()
     steady_ms = wall_ms
     for anchor in before:

@@ -44,7 +44,7 @@ _ANY: Final[frozenset[int]] = frozenset()
 
 
 class QueueAttributes(Struct, frozen=True, kw_only=True):
-    """The definition of a queue, and the state of a local queue. The table has MQSC's words for the numbers."""
+    """The definition of a queue, and the state of a local queue. Tables of this module have the words of MQSC."""
 
     name: str
     #: MQQT_*: local, model, alias or remote.

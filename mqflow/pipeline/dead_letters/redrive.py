@@ -104,12 +104,12 @@ class TableRedriver(Struct, kw_only=True):
         """Put the rows, and yield the result of each unit of work after its commit. The rows of a lane must come in order.
 
         Raises `MQIError` if a queue refuses a message, or if the connection is lost. The current unit of work is then backed
-        out, or its commit is in doubt. In both cases a new run with the same id continues correctly. Raises `PipelineError` for
-        rows out of order, and for an id that began with another description.
+        out, or its commit is in doubt. After either error, a new run with the same id continues correctly.
+        Raises `PipelineError` for rows out of order, and if an earlier run with this id had another description.
 
-        A run skips the rows up to the last position of the earlier runs with the same id. It raises `PipelineError` if it would
-        skip more rows than the earlier runs have put. It does not notice any other change of the rows: a skipped row counts as
-        put.
+        A run skips the rows up to the last position of the earlier runs with the same id. If it would then
+        skip more rows than the earlier runs have put, the rows have changed, and it raises `PipelineError`. It notices no other
+        change of the rows between two runs: a skipped row counts as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:

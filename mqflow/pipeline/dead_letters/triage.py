@@ -216,7 +216,7 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
 
 
 def _of_days(letters: "DataFrame", days: Sequence[tuple[date | None, int]], most: int) -> "DataFrame":
-    """Return the letters of the days that contain the oldest `most` unmatched letters: a scan skips the files of other days."""
+    """Return all letters of the days with the first `most` unmatched letters. A scan then skips the files of other days."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     found = 0

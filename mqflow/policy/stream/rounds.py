@@ -59,7 +59,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Taken(Struct, frozen=True):
-    """The result of a stage."""
+    """The result of one stage of a round, for example of bronze."""
 
     #: The rows that the stage has written, or the alerts that it has sent.
     rows: int = 0

@@ -60,7 +60,7 @@ def connect_with_options(host: Host, name_at: int, options_at: int, hconn_at: in
 
 
 def disconnect(host: Host, hconn_at: int, number: int) -> int:
-    """MQDISC: end the connection, and **commit its unit of work**, as IBM MQ does. Its handles end too."""
+    """MQDISC: end the connection, and **commit its unit of work**, as IBM MQ does. The handles of the connection end too."""
     hconn = host.hconn(number, "MQDISC")
     if hconn.consumers is not None:
         with hconn.used("MQDISC", controls=True):

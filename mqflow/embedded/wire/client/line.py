@@ -37,8 +37,8 @@ class Line:
     def call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
         """Send the request. Return the value in the reply, or raise the error in the reply.
 
-        The request decides the type of the value. Raises 2009 if the socket is lost, or 2549 with `unknown`, because the call
-        may have had an effect that no backout undoes. Raises 2219 if another thread is in a call.
+        The request decides the type of the value. Raises 2009 if the socket is lost. With `unknown` it then raises 2549
+        instead, because the call may have had an effect that no backout undoes. Raises 2219 if another thread is in a call.
         """
         frame = requests.encode(request)
         if len(frame) > FRAME_BYTES_MAX:
