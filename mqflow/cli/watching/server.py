@@ -55,7 +55,7 @@ def serving(
         raise ConfigurationError(text) from error
     with serving_pages(text, pages(source, figures, console), "Probes, metrics and status are on", world=world) as port:
         if console is not None:
-            note(f"The console is on {_url(text, port)}console/")
+            note(f"The console of the application is on {_url(text, port)}console/")
         yield port
 
 

@@ -47,7 +47,7 @@ def test_an_unknown_option_is_printed_like_every_error(run: Run, words: tuple[st
         # Wrong arguments.
         ("wombat", EXIT_USAGE, "No such command 'wombat'."),
         ("put", EXIT_USAGE, "Missing argument 'QUEUE'."),
-        ("get Q --wait soon", EXIT_USAGE, "'soon' is not a valid float range"),
+        ("get Q --wait soon", EXIT_USAGE, "'soon' is not a number."),
         ("delay cancel 12", EXIT_USAGE, "'12' is "),
         ("reason 99999", EXIT_USAGE, "'99999' is not a known reason code"),
         ("get Q --url http://example.com", EXIT_USAGE, "http"),

@@ -82,15 +82,15 @@ def found_in(contents: Contents) -> Stored:
 def perform(store: DurableStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:
     """Perform the steps, up to `at_once` at a time, and print ``asked`` and ``answered`` with each step's number.
 
-    After every second step, the thread of the store waits until the next two steps are asked for. So steps share a transaction
-    on a fast disk too.
+    If several steps are under way, the thread of the store waits after every second step, until the next two are asked for.
+    So steps share a transaction on a fast disk too.
     """
     free, asked = threading.Semaphore(at_once), [threading.Event() for _ in range(len(performed) + 3)]
     for number, step in enumerate(performed, start=1):
         free.acquire()
         tell("asked", number)
         if step.waited_for:
-            behind = asked[min(number + 2, len(performed))] if number % 2 else None
+            behind = asked[min(number + 2, len(performed))] if number % 2 and at_once > 1 else None
             store.write(step.changes, partial(_answered, tell, free, number, behind))
         else:
             store.write(step.changes, None)
