@@ -15,14 +15,10 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.loop_call import OneShot
 from mqflow.verbs import Got
 
-__all__ = ("SETTLE_DEADLINE_S", "UNANSWERED_MAX", "arrivals_within", "raise_if", "settlement_reply", "units_ahead")
+__all__ = ("SETTLE_DEADLINE_S", "arrivals_within", "raise_if", "settlement_reply", "units_ahead")
 
 SETTLE_DEADLINE_S: Final = 30.0
 """Seconds that a settlement can take. After that, its outcome counts as unknown."""
-
-UNANSWERED_MAX: Final = 32
-"""The most commits of a worker without an answer. After the end of the process, the messages of these commits can come again,
-although their handlers have completed."""
 
 _AHEAD_S: Final = 0.005
 #: The most messages that are got ahead; for units of many messages, the most units.

@@ -58,6 +58,8 @@ class ThreadedSession:
     _fused: FusedConnection | None
     _interruptible: InterruptibleConnection | None
     _pipelined: PipelinedConnection | None
+    #: The most commits of a worker without an answer.
+    unanswered_max: Final = 32
 
     def __init__(self, runner: Runner) -> None:
         self._loop_caller = LoopCaller()

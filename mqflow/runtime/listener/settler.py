@@ -14,7 +14,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Failed, Interrupted, Outcome, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S, UNANSWERED_MAX, units_ahead
+from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S, units_ahead
 from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.handler_call import COMPLETED
@@ -97,8 +97,8 @@ class Settler:
             return unit
         if state.settings.first_backout_is_poison:  # the end of the process would move messages that no handler has failed
             return unit
-        if self._lost is not None or len(self._unanswered) >= UNANSWERED_MAX:
-            await self.answers(UNANSWERED_MAX - 1)
+        if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
+            await self.answers(session.unanswered_max - 1)
         self._note_begin(unit)
         answered = partial(self._answered, unit)
         try:

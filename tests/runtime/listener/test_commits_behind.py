@@ -16,7 +16,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Failed, Settlement
-from mqflow.runtime.connection.session_limits import UNANSWERED_MAX
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
@@ -24,6 +24,7 @@ from tests.runtime.listener.staged import LATEST_S, StagedApplication
 
 pytestmark = pytest.mark.anyio
 
+UNANSWERED_MAX = InlineSession.unanswered_max
 ALL = UNANSWERED_MAX + 3
 
 

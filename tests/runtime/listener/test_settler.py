@@ -51,7 +51,7 @@ class Bench:
             disposed=lambda disposed: self._note("disposed", disposed.delivery.name),
         )  # fmt: skip
         self.done: list[Any] = []
-        session: Any = SimpleNamespace(settle=self._settle, commit_behind=self._commit_behind)
+        session: Any = SimpleNamespace(settle=self._settle, commit_behind=self._commit_behind, unanswered_max=2)
         self.settler: Any = Settler(self.state, session, events, None)  # type: ignore[arg-type]  # all that it reads
         self.settler.overlapping = session  # type: ignore[misc]  # as if the session were one of its kinds
 

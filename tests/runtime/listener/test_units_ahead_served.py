@@ -23,7 +23,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Settlement
-from mqflow.runtime.connection.session_limits import UNANSWERED_MAX, units_ahead
+from mqflow.runtime.connection.session_limits import units_ahead
 from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions, Got, ObjectHandle, SettledMany
@@ -35,6 +35,7 @@ from tests.runtime.listener.staged import LATEST_S, StagedApplication
 pytestmark = pytest.mark.anyio
 
 Done = Callable[[Exception | None], None]
+UNANSWERED_MAX = ThreadedSession.unanswered_max
 AT_ONCE = GetOptions(options=GetOption.SYNCPOINT)
 
 

@@ -11,7 +11,7 @@ import pytest
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.many_verbs import current_depth
-from mqflow.runtime.connection.session_limits import UNANSWERED_MAX
+from mqflow.runtime.connection.inline_session import InlineSession
 
 STRACE: Final = shutil.which("strace")
 PROGRAM: Final = Path(__file__).with_name("consuming_program.py")
@@ -37,7 +37,7 @@ def test_each_group_of_commits_forces_the_disk_once(workers: int, backend: str, 
     groups, syncs = [int(word) for word in traced.stdout.split()], _syncs_between_the_marks(calls.read_text())
     assert ["fdatasync"] * len(groups) == syncs
     assert MESSAGES == sum(groups)
-    assert max(groups) <= UNANSWERED_MAX * workers
+    assert max(groups) <= InlineSession.unanswered_max * workers
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
         assert 0 == current_depth(queue_manager.connect(), "SYSTEM.DEFAULT.LOCAL.QUEUE")
 
