@@ -17,7 +17,7 @@ NO_THRESHOLD = QueueAttributes(name="Q")
 
 def threshold_zero(behaviour: Behaviour) -> str:
     if not BEHAVIOURS[behaviour].automatic:
-        return "never poison, also with another `BOTHRESH`"
+        return "never poison, whatever `BOTHRESH` is"
     delivered = decide(MessageDescriptor(backout_count=1), NO_THRESHOLD, "", behaviour) == (Deliver(),)
     return "never poison" if delivered else "poison as with `BOTHRESH(1)`"
 
