@@ -145,7 +145,11 @@ def stage() -> Iterator[Stage]:
     owner.close()
 
 
-async def test_the_decisions_made_during_one_request_are_settled_by_the_next(stage: Stage, commits: list[int]) -> None:
+async def test_the_decisions_made_during_one_request_are_settled_by_the_next(
+    stage: Stage, commits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a busy machine the first handler can look slow. Then its worker would get fewer messages ahead.
+    monkeypatch.setattr("mqflow.runtime.listener.settler.units_ahead", lambda _, unit: units_ahead(0.0, unit))
     stage.put(60)
     stage.listen_until_the_store_holds()
 
