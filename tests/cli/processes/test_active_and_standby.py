@@ -3,10 +3,11 @@
 A small script of the shell stands for each process. It owns the folder if no other process owns it, and stands by otherwise.
 """
 
+import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -57,6 +58,18 @@ class Log:
     async def until(self, *lines: str) -> None:
         while not set(lines) <= set(self.lines()):
             await anyio.wait_readable(self._pipe)
+
+    @contextmanager
+    def until_next(self, _seconds: float) -> Iterator[anyio.CancelScope]:
+        """Give a block up as soon as there is a line that nobody has read: in the place of `move_on_after`."""
+        loop = asyncio.get_running_loop()
+        with anyio.CancelScope() as scope:
+            loop.add_reader(self._pipe, scope.cancel)
+            try:
+                yield scope
+            finally:
+                loop.remove_reader(self._pipe)
+                self.lines()
 
     def lines(self) -> list[str]:
         with suppress(BlockingIOError):
@@ -273,7 +286,8 @@ def test_without_a_first_process_there_is_no_standby(log: Log, *, stops: bool, f
 
 
 def test_a_process_that_does_not_end_is_killed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(active_and_standby, "_END_S", 0.05)
+    """The time that a process has to end is over as soon as the process has said that it must end."""
+    monkeypatch.setattr("mqflow.cli.processes.active_and_standby.anyio.move_on_after", log.until_next)
 
     async def steps(_: ActiveAndStandby) -> None:
         await log.until("2 is standby")
