@@ -30,16 +30,9 @@ SPARK_TURNS: Final = (
     ("dead_letters/test_redrive_command.py", "dead_letters/test_rules_columns.py"),
     ("tables/test_medallion.py", "tables/test_erasure.py"),
     ("report/test_report.py", "tables/test_silver_messages.py", "tables/test_upkeep.py", "test_connections.py"),
-    (
-        "sinks/test_queue.py",
-        "sources/test_journal_in_a_store.py",
-        "sources/test_journal_stream.py",
-        "stream/test_stream_command.py",
-        "tables/test_bronze.py",
-        "tables/test_delta_table.py",
-        "tables/test_table_set.py",
-        "test_commands.py",
-    ),
+    ("sinks/test_queue.py", "stream/test_stream_command.py", "tables/test_delta_table.py", "tables/test_table_set.py"),
+    ("sources/test_journal_in_a_store.py", "sources/test_journal_stream.py", "tables/test_bronze.py", "test_commands.py"),
+    ("sources/test_hadoop_folder.py",),
 )  # fmt: skip
 """Files of tests/pipeline that need Spark for long, in turns of about equal length. A run of all tests has one turn."""
 

@@ -13,6 +13,7 @@ from tests.campaign.pieces import Piece
 from tests.campaign.results import FILE, Totals, keep, percentile, read
 from tests.campaign.running import one, run, small
 from tests.campaign.soaking import Held, grown
+from tests.long import of_the_day
 
 #: The tests of the other folders run these harnesses already, in sizes of their own.
 _TESTED_ELSEWHERE = {"application", "bit-flips", "drains", "failovers", "journals", "kills", "model", "network", "simulation"}
@@ -23,7 +24,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", sorted(CAMPAIGNS.keys() - _TESTED_ELSEWHERE))
 def test_the_small_form_of_a_campaign_finds_nothing(name: str) -> None:
-    pieces = list(small(CAMPAIGNS[name]))
+    campaign = CAMPAIGNS[name]
+
+    pieces = list(small(campaign, of_the_day(campaign.small, 3, name=name)))
 
     assert [] == [finding for _, piece in pieces for finding in piece.findings]
     assert all(piece.done for _, piece in pieces)
