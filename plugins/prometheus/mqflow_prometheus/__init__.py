@@ -154,7 +154,7 @@ class _Reconnects:
         self._were_away = counter("outages_seconds", "Seconds of all outages that have ended", "queue_manager")
         self._away = gauge(
             "away_seconds",
-            "During an outage, the seconds since the loss at the latest attempt; with a connection 0",
+            "Seconds from the loss of the connection to the latest attempt to reconnect; 0 while connected",
             "queue_manager",
         )
         self._generation = gauge("generation", "Number of reconnections", "queue_manager")
