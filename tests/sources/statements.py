@@ -148,12 +148,13 @@ _HEAD: Final = """\
 # What the sources say
 
 mqflow follows five documents about IBM MQ; if anything disagrees with them, the documents win. This page has each statement of
-these documents, in other words but in the order of the documents. Each statement has the tests that fail if mqflow breaks it. If
-mqflow deliberately differs, or a statement does not apply to mqflow (classes of JMS, z/OS, clusters), the page gives the reason.
+these documents, in other words but in the order of the documents. Each statement has the tests that fail if mqflow breaks it.
+If mqflow deliberately differs, or a statement does not apply to mqflow (classes of JMS, z/OS, clusters), the page gives the
+reason.
 
 This page is made from tables (`python -m tests.sources.statements`). A test compares page and tables, checks that every named
-test exists, and finds statements without a test or a reason. A test is named by its file below `tests/`, and by its function name
-as words. If a test runs through a table, words of the table's row follow in brackets.
+test exists, and finds statements without a test or a reason. A test is named by its file below `tests/`, and by its function
+name as words. If a test runs through a table, words of the table's row follow in brackets.
 
 The last column names tests in which [IBM's own client](ibms-client.md) does what the statement says, or gives the reason why
 there is no such test. **Agreed**: the client does it too. **Mended**: mqflow did something else, and does it now.
@@ -172,7 +173,7 @@ def _summary(sources: list[Source]) -> Iterator[str]:
         verdicts = " | ".join(str(counted[verdict]) for verdict in VERDICTS)
         yield f"| [{source.title}](#{anchor}) | {source.by} | {len(every)} | {held} | {otherwise} | {verdicts} |"
     yield ""
-    yield 'A statement can count both as "held by a test" and as "different": a test holds one part, and mqflow differs in another part.'
+    yield 'A statement can count as "held by a test" and as "different": a test holds one part, and mqflow differs in another.'
 
 
 def _part(source: Source) -> Iterator[str]:

@@ -18,7 +18,8 @@ _PREFIX: Final = "MQRC_"
 
 _REACTIONS: Final = {
     Class.RETRY: (
-        "mqflow repeats the call immediately. The unit of work was backed out, there was no message, or the buffer was too small."
+        "mqflow repeats the call immediately. The unit of work was backed out, there was no message, or the buffer was too"
+        " small."
     ),
     Class.REOPEN: "mqflow opens the object again, because its handle is no longer valid. The connection is still valid.",
     Class.RECONNECT: (
@@ -27,11 +28,12 @@ _REACTIONS: Final = {
     Class.WAIT: "mqflow repeats the call after a growing pause, because the obstacle can go away.",
     Class.CONFIGURATION: (
         "A person must change something. If such a code comes while the application starts or connects again, the application "
-        "ends with the reason. If a running listener gets such a code, only this listener is not ready. It logs the reason, and "
-        "tries again after pauses that grow to a minute. The other listeners continue."
+        "ends with the reason. If a running listener gets such a code, only this listener is not ready. It logs the reason, "
+        "and tries again after pauses that grow to a minute. The other listeners continue."
     ),
     Class.MESSAGE: (
-        "The problem is the message, not the queue. The listener moves the message like a poison message, and gets the next one."
+        "The problem is the message, not the queue. The listener moves the message like a poison message, and gets the next"
+        " message."
     ),
 }
 _TITLES: Final = {
@@ -52,8 +54,8 @@ _REST: Final = """
 ## All others
 
 mqflow has no special reaction to these codes. Most of them occur only in events and in answers to commands, in other kinds of
-program, or on other platforms; some are warnings. If a call of mqflow ends with such a code, or with a number that is not on this
-page, mqflow waits and repeats the call. So no message is lost, and the log shows the code.
+program, or on other platforms; some are warnings. A call of mqflow can end with such a code, or with a number that is not on
+this page. mqflow then waits and repeats the call. So no message is lost, and the log shows the code.
 """
 
 

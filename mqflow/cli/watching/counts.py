@@ -75,7 +75,9 @@ COUNTED: Final = {
     "reconnections": Counted("counter", "Lost connections that were reconnected", ("queue_manager",)),
     "outages_seconds": Counted("counter", "Seconds of all outages that have ended", ("queue_manager",)),
     "away_seconds": Counted(
-        "gauge", "Seconds from the loss of the connection to the latest attempt to reconnect; 0 while connected", ("queue_manager",)
+        "gauge",
+        "Seconds from the loss of the connection to the latest attempt to reconnect; 0 while connected",
+        ("queue_manager",),
     ),
     "generation": Counted("gauge", "Reconnections of this process so far", ("queue_manager",)),
     "reopen_refusals": Counted("counter", "Objects not opened again after an outage", ("object", "reason")),
