@@ -54,7 +54,7 @@ class Counted(Struct, frozen=True):
 
 COUNTED: Final = {
     "messages_delivered": Counted("counter", "Messages got for a handler", ("queue",)),
-    "units_of_work": Counted("counter", "Units of work settled", ("queue", "settlement", "outcome")),
+    "units_of_work": Counted("counter", "Units of work that were committed or backed out", ("queue", "settlement", "outcome")),
     "handling_seconds": Counted("histogram", "Time that handlers took", ("queue", "outcome")),
     "settling_seconds": Counted("histogram", "Time that commits of completed units of work took", ("queue",)),
     "backout_decisions": Counted(

@@ -84,7 +84,9 @@ class PrometheusMetrics:
             return Gauge(f"mqflow_{name}", meaning, labels, registry=registry)
 
         self._delivered = counter("messages_delivered", "Messages got for a handler", "queue")
-        self._units = counter("units_of_work", "Units of work settled", "queue", "settlement", "outcome")
+        self._units = counter(
+            "units_of_work", "Units of work that were committed or backed out", "queue", "settlement", "outcome"
+        )
         self._dispositions = counter(
             "backout_dispositions", "Poison messages by disposition", "queue", "disposition", "destination"
         )
