@@ -149,7 +149,7 @@ def _rss_bytes() -> int:
 def text(runs: list[Lateness], many: list[Million], date: str) -> str:
     """Return the part of the page with these figures."""
     lines = [
-        f"Measured on {date} by `python -m benchmarks.delays`; bodies of 500 bytes, persistent on disk, not in memory.",
+        f"Measured on {date} by `python -m benchmarks.delays`. Bodies have 500 bytes; messages are persistent only on disk.",
         "",
         "| where | due a second | processors | messages | p50 late, ms | p99 late, ms | worst, ms | others' CPU |",
         "|---|---|---|---|---|---|---|---|",
@@ -159,7 +159,7 @@ def text(runs: list[Lateness], many: list[Million], date: str) -> str:
             for run in runs
         ),
         "",
-        "| where | waiting | memory each, bytes | sent, messages/s | one that is due moved after, ms |",
+        "| where | waiting | memory each, bytes | sent, messages/s | a due message moved after, ms |",
         "|---|---|---|---|---|",
         *(
             f"| {each.where} | {each.messages:,} | {each.bytes_each:,.0f} | {each.puts_per_s:,.0f} | {each.first_ms:.0f} |"

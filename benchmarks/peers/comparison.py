@@ -40,12 +40,12 @@ def figures(found: Found) -> Iterator[str]:
     yield "### Beside other frameworks: consume, put, put + consume"
     yield ""
     yield (
-        "A cell has the messages a second, and in brackets the processor time of a message in microseconds: client + "
+        "A cell has the messages a second. In brackets is the processor time of a message in microseconds: client + "
         "server. With mqflow's embedded queue manager, one process is both client and server. *Put + consume* has one worker."
     )
     yield ""
     heads = [_WORKS[cell.work].format(cell.width, "" if cell.width == 1 else "s") for cell in columns]
-    yield f"| | forced to the disk first | {' | '.join(heads)} |"
+    yield f"| | on the disk before the answer | {' | '.join(heads)} |"
     yield "|---" * (len(heads) + 2) + "|"
     for program in shown:
         yield f"| {program.name} | {program.disk} | {' | '.join(_rates(found.samples, program, cell) for cell in columns)} |"

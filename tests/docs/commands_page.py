@@ -15,7 +15,7 @@ _WIDTH: Final = 110
 _HELP: Final = ["-h", "--help"]
 _HEAD: Final = """# Help of each command
 
-The output of `mqflow COMMAND --help`. [The command line](../cli.md) lists all commands, with their rules and exit codes.
+This page has the output of `mqflow COMMAND --help`. [The command line](../cli.md) lists all commands, rules and exit codes.
 This page is made from the commands: `python -m tests.docs.commands_page > docs/reference/commands.md`.
 """
 

@@ -144,8 +144,8 @@ def sentences(all_of: Figures) -> Iterator[str]:
     )
     if all_of.noticed > all_of.noticed_at_first:
         yield (
-            f"Then tests were written for missed defects, and of the same defects they notice {all_of.noticed}"
-            f" ({all_of.percent:.1f} %). Only the first figure says how many new defects would be noticed."
+            f"Then tests were written for missed defects, and now the tests notice {all_of.noticed} of the same defects"
+            f" ({all_of.percent:.1f} %). Only the first figure says how many new defects the tests can notice."
         )
 
 

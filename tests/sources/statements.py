@@ -147,22 +147,23 @@ def page() -> str:
 _HEAD: Final = """\
 # What the sources say
 
-mqflow follows five documents about IBM MQ; if anything disagrees with them, the documents win. This page has each of their
-statements, in other words and in their order, with the tests that fail if mqflow breaks it. If mqflow deliberately differs,
-or a statement does not apply to mqflow (classes of JMS, z/OS, clusters), the page gives the reason.
+mqflow follows five documents about IBM MQ; if anything disagrees with them, the documents win. This page has each statement of
+these documents, in other words but in the order of the documents. Each statement has the tests that fail if mqflow breaks it.
+If mqflow deliberately differs, or a statement does not apply to mqflow (classes of JMS, z/OS, clusters), the page gives the
+reason.
 
 This page is made from tables (`python -m tests.sources.statements`). A test compares page and tables, checks that every named
-test exists, and finds statements without a test or a reason. The name of a test is its file below `tests/` and its claim; in
-brackets is the row, if one test holds a whole table.
+test exists, and finds statements without a test or a reason. A test is named by its file below `tests/`, and by its function
+name as words. If a test runs through a table, words of the table's row follow in brackets.
 
 The last column names tests in which [IBM's own client](ibms-client.md) does what the statement says, or gives the reason why
 there is no such test. **Agreed**: the client does it too. **Mended**: mqflow did something else, and does it now.
-**Documented**: the client does something else, which the cell says. **Not compared**: another program decides, or a person.
+**Documented**: the client does something else, and the cell says what. **Not compared**: another program decides, or a person.
 """
 
 
 def _summary(sources: list[Source]) -> Iterator[str]:
-    yield f"| source | by | statements | held by a test | different, or not here | {' | '.join(VERDICTS)} |"
+    yield f"| source | by | statements | held by a test | different, or does not apply | {' | '.join(VERDICTS)} |"
     yield f"|---|---|---|---|---|{'---|' * len(VERDICTS)}"
     for source in sources:
         every = source.statements
@@ -172,7 +173,7 @@ def _summary(sources: list[Source]) -> Iterator[str]:
         verdicts = " | ".join(str(counted[verdict]) for verdict in VERDICTS)
         yield f"| [{source.title}](#{anchor}) | {source.by} | {len(every)} | {held} | {otherwise} | {verdicts} |"
     yield ""
-    yield "A statement may be both: a test holds one part, and mqflow differs in another."
+    yield 'A statement can count as "held by a test" and as "different": a test holds one part, and mqflow differs in another.'
 
 
 def _part(source: Source) -> Iterator[str]:
@@ -184,7 +185,7 @@ def _part(source: Source) -> Iterator[str]:
         yield ""
         yield f"### {section.title}"
         yield ""
-        yield "| it says | held by | IBM's client agrees |"
+        yield "| the document says | tests with mqflow | tests with IBM's client |"
         yield "|---|---|---|"
         for statement in section.statement:
             yield f"| {_cell(statement.says)} | {_cell(_held(statement))} | {_cell(_client(statement))} |"

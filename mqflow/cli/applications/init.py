@@ -64,7 +64,8 @@ def _kind_option(kind: str, line: str) -> Callable[[Callable[..., None]], Callab
 def command(folder: Path, kinds: tuple[str, ...]) -> None:
     """Create a new application in FOLDER. If one of its files exists already, the command creates nothing.
 
-    If mqflow was installed from a folder or a file, FOLDER/wheels gets a wheel of it, for the container and for `pip install`.
+    If mqflow was installed from a folder or a file, FOLDER/wheels gets a wheel of mqflow, for the container and for
+    `pip install`.
     """
     if len({*kinds}) > 1:
         raise ConfigurationError(f"--{' and --'.join(kinds)} exclude each other: give one in each command.")

@@ -16,7 +16,7 @@ _COLUMNS = ("kind", "name", "object", "distribution", "state")
 @click.command("plugins")
 @json_option
 def command(as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
-    """List the plugins of the installed distributions. Each plugin is loaded: a plugin that fails is named with the cause.
+    """List the plugins of the installed distributions, and load each plugin. If a plugin fails, the list has the cause.
 
     Exits with 1 if a plugin cannot be used. An application uses only the plugins that it names.
     """

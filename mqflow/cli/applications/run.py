@@ -64,18 +64,20 @@ def command(
 ) -> None:
     """Run the listeners of MODULE:APP until SIGTERM, SIGHUP or Ctrl-C.
 
-    The first signal drains: the listeners get no new message, handlers finish, their units of work commit, exit code 0. The
-    second signal backs out all open units of work, exit code 75. The third signal ends the process immediately.
+    The first signal drains: the listeners get no new message, handlers finish, and their units of work commit. The exit code is
+    then 0. The second signal backs out all open units of work; the exit code is then 75. The third signal ends the process
+    immediately.
 
     If the queue manager cannot be reached yet, the command waits and tries again, as after a lost connection.
 
     With --only, the other listeners and the DLQ handlers of the application do not run.
 
     With --recycle-after or --recycle-above, a worker process drains and ends at its limit, and a new process takes its place.
-    Without --workers, the command ends with 0 then, and the service manager starts it again.
+    Without --workers, the command itself drains and ends with exit code 0, and the service manager starts it again.
 
-    With several workers, two more processes serve the data to them, unless another process serves it already. If one of the
-    two dies, the other one goes on. A process that dies is started again. If this command dies, all processes drain and end.
+    With several workers, two more processes serve an embedded queue manager to the workers, if no other process serves it yet.
+    If one of these two processes dies, the other process serves the workers. A process that dies is started again. If this
+    command dies, all processes drain and end.
     """
     from mqflow.cli.applications.run_application import run_application  # noqa: PLC0415 - `mqflow run --help` needs no application
 

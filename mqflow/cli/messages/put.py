@@ -69,8 +69,8 @@ class Result(Struct):
 def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int, url: str | None, **options: Any) -> None:
     """Put each BODY as a message on QUEUE. Without BODY and --jsonl, the text on stdin is one message.
 
-    A unit of work has at most 500 messages. If the queue manager refuses a message, the committed messages stay on the queue,
-    and the command prints the line to continue with.
+    A unit of work has at most 500 messages. If the queue manager refuses a message, the committed messages stay on the queue.
+    The command then prints the number of the line from which to continue.
     """
     wishes: PutKeywords = {"persistent": options["persistent"]}
     if options["properties"]:

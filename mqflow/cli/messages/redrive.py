@@ -56,7 +56,7 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 @click.command("redrive")
 @queue_argument
 @click.option(
-    "--to", "to", required=True, metavar="origin|QUEUE", help="origin is the queue that each message came from; or a queue."
+    "--to", "to", required=True, metavar="origin|QUEUE", help="A queue; origin is the queue that each message came from."
 )
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
 @click.option("--rate", callback=per_second, metavar="N/s", help="The highest rate: 50/s, 600/m.")
@@ -87,8 +87,8 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
     expiry stay. Each message has a unit of work of its own. After a stop at any point, run the same command again.
 
     A message that returns to QUEUE is not moved again in the same run. With --journal it is not moved again in a later run
-    either. With the setting disposition_queue, each move puts a record there in the same unit of work. Exits with 1 if a
-    message could not be moved.
+    either. With the setting disposition_queue, each move puts a record on that queue in the same unit of work. Exits with 1 if
+    a message could not be moved.
     """
     wanted = [condition(text) for text in where]
     target = None if to == ORIGIN else Target(to)

@@ -132,7 +132,7 @@ def forget(folder: Folder, consumer: str) -> None:
     note(f"{safe(consumer)} is removed. `mqflow journal trim` can now delete the segments that only it had not read.")
 
 
-@command.command("settle", short_help="Decide an in-doubt lane whose marker is lost, and repair it.")
+@command.command("settle", short_help="Repair a lane whose marker is lost.")
 @_folder
 @click.argument("lane")
 @click.option("--publish", "decision", flag_value="publish", help="The last unit of work was committed: keep its segment.")
@@ -147,7 +147,7 @@ def forget(folder: Folder, consumer: str) -> None:
 def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
     """Show whether the last unit of work of LANE was committed, after the marker of LANE was lost.
 
-    The messages on the queue of LANE do not always show that. --publish or --drop repairs the lane and puts a new marker, so
+    The messages on the queue of LANE do not always show this. --publish or --drop repairs the lane and puts a new marker, so
     that landing can continue. Stop the lander of the lane first.
     """
     journal = Journal.open(folder)

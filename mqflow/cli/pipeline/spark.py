@@ -9,7 +9,7 @@ __all__ = ("command",)
 
 _COMMANDS: Final = {
     "bronze": ("spark_tables:bronze", "Copy a journal into tables, each message once."),
-    "silver": ("spark_tables:silver", "Build attempts, messages and dead letters, repaired and typed."),
+    "silver": ("spark_tables:silver", "Make tables of attempts, messages and dead letters from bronze."),
     "gold": ("spark_tables:gold", "Count poison rates, retries, times to backout, delays."),
     "triage": ("spark_tables:triage", "Try a rules table on dead letters, without moving any."),
     "redrive": ("spark_redrive:command", "Put rows of a table back on queues, each once."),

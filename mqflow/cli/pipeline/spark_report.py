@@ -51,8 +51,8 @@ def command(
 ) -> None:
     """Update silver and gold from bronze, and write report.html, report.json and pictures. Needs mqflow[report].
 
-    --journal updates bronze from the journal first. QUEUEs are landed in that journal before, as by `mqflow land --once`: one
-    command from the queues to the page. --as-of shows the tables as they were at that time, and changes no table.
+    With --journal, the command first updates bronze from the journal. Before that, it lands the messages of each QUEUE in this
+    journal, as `mqflow land --once` does. --as-of shows the tables as they were at that time, and changes no table.
     """
     if as_of is not None and (queues or journal is not None):
         raise click.UsageError("--as-of shows tables as they were: leave out --journal and the queues.")

@@ -50,7 +50,7 @@ as_of_option: Final = click.option(
     metavar="TIME",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"]),
     callback=lambda _ctx, _param, value: None if value is None else value.replace(tzinfo=UTC),
-    help="Show the state of this time (UTC), as 2026-01-31T06:00; changes no table.",
+    help="Show the tables as they were at this time (UTC): 2026-01-31T06:00; changes no table.",
 )
 rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
 

@@ -21,7 +21,9 @@ __all__ = ("command",)
 @json_option
 @url_option
 def command(journal: Folder, tables: Folder, url: str | None, *, as_json: bool) -> None:
-    """Show how far each table is behind the journal: rows, the time since the oldest of them landed, and the newest times.
+    """Show how far each table is behind the journal: rows, and the time since the oldest of these rows landed.
+
+    The command also shows the times of the newest landing and the newest event.
 
     With --url, the command also shows how far the journal is behind the queues of its lanes. Needs mqflow[journal], and
     mqflow[delta] for the tables.

@@ -44,7 +44,7 @@ __all__ = ("command",)
 @click.option(
     "--every", "every_s", metavar="TIME", callback=duration_s, default="30s", show_default=True, help="Time between rounds."
 )
-@click.option("--once", is_flag=True, help="End when all that is in the journal is in the tables.")
+@click.option("--once", is_flag=True, help="End when everything in the journal is in the tables.")
 @click.option(
     "--rows-per-round",
     type=click.IntRange(1),
@@ -60,7 +60,11 @@ __all__ = ("command",)
     help="The most bytes of segments that a round takes of each kind.",
 )
 @click.option(
-    "--attempts", type=click.IntRange(1), default=ATTEMPTS_MAX, show_default=True, help="Failures in a row that end it."
+    "--attempts",
+    type=click.IntRange(1),
+    default=ATTEMPTS_MAX,
+    show_default=True,
+    help="End after this number of failures in a row.",
 )
 @click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
 @rules_option

@@ -93,21 +93,22 @@ def _show_rows(bar: Progress, _kind: str, rows: int) -> None:
 @existing_tables_option
 @rules_option
 @click.option(
-    "--payload", help="How much of bodies of other queues: none, hash, head:N or full. Default: as before, at first none."
+    "--payload", help="How much of bodies of other queues: none, hash, head:N or full. Default: as in the last run, or none."
 )
 @click.option(
     "--dedupe/--no-dedupe",
     default=None,
-    help="Count a message once if another tool than `mqflow land` landed it twice. Default: as before, at first no.",
+    help="Count a message once if another tool than `mqflow land` landed it twice. Default: as in the last run, or no.",
 )
 @click.option("--whole", is_flag=True, help="Rebuild all attempts and messages, not only those with new records.")
 @spark_options
 def silver(
     tables: Folder, rules: Path | None, *, payload: str | None, dedupe: bool | None, whole: bool, **options: Any
 ) -> None:
-    """Build silver from bronze: attempts repaired from BackoutCount, messages, dead letters, backed-out messages.
+    """Make silver from bronze: tables of attempts, messages, dead letters and backed-out messages.
 
-    The command rebuilds only the attempts and messages with new records in bronze.
+    BackoutCount shows attempts that have no record. The command rebuilds only the attempts and messages with new records in
+    bronze.
     """
     from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - only this command needs it
 
@@ -143,7 +144,7 @@ def gold(tables: Folder, **options: Any) -> None:
 @click.command("triage")
 @existing_tables_option
 @click.option("--against", type=_FILE, help="Compare with another rules table.")
-@click.option("--retries", is_flag=True, help="With --against: compare also the next attempts after a failed first one.")
+@click.option("--retries", is_flag=True, help="With --against: compare also the actions that follow if the first action fails.")
 @as_of_option
 @click.argument("rules", type=_FILE)
 @spark_options

@@ -35,8 +35,8 @@ _COLUMNS = ("table", "files before", "bytes before", "files", "bytes", "deleted 
 def optimize(tables: Folder, keep_days: int, *, as_json: bool) -> None:
     """Join the small files of bronze, silver and gold, and delete versions and runs that are older than --keep-days.
 
-    No row changes. The command can run beside readers; beside a writer of silver or gold, one of them gets an error and
-    changes nothing. Needs mqflow[delta].
+    No row changes. Other programs can read the tables meanwhile. If another process writes silver or gold meanwhile, one of the
+    two processes gets an error and changes nothing. Needs mqflow[delta].
     """
     from mqflow.pipeline.tables import upkeep  # noqa: PLC0415 - needs pyarrow
 
@@ -61,8 +61,8 @@ def erase(journal: Folder, tables: Folder, keys: tuple[str, ...], receipt: str |
     """Erase the messages of one person from the journal and from bronze, silver and gold, for ever.
 
     Keys: msg_id and correl_id (hexadecimal), user_id, put_appl_name, appl_identity_data, and body, which means that the data
-    contains the text. A message for which one key is true is erased, with all rows about it. End landers and streams first.
-    After a kill, run the same command again. Needs mqflow[delta].
+    contains the text. If one key matches a message, the command erases the message with all rows about it. End landers and
+    streams first. After a kill, run the same command again. Needs mqflow[delta].
     """
     from mqflow.journal.personal_data import key_of  # noqa: PLC0415 - only this command needs it
     from mqflow.pipeline.tables import erasure  # noqa: PLC0415 - needs pyarrow

@@ -39,10 +39,10 @@ def command(
     """Run the MQSC commands of FILE, of stdin (-), or from a prompt; or print the commands that an application needs.
 
     A file for IBM MQ works here too: the command names unsupported attributes and leaves them out. After a failed command the
-    next one runs. Exits with 10 if a command failed.
+    next command runs. Exits with 10 if a command failed.
 
     With MODULE:APP, print the DEFINE and SET AUTHREC commands that the application needs to run as a user without other
-    authorities. With --url, leave out the definitions that exist there already.
+    authorities. With --url, leave out the definitions that this queue manager already has.
     """
     if source is not None and ":" in source and not Path(source).exists():
         for line in requirements_script(source, url, **requirements):

@@ -69,7 +69,7 @@ _max_connections = click.option(
     default=CONNECTIONS_MAX,
     show_default=True,
     metavar="NUMBER",
-    help="Refuse further connections with 2025.",
+    help="The most connections; further connections get 2025.",
 )
 
 
@@ -83,7 +83,7 @@ _backups = click.option(
     "--backups",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="The folder for backups that an administrator orders over TCP; default: such orders are refused.",
+    help="The folder for backups that an administrator makes over TCP; default: such backups are refused.",
 )
 
 
@@ -147,7 +147,8 @@ def serve_command(
 ) -> None:
     """Run the queue manager in this process.
 
-    SIGTERM and Ctrl-C end it immediately, SIGHUP ends it controlled. Exits with 1 if its storage failed.
+    SIGTERM and Ctrl-C end it immediately. SIGHUP ends it when all applications have disconnected. Exits with 1 if its storage
+    failed.
     """
     place, data = existing_of(name, folder)
     _check_not_active(name, data, standby=standby)
@@ -198,7 +199,7 @@ def start(
 ) -> None:
     """Run the queue manager in the background (strmqm).
 
-    It writes its messages to qmgr.log in its data folder. Applications of this user connect with the printed URL.
+    The queue manager writes its log to qmgr.log in its data folder. Applications of this user connect with the printed URL.
     """
     place, data = existing_of(name, folder)
     command_line = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
@@ -285,7 +286,10 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
 @click.argument("target", type=click.Path(path_type=Path))
 @_data
 def backup(name: str, target: Path, folder: Path | None) -> None:
-    """Copy the durable data to a new folder TARGET, also while the queue manager runs. You can start a queue manager there."""
+    """Copy the durable data to a new folder TARGET, also while the queue manager runs.
+
+    You can start a queue manager on the copy.
+    """
     place, data = existing_of(name, folder)
     if owner_pid(data) is not None:
         back_up(place, name, target)

@@ -18,18 +18,22 @@ _PREFIX: Final = "MQRC_"
 
 _REACTIONS: Final = {
     Class.RETRY: (
-        "The call is repeated immediately: the unit of work was backed out, there was no message, or the buffer was too small."
+        "mqflow repeats the call immediately. The unit of work was backed out, there was no message, or the buffer was too"
+        " small."
     ),
-    Class.REOPEN: "The object is opened again: its handle is no longer valid, but the connection is.",
-    Class.RECONNECT: "mqflow connects again: the connection is lost, or was refused. Its unit of work is backed out.",
-    Class.WAIT: "The call is repeated after a growing pause: the obstacle can go away.",
+    Class.REOPEN: "mqflow opens the object again, because its handle is no longer valid. The connection is still valid.",
+    Class.RECONNECT: (
+        "mqflow connects again, because the connection is lost or was refused. The queue manager backs out the unit of work."
+    ),
+    Class.WAIT: "mqflow repeats the call after a growing pause, because the obstacle can go away.",
     Class.CONFIGURATION: (
         "A person must change something. If such a code comes while the application starts or connects again, the application "
-        "ends with the reason. If a running listener gets it, only this listener is not ready. It logs the reason, and tries "
-        "again after pauses that grow to a minute. The other listeners go on."
+        "ends with the reason. If a running listener gets such a code, only this listener is not ready. It logs the reason, "
+        "and tries again after pauses that grow to a minute. The other listeners continue."
     ),
     Class.MESSAGE: (
-        "The message is the problem, not the queue: the listener moves it like a poison message, and handles the next one."
+        "The problem is the message, not the queue. The listener moves the message like a poison message, and gets the next"
+        " message."
     ),
 }
 _TITLES: Final = {
@@ -42,16 +46,16 @@ _TITLES: Final = {
 }
 _HEAD: Final = """# Reason codes
 
-How mqflow reacts to each reason code of a call. `mqflow reason 2009` explains one code, with advice.
-This page is generated from the table that mqflow uses (`mqflow reason --page`), and a test compares them. IBM publishes no list
-of the codes that start a reconnection; these classes are the choice of this project.
+This page says how mqflow reacts to each reason code of a call. `mqflow reason 2009` explains one code, with advice.
+The page is made from the table that mqflow uses (`mqflow reason --page`), and a test compares page and table. IBM publishes no
+list of the codes that start a reconnection, so mqflow's authors chose the classes below.
 """
 _REST: Final = """
 ## All others
 
-These codes are in events, in answers to commands, from other kinds of program or other platforms, or are warnings without a
-reaction. A call of mqflow can end with such a code, or with a number that is not on this page. mqflow then waits and
-repeats the call. This loses no message, does not spin, and is visible.
+mqflow has no special reaction to these codes. Most of them occur only in events and in answers to commands, in other kinds of
+program, or on other platforms; some are warnings. A call of mqflow can end with such a code, or with a number that is not on
+this page. mqflow then waits and repeats the call. So no message is lost, and the log shows the code.
 """
 
 

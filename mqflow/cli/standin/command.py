@@ -68,8 +68,8 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
 def library(folder: Path) -> None:
     """Write C headers and client libraries into FOLDER, for programs in any language: C, Go, Node, Perl, .NET.
 
-    A program that loads libmqm_r.so or libmqic_r.so from FOLDER/lib64 reaches the queue manager of `mqflow standin run`, else
-    that of the settings. The library starts this Python in the process of the program.
+    A program that loads libmqm_r.so or libmqic_r.so from FOLDER/lib64 reaches the queue manager of `mqflow standin run`, or
+    otherwise the queue manager of the settings. The library starts this Python in the process of the program.
 
     The command needs a C compiler, the shared library of Python, and the package ibmmq, which publishes the constants.
     """
@@ -81,10 +81,10 @@ def library(folder: Path) -> None:
     click.echo(f"cc program.c -I{place}/inc -L{place}/lib64 -lmqm_r -Wl,-rpath,{place}/lib64")
 
 
-@command.command("kit", short_help="Write the headers that `pip install pymqi` compiles against.")
+@command.command("kit", short_help="Write the C headers that `pip install pymqi` needs.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def kit(folder: Path) -> None:
-    """Write the headers into FOLDER that `pip install pymqi` compiles against.
+    """Write into FOLDER the C headers that `pip install pymqi` needs.
 
     The command prints the pip command to type next. After that build you can delete the folder.
     """

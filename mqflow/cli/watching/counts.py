@@ -54,13 +54,15 @@ class Counted(Struct, frozen=True):
 
 COUNTED: Final = {
     "messages_delivered": Counted("counter", "Messages got for a handler", ("queue",)),
-    "units_of_work": Counted("counter", "Units of work settled", ("queue", "settlement", "outcome")),
+    "units_of_work": Counted("counter", "Units of work that were committed or backed out", ("queue", "settlement", "outcome")),
     "handling_seconds": Counted("histogram", "Time that handlers took", ("queue", "outcome")),
     "settling_seconds": Counted("histogram", "Time that commits of completed units of work took", ("queue",)),
     "backout_decisions": Counted(
         "counter", "Backout decisions, by the destination that mqflow tries first", ("queue", "decision")
     ),
-    "backout_dispositions": Counted("counter", "Poison messages by their end", ("queue", "disposition", "destination")),
+    "backout_dispositions": Counted(
+        "counter", "Poison messages, by what mqflow did with them", ("queue", "disposition", "destination")
+    ),
     "backout_refusals": Counted("counter", "Refused puts of poison messages", ("queue", "destination", "reason")),
     "commits_in_doubt": Counted("counter", "Commits without an answer", ("queue", "reason")),
     "consumer_failures": Counted("counter", "Consumers that ended although nothing stopped them", ("queue",)),
@@ -73,7 +75,9 @@ COUNTED: Final = {
     "reconnections": Counted("counter", "Lost connections that were reconnected", ("queue_manager",)),
     "outages_seconds": Counted("counter", "Seconds of all outages that have ended", ("queue_manager",)),
     "away_seconds": Counted(
-        "gauge", "During an outage, the seconds since the loss at the latest attempt; with a connection 0", ("queue_manager",)
+        "gauge",
+        "Seconds from the loss of the connection to the latest attempt to reconnect; 0 while connected",
+        ("queue_manager",),
     ),
     "generation": Counted("gauge", "Reconnections of this process so far", ("queue_manager",)),
     "reopen_refusals": Counted("counter", "Objects not opened again after an outage", ("object", "reason")),

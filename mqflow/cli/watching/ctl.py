@@ -38,9 +38,9 @@ class _Orders(click.Group):
 def command(ctx: click.Context, application: str) -> None:
     """Pause, resume, drain or resize a listener of APP while it runs.
 
-    APP is the name of an application or the number of its process, as `mqflow status` shows it. An order holds until another
-    order, or until the application ends; it also holds for a worker process that starts again. Only the user of the application
-    can give orders. The log of the application notes each order.
+    APP is the name of an application or the number of its process, as `mqflow status` shows it. The effect of a command lasts
+    until another command changes it, or until the application ends. The effect also stays if a worker process starts again.
+    Only the user of the application can use these commands. The log of the application has a line for each command.
     """
     ctx.obj = application
 
@@ -72,7 +72,7 @@ def resume(application: str, listener: str) -> None:
 @click.argument("number", type=click.IntRange(1))
 @click.pass_obj
 def concurrency(application: str, listener: str, number: int) -> None:
-    """Give LISTENER this number of workers in each process. Workers that must leave finish their units of work first."""
+    """Give LISTENER this number of workers in each process. A worker that must end finishes its unit of work first."""
     status = _order(application, Order(listener=listener, concurrency=number))
     processes = f" in each of {status.expected} processes" if status.expected > 1 else ""
     click.echo(f"{safe(listener)} of {safe(application)} has {counted(number, 'workers')}{processes}.")

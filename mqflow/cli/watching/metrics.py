@@ -19,10 +19,10 @@ __all__ = ("CONTENT_TYPE_LATEST", "PROCESS", "STATES", "exposed", "families", "o
 STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "up": ("Processes of the application that answer", ()),
     "processes_expected": ("Processes of the application that must run", ()),
-    "live": ("1 while the application is alive, as /livez says", ()),
+    "live": ("1 while /livez says that the application is alive", ()),
     "ready": ("1 while every listener of every process has its queue open and no worker is stuck", ()),
     "workers": ("Workers by their present activity", ("queue", "listener", "doing")),
-    "in_flight": ("Units of work in a handler or before the end of their commit", ("queue", "listener")),
+    "in_flight": ("Units of work that are in a handler, or whose commit has not ended", ("queue", "listener")),
     "workers_stuck": ("Workers whose present activity takes longer than its limit", ("listener",)),
     "listener_paused": ("1 while the listener pauses in a process", ("queue", "listener")),
     "queue_depth": ("Messages on the queue (CURDEPTH)", ("queue",)),

@@ -22,13 +22,14 @@ _RATE_S: Final = 1.0
 
 @click.command("status")
 @click.argument("application", required=False, metavar="[APP]")
-@click.option("--rates", is_flag=True, help="Look twice, a second apart, and show the messages each second.")
+@click.option("--rates", is_flag=True, help="Measure for a second, and show the messages each second.")
 @json_option
 def command(application: str | None, rates: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
     """Show the running applications, or only APP: a name, or the number of a process.
 
-    For each application: its processes, its listeners, what each worker does now, and the depth of each queue. The exit code is
-    1 if an application is not ready, or if no application runs. An application counts messages only with `--http`.
+    The command shows the processes and listeners of each application, what each worker does now, and the depth of each queue.
+    The exit code is 1 if an application is not ready, or if no application runs. An application counts messages only with
+    `--http`.
     """
     is_well, is_any = True, False
     for path, report in _with_rates(application) if rates else reports(application):

@@ -52,7 +52,7 @@ def view(found: Sequence[StatusReport], history: History) -> "Group":
 @click.command("top")
 @click.argument("application", required=False, metavar="[APP]")
 @click.option(
-    "--every", "every_s", type=Seconds(0.1), default=1.0, show_default=True, metavar="SECONDS", help="Between updates."
+    "--every", "every_s", type=Seconds(0.1), default=1.0, show_default=True, metavar="SECONDS", help="The time between updates."
 )
 @click.option("--turns", type=click.IntRange(1), help="End after N updates; default: Ctrl-C ends the command.")
 def command(application: str | None, every_s: float, turns: int | None) -> None:

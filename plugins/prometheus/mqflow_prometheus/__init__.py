@@ -84,7 +84,9 @@ class PrometheusMetrics:
             return Gauge(f"mqflow_{name}", meaning, labels, registry=registry)
 
         self._delivered = counter("messages_delivered", "Messages got for a handler", "queue")
-        self._units = counter("units_of_work", "Units of work settled", "queue", "settlement", "outcome")
+        self._units = counter(
+            "units_of_work", "Units of work that were committed or backed out", "queue", "settlement", "outcome"
+        )
         self._dispositions = counter(
             "backout_dispositions", "Poison messages by disposition", "queue", "disposition", "destination"
         )
@@ -154,7 +156,7 @@ class _Reconnects:
         self._were_away = counter("outages_seconds", "Seconds of all outages that have ended", "queue_manager")
         self._away = gauge(
             "away_seconds",
-            "During an outage, the seconds since the loss at the latest attempt; with a connection 0",
+            "Seconds from the loss of the connection to the latest attempt to reconnect; 0 while connected",
             "queue_manager",
         )
         self._generation = gauge("generation", "Number of reconnections", "queue_manager")

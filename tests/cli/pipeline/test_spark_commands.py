@@ -507,4 +507,4 @@ def test_the_help_of_spark_lists_each_command_with_its_line(run: Run) -> None:
 
     names = ["bronze", "silver", "gold", "triage", "redrive", "stream", "status", "optimize", "erase", "report"]
     assert names == [line.split()[0] for line in printed]
-    assert "  silver    Build attempts, messages and dead letters, repaired and typed." == printed[1]
+    assert "  silver    Make tables of attempts, messages and dead letters from bronze." == printed[1]
