@@ -362,7 +362,7 @@ class App:
 
     @property
     def delay_processors_have_own_authority(self) -> bool:
-        """Whether the delay processors put with their own authority, instead of the authority of each sender."""
+        """True if the delay processors put with their own authority, instead of the authority of each sender."""
         return self._delay_processors_have_own_authority
 
     @property

@@ -43,9 +43,9 @@ class Use(Struct, frozen=True, kw_only=True):
     put: tuple[str, ...] = ()
     #: The topic strings of `App.publish` and `Context.publish`.
     published: tuple[str, ...] = ()
-    #: Whether the application calls `App.request`.
+    #: True if the application calls `App.request`.
     requests: bool = False
-    #: Whether the puts to the queues in `put` have a delay.
+    #: True if the puts to the queues in `put` have a delay.
     delays: bool = False
     #: The staging queue, where messages with a delay wait.
     staging_queue: str

@@ -72,7 +72,7 @@ class TargetQueue(Struct, frozen=True, kw_only=True):
     max_message_bytes: int | None = None
     max_depth: int | None = None
     depth: int | None = None
-    #: Whether it is a cluster queue whose DEFBIND is not NOTFIXED.
+    #: True if it is a cluster queue whose DEFBIND is not NOTFIXED.
     clustered_and_bound: bool = False
 
 

@@ -22,7 +22,7 @@ class Waiting(Struct, frozen=True, gc=False):
 
     messages: int
     body_bytes: int
-    #: Whether the call has a unit of work of its own, because it can put any number of messages.
+    #: True if the call has a unit of work of its own, because it can put any number of messages.
     alone: bool = False
 
 

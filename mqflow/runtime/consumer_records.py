@@ -30,7 +30,7 @@ class _InUnit(Struct):
 
     got: Got
     got_us: int
-    #: Whether the caller received the message. Otherwise it is a poison message that was moved.
+    #: True if the caller received the message. Otherwise it is a poison message that was moved.
     delivered: bool = True
 
 
@@ -108,7 +108,7 @@ class ConsumerRecords:
 
     @property
     def open(self) -> bool:
-        """Whether a message is in the unit of work."""
+        """True if a message is in the unit of work."""
         return bool(self._in_unit)
 
     async def heartbeat(self, session: Session) -> None:

@@ -25,7 +25,7 @@ class Pass:
     """The permission for one unit of work."""
 
     def __init__(self, *, is_trial: bool) -> None:
-        #: Whether the breaker waits for the outcome of this unit.
+        #: True if the breaker waits for the outcome of this unit.
         self.is_trial = is_trial
 
 

@@ -38,7 +38,7 @@ class Task(Struct, frozen=True, kw_only=True):
     queue: str = ""
     #: Raises `MQIError` if the application must end, and returns if the task has ended well.
     run: Callable[[], Awaitable[None]]
-    #: Whether the task has worked before. Until then, its exception ends the application: the application cannot start.
+    #: True if the task has worked before. Until then, its exception ends the application: the application cannot start.
     has_run: Callable[[], bool]
     #: Called after an incident, before the pause: the task lacks its objects until it has started again.
     lacks: Callable[[], None]

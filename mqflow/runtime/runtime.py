@@ -56,7 +56,7 @@ class Staging(Struct, frozen=True, kw_only=True):
 
     queue: str = ""
     processors: int = 0
-    #: Whether the processors put with their own authority, instead of the authority of the user that staged the message.
+    #: True if the processors put with their own authority, instead of the authority of the user that staged the message.
     own_authority: bool = False
     #: Puts a failed message on the staging queue if its handler asked for a long pause. With None, the worker waits instead.
     retries: Retries | None = None
@@ -130,7 +130,7 @@ class Runtime:
         #: Listeners and services, in the order in which they were started.
         self._running: dict[RunningListener | Service, None] = {}
         self._stopping: Final = anyio.Event()
-        #: Whether handlers or services were cancelled before their end.
+        #: True if handlers or services were cancelled before their end.
         self.cut_off: bool = False
         self._ended = anyio.Event()
         self._clock: Final = world.clock
@@ -195,7 +195,7 @@ class Runtime:
 
     @property
     def works(self) -> bool:
-        """Whether a listener or a service runs, or waits for its connection."""
+        """True if a listener or a service runs, or waits for its connection."""
         return bool(self._running)
 
     def give_up(self, name: str, error: Exception) -> None:

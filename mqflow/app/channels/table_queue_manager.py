@@ -90,7 +90,7 @@ class TableQueueManager:
         self.notify = notify
         #: DEFRECON of the channel of the last connection.
         self.default_reconnect: DefaultReconnect = DefaultReconnect.NO
-        #: Whether a queue manager of this name has ever answered. After its first answer, lost connections are reconnected.
+        #: True if a queue manager of this name has ever answered. After its first answer, lost connections are reconnected.
         self.reached: bool = False
         self._warn = warn
         #: The last warning; empty after the table could be read again.

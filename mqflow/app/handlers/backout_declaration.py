@@ -28,7 +28,7 @@ class Backout(Struct, frozen=True, kw_only=True):
     undecodable: Literal["at-once", "redeliver"] = "at-once"
     #: The program whose rules the listener follows.
     behaviour: Behaviour = Behaviour.JMS_LISTENER
-    #: Whether the sender of a request gets an exception report as the answer if its request is moved or discarded.
+    #: True if the sender of a request gets an exception report as the answer if its request is moved or discarded.
     answer_requests: bool = True
 
     def __post_init__(self) -> None:

@@ -158,7 +158,7 @@ class _Wanted:
     def __init__(self) -> None:
         self.positions: dict[str, int] = {}
         self.payload_type: Any = _Nothing
-        #: Whether the parameter for the message is a list; None without such a parameter.
+        #: True if the parameter for the message is a list; None without such a parameter.
         self.message_list: bool | None = None
         self.result_hint: Any = None
         self.injects = False

@@ -258,7 +258,7 @@ def put_framed(session: Session, message: Outgoing, descriptor: MessageDescripto
 
 
 def share_a_step(one: Outgoing, other: Outgoing) -> bool:
-    """Whether `put_many_framed` can put both messages in one step: they have the same target, and no delay."""
+    """True if `put_many_framed` can put both messages in one step: they have the same target, and no delay."""
     return (
         one.queue == other.queue
         and one.queue_manager == other.queue_manager

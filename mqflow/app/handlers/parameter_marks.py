@@ -57,7 +57,7 @@ class FromMessage(Struct, frozen=True, kw_only=True):
     read: Callable[[Message], Any]
     #: The annotation without its mark.
     kind: Any
-    #: Whether the parameter has a default, or takes None.
+    #: True if the parameter has a default, or takes None.
     is_optional: bool
     has_default: bool
 

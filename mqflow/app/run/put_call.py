@@ -47,7 +47,7 @@ class PutCall:
         #: The puts of the first messages in the open unit of work.
         self.puts: list[Put] = []
         self.error: BaseException | None = None
-        #: Whether the caller does not want its messages any more.
+        #: True if the caller does not want its messages any more.
         self.withdrawn: bool = False
         self.stage: Stage = Stage.WAITING
         #: The connections that the puts of this call have lost.
@@ -72,12 +72,12 @@ class PutCall:
 
     @property
     def wanted(self) -> bool:
-        """Whether the puts of this call must be committed."""
+        """True if the puts of this call must be committed."""
         return self.error is None and not self.withdrawn
 
     @property
     def is_complete(self) -> bool:
-        """Whether the caller wants the call, and all its messages are in the unit of work."""
+        """True if the caller wants the call, and all its messages are in the unit of work."""
         return len(self.puts) == len(self.messages) > 0 and self.error is None and not self.withdrawn
 
     def refuse(self, error: Exception) -> None:
@@ -169,5 +169,5 @@ def _put_run(session: Session, messages: Sequence[Framed], stager: Stager) -> tu
 
 
 def _needs_care(error: MQIError) -> bool:
-    """Whether a put of the refused message alone can succeed: on a new handle, or as a non-persistent message."""
+    """True if a put of the refused message alone can succeed: on a new handle, or as a non-persistent message."""
     return classify(int(error.reason)) is Class.REOPEN or error.reason == Reason.PERSISTENT_NOT_ALLOWED

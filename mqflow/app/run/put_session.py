@@ -40,7 +40,7 @@ class _CallWithin(PutCall):
         self.outer: Final = _WITHIN.get()
         #: The unit of work that has a put of this call.
         self.unit: UnitOfPuts | None = None
-        #: Whether the caller itself makes the unit of work.
+        #: True if the caller itself makes the unit of work.
         self.own = False
         #: Set when the put is in the unit of work of waiting callers, or refused.
         self.joined = anyio.Event()
@@ -48,7 +48,7 @@ class _CallWithin(PutCall):
         self.ready: Final = anyio.Event()
 
     def holds_up(self, way: Way) -> bool:
-        """Whether an outer call of the same task holds a unit of work of this session (`way`) open."""
+        """True if an outer call of the same task holds a unit of work of this session (`way`) open."""
         outer = self.outer
         while outer is not None:
             if outer.unit is not None and outer.unit.way is way and outer.task_id == self.task_id:
@@ -68,7 +68,7 @@ class PutSession:
         self._way: Final = way
         self._around: Final = around
         self._waiting: Final = deque[PutCall]()
-        #: Whether a unit of work is under way.
+        #: True if a unit of work is under way.
         self._busy = False
         self._turns = 0
         self._closed = False

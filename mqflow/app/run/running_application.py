@@ -279,7 +279,7 @@ class RunningApplication:
 
     @property
     def ready(self) -> bool:
-        """Whether all workers of every listener have their queue open; false while one starts, reconnects or stops."""
+        """True if all workers of every listener have their queue open; false while one starts, reconnects or stops."""
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:
@@ -288,7 +288,7 @@ class RunningApplication:
 
     @property
     def cut_off(self) -> bool:
-        """Whether the stop cancelled handlers or services before they had finished."""
+        """True if the stop cancelled handlers or services before they had finished."""
         return any(runtime.cut_off for runtime in self._runtimes.values())
 
     @property

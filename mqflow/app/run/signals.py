@@ -98,7 +98,7 @@ class _StopRequest:
 
     @property
     def cut_off(self) -> bool:
-        """Whether the stop cancelled anything before it had finished."""
+        """True if the stop cancelled anything before it had finished."""
         return self.scope.cancelled_caught or (self.running is not None and self.running.cut_off)
 
     def left(self) -> str:

@@ -30,7 +30,7 @@ class Way(Struct, frozen=True):
     reconnecting: ReconnectingSession
     stager: Stager
     broadcast: Broadcast
-    #: Whether a call that loses its connection waits for the next connection, and puts again.
+    #: True if a call that loses its connection waits for the next connection, and puts again.
     waits: bool
 
 
@@ -45,7 +45,7 @@ class UnitOfPuts:
         #: The calls that found no room: the unit of work has as many messages as the queue manager takes (2024).
         self.left_over: list[PutCall] = []
         self._session: Session | None = None
-        #: Whether a handle of the session is useless, so that the session must be closed.
+        #: True if a handle of the session is useless, so that the session must be closed.
         self._stale = False
 
     async def put(self) -> None:

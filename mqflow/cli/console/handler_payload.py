@@ -30,7 +30,7 @@ class HandlerPayload(Struct, frozen=True, kw_only=True):
     codec: str
     #: The path of each field, for example "lines.2.price", with its value.
     rows: tuple[tuple[str, str], ...] = ()
-    #: Whether there are more fields.
+    #: True if there are more fields.
     is_cut: bool = False
     #: Why the handler cannot read the body.
     problem: str = ""

@@ -44,7 +44,7 @@ class Result(Struct):
     in_doubt: int = 0
     #: The reason of an early end, and how to continue, in sentences.
     stopped: str = ""
-    #: Whether Ctrl-C was the reason of the early end.
+    #: True if Ctrl-C was the reason of the early end.
     interrupted: bool = False
 
 

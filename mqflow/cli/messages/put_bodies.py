@@ -47,7 +47,7 @@ class Bodies(NamedTuple):
     each: Iterator[Body]
     #: The number of arguments, or the size of the file in bytes; 0 if unknown.
     total: int
-    #: Whether the bodies are lines of a file, so that `--from-line` works.
+    #: True if the bodies are lines of a file, so that `--from-line` works.
     lines: bool
 
 

@@ -27,7 +27,7 @@ class EndRequest:
     def __init__(self) -> None:
         self.how: End = End(Manner.IMMEDIATE)
         self.requested: bool = False
-        #: Whether the queue manager ends, not only this process.
+        #: True if the queue manager ends, not only this process.
         self.for_good: bool = False
         self._loop_caller = LoopCaller()
         self._changed = anyio.Event()

@@ -61,7 +61,7 @@ class WorkersOptions(Struct, frozen=True, kw_only=True):
     http: str
     #: Further options of each worker.
     more: Sequence[str]
-    #: Whether a worker ends with 0 at a limit of its own, and is replaced.
+    #: True if a worker ends with 0 at a limit of its own, and is replaced.
     recycles: bool = False
 
 

@@ -37,7 +37,7 @@ class Request(Struct, frozen=True, omit_defaults=True):
     """A request for the state; with an order, the order is carried out first."""
 
     order: Order | None = None
-    #: Whether the answer must have the depths of the queues.
+    #: True if the answer must have the depths of the queues.
     wants_queues: bool = False
 
 

@@ -35,7 +35,7 @@ class ConnectName(Struct, frozen=True):
 
     #: The QMNAME that an entry must have.
     queue_manager: str
-    #: Whether the queue manager reached must have that name: true unless the name is blank or begins with an asterisk.
+    #: True if the queue manager reached must have that name: true unless the name is blank or begins with an asterisk.
     name_checked: bool
 
     def refuses(self, reached: str) -> bool:

@@ -81,7 +81,7 @@ class Channel(Struct, frozen=True, kw_only=True):
     message_compression: tuple[str, ...] = ()
     #: DESCR.
     description: str = ""
-    #: Whether the entry names exits (SCYEXIT, SENDEXIT, RCVEXIT): mqflow loads no exits, so it does not use the entry.
+    #: True if the entry names exits (SCYEXIT, SENDEXIT, RCVEXIT): mqflow loads no exits, so it does not use the entry.
     names_exits: bool = False
     #: The position of the entry in the file, from 0.
     position: int = 0

@@ -78,7 +78,7 @@ class Matcher(Struct, frozen=True):
     matches: Callable[[DeadLetter], bool]
     #: The name of the rule in reports and counters.
     name: str
-    #: Whether the rule matches every message.
+    #: True if the rule matches every message.
     always: bool = False
 
 

@@ -43,7 +43,7 @@ class History:
         #: MsgId and CorrelId -> attempts; 0 for a message that was ignored without an attempt.
         self._newer: dict[bytes, int] = {}
         self._older: dict[bytes, int] = {}
-        #: Whether a message was left out.
+        #: True if a message was left out.
         self.overflowed: bool = False
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class Scan:
         self._retry_at: float
         self._rescan_at: float
         self._look: Look
-        # Whether the last round before the end runs, and whether it is over.
+        # True if the last round before the end runs, and whether it is over.
         self._last_round: bool
         self._worked_in_round: bool
         self._done = False
@@ -105,7 +105,7 @@ class Scan:
 
     @property
     def in_round(self) -> bool:
-        """Whether a scan from the head of the queue runs."""
+        """True if a scan from the head of the queue runs."""
         return self._from_head
 
     def next(self, now: float) -> Look | None:

@@ -41,12 +41,12 @@ class Stuck(Struct, frozen=True, kw_only=True):
 
     @property
     def is_dead(self) -> bool:
-        """Whether only a restart of the process can help."""
+        """True if only a restart of the process can help."""
         return self.for_s > DEAD_AFTER * self.limit_s
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """Whether an application is alive and ready."""
+    """True if an application is alive and ready."""
 
     live: bool
     ready: bool

@@ -37,7 +37,7 @@ class WorkerStatus(Struct, frozen=True, kw_only=True):
     wait_s: float = 0.0
     #: The MsgId of the message in the handler, in hexadecimal digits.
     message_id: str = ""
-    #: Whether the handler occupies the event loop at this moment; false for a handler on a thread, and while it waits.
+    #: True if the handler occupies the event loop at this moment; false for a handler on a thread, and while it waits.
     is_running: bool = False
     #: The code that the handler runs now; empty unless the handler runs for longer than its limit.
     stack: str = ""
@@ -54,7 +54,7 @@ class ListenerStatus(Struct, frozen=True, kw_only=True):
     concurrency: int
     #: Why it pauses; empty if it does not pause.
     paused: str = ""
-    #: Whether an operator has paused it.
+    #: True if an operator has paused it.
     held: bool = False
     #: Seconds after which a running handler counts as stuck.
     stuck_after_s: float = 60.0
@@ -107,7 +107,7 @@ class ApplicationStatus(Struct, frozen=True, kw_only=True):
     expected: int = 1
     processes: tuple[ProcessStatus, ...] = ()
     silent: tuple[SilentProcess, ...] = ()
-    #: Whether the application drains and ends.
+    #: True if the application drains and ends.
     is_stopping: bool = False
 
     @property

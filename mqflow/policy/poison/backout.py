@@ -41,7 +41,7 @@ class BehaviourRules(Struct, frozen=True, kw_only=True):
 
     #: The decision about a message that neither the backout requeue queue nor the dead-letter queue took.
     unaccepted: Callable[[MessageDescriptor], Discard | Return]
-    #: Whether the count is compared with the threshold; if not, the application must do so.
+    #: True if the count is compared with the threshold; if not, the application must do so.
     automatic: bool = True
     #: The threshold that a BOTHRESH of 0 means here; 0 means that no message is ever poison.
     threshold_when_zero: int = 0

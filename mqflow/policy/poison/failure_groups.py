@@ -78,7 +78,7 @@ class FailedMessage(Struct, frozen=True, kw_only=True):
     why: Why
     #: The time of the move, or of the first put if the move has no time; None if neither is known.
     at: datetime | None
-    #: Whether the message itself has the whole reason; false if a part comes from the decision ledger.
+    #: True if the message itself has the whole reason; false if a part comes from the decision ledger.
     has_reason: bool = True
 
 
@@ -129,7 +129,7 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
     last_at: datetime | None
     #: The newest messages, newest first.
     samples: tuple[Sample, ...]
-    #: Whether each message itself has the whole reason, so that a filter on messages finds the group.
+    #: True if each message itself has the whole reason, so that a filter on messages finds the group.
     has_reason: bool
     #: None if no message has a time.
     trend: Trend | None = None

@@ -40,7 +40,7 @@ class ReportMessage(Struct, frozen=True):
     #: The descriptor has the identity context of the original, for a put that passes or sets context.
     descriptor: MessageDescriptor
     body: bytes
-    #: Whether the report goes to the dead-letter queue if the put fails (q032680). Otherwise it is dropped.
+    #: True if the report goes to the dead-letter queue if the put fails (q032680). Otherwise it is dropped.
     is_kept: bool = True
 
 

@@ -61,12 +61,12 @@ class Object(Struct, frozen=True, kw_only=True):
     selection: str = ""
     #: The name that the open returned; it differs from `name` if a model queue made a dynamic queue.
     opened_name: str = ""
-    #: Whether the queue is a temporary dynamic queue (DEFTYPE).
+    #: True if the queue is a temporary dynamic queue (DEFTYPE).
     temporary: bool = False
 
     @property
     def made_the_queue(self) -> bool:
-        """Whether this open made the dynamic queue."""
+        """True if this open made the dynamic queue."""
         return bool(self.opened_name) and self.opened_name != self.name
 
 
@@ -83,7 +83,7 @@ class Subscription(Struct, frozen=True, kw_only=True):
 
     @property
     def durable(self) -> bool:
-        """Whether the subscription outlives its connection."""
+        """True if the subscription outlives its connection."""
         return bool(self.descriptor.options & SubscribeOption.DURABLE)
 
 

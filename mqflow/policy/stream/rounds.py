@@ -63,7 +63,7 @@ class Taken(Struct, frozen=True):
 
     #: The rows that the stage has written, or the alerts that it has sent.
     rows: int = 0
-    #: Whether the stage left something for the next round: rows above its limits, or alerts that no receiver accepted.
+    #: True if the stage left something for the next round: rows above its limits, or alerts that no receiver accepted.
     more: bool = False
     #: Why alerts are left; empty otherwise.
     said: str = ""
@@ -76,7 +76,7 @@ class Position(Struct, frozen=True, kw_only=True):
     due: tuple[Stage, ...] = (Stage.BRONZE,)
     #: The stages that must run in this round even if bronze takes no row: an earlier process can have left them undone.
     owed: tuple[Stage, ...] = (Stage.SILVER, Stage.GOLD, Stage.ALERTS)
-    #: Whether the journal has more rows than this round could take.
+    #: True if the journal has more rows than this round could take.
     more: bool = False
     #: The failures in a row of the first due stage.
     failures: int = 0
@@ -91,7 +91,7 @@ class Run(Struct, frozen=True):
     """Run this stage now."""
 
     stage: Stage
-    #: Whether the stage needs a new Spark session.
+    #: True if the stage needs a new Spark session.
     renews_session: bool = False
 
 

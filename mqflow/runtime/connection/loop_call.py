@@ -106,7 +106,7 @@ class OneShot:
         self._value: Any = None  # the waiter knows the type
         #: A future on asyncio, because an event takes twice its time; on trio an event. None if the task does not wait now.
         self._waiter: Any = None
-        #: Whether a value was passed on.
+        #: True if a value was passed on.
         self.has_come: bool = False
 
     def pass_on(self, value: object = None) -> None:

@@ -145,7 +145,7 @@ class OpenObjects:
         return put(not_persistent(descriptor))
 
     def takes_less(self, target: ObjectDescriptor | str, error: MQIError) -> bool:
-        """Whether a put with this error succeeds as non-persistent. Raises the errors of the inquiry."""
+        """True if a put with this error succeeds as non-persistent. Raises the errors of the inquiry."""
         return error.reason == Reason.PERSISTENT_NOT_ALLOWED and self._is_temporary_target(target)
 
     def _is_temporary_target(self, target: ObjectDescriptor | str) -> bool:

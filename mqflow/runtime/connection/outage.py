@@ -50,7 +50,7 @@ class Outage:
 
     @property
     def all_back(self) -> bool:
-        """Whether no owner of a lost session waits for a new session."""
+        """True if no owner of a lost session waits for a new session."""
         return not self._waiting
 
     def reopened(self, objects: tuple[Opened, ...]) -> None:

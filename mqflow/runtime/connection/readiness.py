@@ -33,7 +33,7 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Whether the application runs and all its objects are open."""
+        """True if the application runs and all its objects are open."""
         return self._event.is_set()
 
     @property

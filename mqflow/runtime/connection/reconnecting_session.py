@@ -22,7 +22,7 @@ class HoldsUnitOfWork(Protocol):
 
     @property
     def under_way(self) -> bool:
-        """Whether the worker holds a unit of work now."""
+        """True if the worker holds a unit of work now."""
         ...
 
 

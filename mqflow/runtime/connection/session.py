@@ -24,7 +24,7 @@ class Session(Protocol):
 
     #: The generation of the session's connection, as the supervisor counts generations.
     generation: int
-    #: Whether a caller abandoned its verb before the verb had ended (asyncio's own cancellation ignores anyio's shields).
+    #: True if a caller abandoned its verb before the verb had ended (asyncio's own cancellation ignores anyio's shields).
     #: Nobody knows what that verb did in the unit of work, so the unit must be backed out.
     abandoned: bool
 

@@ -84,7 +84,7 @@ class Supervisor:
         self._numbers = count()
         self._trying = (0, 0.0)
         self._first: Reached | None = None
-        #: Whether MQCONNX was ever answered.
+        #: True if MQCONNX was ever answered.
         self._answered = False
         self._idle: list[Callable[[], Awaitable[None]]] = []
         #: The callers that do not wait for the lock while another caller reconnects.
@@ -216,12 +216,12 @@ class Supervisor:
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no new connection exists yet."""
+        """True if the connection is lost, and no new connection exists yet."""
         return self._states.away
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is lost, and the mode forbids reconnecting."""
+        """True if the connection is lost, and the mode forbids reconnecting."""
         return self.away and self.mode is ReconnectMode.NO
 
     @property
@@ -236,7 +236,7 @@ class Supervisor:
 
     @property
     def _was_reached(self) -> bool:
-        """Whether MQCONNX was ever answered, even if the next verb found the connection broken."""
+        """True if MQCONNX was ever answered, even if the next verb found the connection broken."""
         # Only a queue manager behind a channel table has `reached`: it answers MQCONNX without a session.
         return self._answered or getattr(self.queue_manager, "reached", False)
 

@@ -96,7 +96,7 @@ class SupervisorStates:
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no new connection exists yet."""
+        """True if the connection is lost, and no new connection exists yet."""
         return self.connection in {SupervisorState.LOST, SupervisorState.RECONNECTING}
 
 

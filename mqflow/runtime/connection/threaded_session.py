@@ -68,15 +68,15 @@ class ThreadedSession:
         self._requests: Mailbox[tuple[Callable[[], object], OneShot | None] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
-        #: Whether the thread has ended, so that no request is answered.
+        #: True if the thread has ended, so that no request is answered.
         self._ended = False
-        #: Whether a settlement got no answer in time: the thread still waits in that call.
+        #: True if a settlement got no answer in time: the thread still waits in that call.
         self._stuck = False
-        #: Whether the current exchange has settled the unit of work; the get comes next.
+        #: True if the current exchange has settled the unit of work; the get comes next.
         self._settled = False
         #: The answers to give for the units of work that are to be committed without a wait, in order.
         self._behind: deque[Callable[[MQIError | None], None]] = deque()
-        #: Whether the thread knows of these commits.
+        #: True if the thread knows of these commits.
         self._is_called = False
         #: The messages of the units of work that follow the open unit, in order.
         self._ahead: deque[Sequence[Got]] = deque()
@@ -183,12 +183,12 @@ class ThreadedSession:
 
     @property
     def detects_dead_peers(self) -> bool:
-        """Whether the connection ends a call by itself if no answer comes."""
+        """True if the connection ends a call by itself if no answer comes."""
         return self._fused is not None
 
     @property
     def has_settled(self) -> bool:
-        """Whether the `exchange_here` that runs now has settled the unit of work; the get comes next."""
+        """True if the `exchange_here` that runs now has settled the unit of work; the get comes next."""
         return self._settled
 
     def exchange_here(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
@@ -198,7 +198,7 @@ class ThreadedSession:
 
     @property
     def pipelines(self) -> bool:
-        """Whether the next unit of work can begin before a commit is answered."""
+        """True if the next unit of work can begin before a commit is answered."""
         return self._pipelined is not None
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, most: int) -> Sequence[Got]:

@@ -76,7 +76,7 @@ class Rules(Struct, frozen=True):
 
     control: Control
     matchers: Sequence[Matcher]
-    #: Whether a rule reads more of a message than the descriptor and the MQDLH.
+    #: True if a rule reads more of a message than the descriptor and the MQDLH.
     whole: bool = False
 
 
@@ -123,18 +123,18 @@ class DeadLetterHandler:
         self._open: _Open | None = None
         self._strays = 0
         self._first_stray = b""
-        # Whether the message that was browsed last is locked, and stays.
+        # True if the message that was browsed last is locked, and stays.
         self._holding = False
         self._overflow_reported = False
         #: The rules whose functions have raised an exception.
         self._broken_rules: set[str] = set()
         self._options: dict[Look, GetOptions] = {}
         self._takes_everything = takes_everything(rules.matchers)
-        #: Whether the last message was a dead letter, and its action succeeded. The next message is often alike.
+        #: True if the last message was a dead letter, and its action succeeded. The next message is often alike.
         self._flows = False
-        #: Whether the next message is got without a browse.
+        #: True if the next message is got without a browse.
         self._at_once = False
-        #: Whether messages were got from the head after the last browse: then the next browse starts at the head.
+        #: True if messages were got from the head after the last browse: then the next browse starts at the head.
         self._behind = False
         #: The message that was got and backed out: the next browse finds it before its retry interval is over.
         self._stayed = b""
@@ -247,7 +247,7 @@ class DeadLetterHandler:
 
     @property
     def owes_records(self) -> bool:
-        """Whether a message stays and has no record yet. If so, call `record_left` between units of work."""
+        """True if a message stays and has no record yet. If so, call `record_left` between units of work."""
         return self._records is not None and self._records.owes
 
     def record_left(self) -> None:

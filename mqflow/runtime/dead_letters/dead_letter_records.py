@@ -76,7 +76,7 @@ class DeadLetterRecords:
 
     @property
     def owes(self) -> bool:
-        """Whether `put_left` has a record to put."""
+        """True if `put_left` has a record to put."""
         return bool(self._left)
 
     def put_left(self, connection: Connection) -> None:

@@ -80,7 +80,7 @@ class DelayedMove(Struct, frozen=True):
     application_name: str
     #: Makes a record of the outcome of each message, for the unit of work that moves the message; None for no records.
     records: ConnectionRecorder | None = None
-    #: Whether targets and reply queues are opened with the authority of the user in the staged message.
+    #: True if targets and reply queues are opened with the authority of the user in the staged message.
     as_sender: bool = False
 
     def deliver(self, message_id: bytes, *, own_unit: bool = True) -> DelayedResult | None:

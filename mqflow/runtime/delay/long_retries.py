@@ -39,7 +39,7 @@ class Retries(Struct, frozen=True):
     clock: Clock
     #: The longest pause, in seconds, for which the worker itself waits. After a longer pause, the message is staged.
     in_worker_s: float
-    #: Whether the processor puts with its own authority, which this application has too. Otherwise it puts with the authority
+    #: True if the processor puts with its own authority, which this application has too. Otherwise it puts with the authority
     #: of the user in the message. The same authority is checked before the staging.
     own_authority: bool = False
 

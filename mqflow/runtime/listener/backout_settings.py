@@ -38,7 +38,7 @@ class BackoutSettings(Struct, frozen=True):
     queue_source: str
     #: The generation of the connection on which the attributes were inquired.
     generation: int = 0
-    #: Whether the user may not inquire the queue manager, so that its dead-letter queue is not known.
+    #: True if the user may not inquire the queue manager, so that its dead-letter queue is not known.
     dead_letter_queue_unknown: bool = False
 
     def kept(self, plan: backout.Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> backout.Plan:
@@ -59,7 +59,7 @@ class SettingsCache:
         #: The settings, by generation, name of the queue manager and name of the local queue. The last entry is the latest.
         self._kept: dict[tuple[int, str, str], BackoutSettings] = {}
         self._behaviour: Final = behaviour
-        #: Whether a message counts as poison after its first backout. True until the attributes of the queue are known.
+        #: True if a message counts as poison after its first backout. True until the attributes of the queue are known.
         self.first_backout_is_poison: bool = True
         #: The queue managers on which the last inquiry of the local queue, or of the queue manager, was refused.
         self._refused: set[str] = set()

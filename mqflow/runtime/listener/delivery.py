@@ -58,7 +58,7 @@ class Delivery:
         self.session: Final = session
         #: The backout decision, if the message was backed out before.
         self.decision: Decided | None = None
-        #: Whether the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
+        #: True if the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
         self.is_over: bool = False
         #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
         self.handled_s: float = 0.0
@@ -70,11 +70,11 @@ class Delivery:
         self.kept_puts: list[Callable[[], Put]] = []
         #: The MsgIds of the messages that were put in this unit of work.
         self.put_message_ids: list[bytes] = []
-        #: Whether the handler abandoned a put before it had ended: nobody knows whether it took effect.
+        #: True if the handler abandoned a put before it had ended: nobody knows whether it took effect.
         self.put_is_unknown: bool = False
         #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
         self.running: object = None
-        #: Whether the handler runs on the thread of the session now, and not on the event loop.
+        #: True if the handler runs on the thread of the session now, and not on the event loop.
         self.on_thread: bool = False
         #: When the handling began on the thread of the session, in monotonic seconds; None if it did not begin there.
         self.started: float | None = None
@@ -91,7 +91,7 @@ class Delivery:
 
     @property
     def has_puts(self) -> bool:
-        """Whether the unit of work has, or can have, messages that the handler of this delivery has put."""
+        """True if the unit of work has, or can have, messages that the handler of this delivery has put."""
         return self.put_is_unknown or bool(self.put_message_ids)
 
 
@@ -123,7 +123,7 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     #: A selection string that selects messages of the queue; empty for all messages.
     selection: str = ""
     handle: Handle
-    #: Whether `handle` needs no event loop as long as the handler completes: then the thread of a session can run it.
+    #: True if `handle` needs no event loop as long as the handler completes: then the thread of a session can run it.
     handles_on_thread: bool = False
     #: Decides what to do with a message that was backed out.
     decide: Decide
@@ -134,22 +134,22 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     concurrency: int = 1
     #: The largest number of messages in one unit of work.
     unit_of_work: int = 1
-    #: Whether one call of the handler takes the whole unit.
+    #: True if one call of the handler takes the whole unit.
     handles_batch: bool = False
-    #: Whether a unit is one message group, in logical order, and one call of the handler takes it.
+    #: True if a unit is one message group, in logical order, and one call of the handler takes it.
     handles_groups: bool = False
     #: Milliseconds that a unit waits for more messages after its first message.
     linger_ms: int = 0
-    #: Whether the queue is opened exclusively, with one message in flight.
+    #: True if the queue is opened exclusively, with one message in flight.
     strict_order: bool = False
     #: `threshold` and `backout_queue` override BOTHRESH and BOQNAME; None means the attribute of the queue.
     threshold: int | None = None
     backout_queue: str | None = None
     pace: Pace = Pace()
     never_retry: tuple[type[BaseException], ...] = ()
-    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    #: True if the sender of a request gets an answer if its request is moved or discarded.
     answers_requests: bool = True
-    #: Whether a message that cannot be decoded is redelivered up to the threshold. Otherwise its first failure moves it.
+    #: True if a message that cannot be decoded is redelivered up to the threshold. Otherwise its first failure moves it.
     redeliver_undecodable: bool = False
     #: Seconds that one call of the handler may take; None for no limit.
     time_limit_s: float | None = None

@@ -82,9 +82,9 @@ class RunningListener:
         self._serving: set[int] = set()
         self._workers: TaskGroup | None = None
         self._reported: set[Delivery] = set()
-        #: Whether every worker has tried to open its queue. If a call is refused later, an administrator has changed something.
+        #: True if every worker has tried to open its queue. If a call is refused later, an administrator has changed something.
         self._started = False
-        #: Whether a worker has inquired BOTHRESH and BOQNAME, to warn an operator.
+        #: True if a worker has inquired BOTHRESH and BOQNAME, to warn an operator.
         self._checked = False
 
     @property

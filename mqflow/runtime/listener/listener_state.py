@@ -25,7 +25,7 @@ __all__ = ("Call", "ListenerState")
 class Call(NamedTuple):
     """A call of the queue manager that a worker waits for."""
 
-    #: Whether the call is a get that waits for a message; otherwise it settles a unit of work.
+    #: True if the call is a get that waits for a message; otherwise it settles a unit of work.
     is_get: bool
     #: Monotonic seconds.
     since: float
@@ -64,7 +64,7 @@ class ListenerState:
         #: The gate that a worker passes before each get; None without a rate limit and a circuit breaker.
         self.gate: Final = self._make_gate(spec) if spec.rate_limit or spec.breaker else None
         self.stopping: Final = anyio.Event()
-        #: Whether `stopping` is set. Each worker asks before each message, and a plain value takes no call.
+        #: True if `stopping` is set. Each worker asks before each message, and a plain value takes no call.
         self.is_stopping: bool = False
         #: By the worker's number: the message that the worker handles now, and the start of the handling in monotonic seconds.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
@@ -77,7 +77,7 @@ class ListenerState:
         self.calls: dict[int, Call] | None = None
         #: The wanted number of workers; an operator can change it.
         self.concurrency: int = 1 if spec.strict_order else spec.concurrency
-        #: Whether an operator has paused the listener.
+        #: True if an operator has paused the listener.
         self.is_held: bool = False
         #: A worker goes on as long as this number is the one of its start: another number lets it end its unit and leave.
         self.term: int = 0
@@ -87,7 +87,7 @@ class ListenerState:
         #: The commits in a row that the queue manager answered with 2003, of all workers.
         self.refused_commits = 0
         self._refusals = 0
-        #: Whether the last refusal was that of a get, an open or a connection, and not that of a message.
+        #: True if the last refusal was that of a get, an open or a connection, and not that of a message.
         self._is_get_refused = False
         self._rest_until = 0.0
 
@@ -162,12 +162,12 @@ class ListenerState:
 
     @property
     def refused(self) -> bool:
-        """Whether a get, an open or a move was refused, without a success since."""
+        """True if a get, an open or a move was refused, without a success since."""
         return self._refusals > 0
 
     @property
     def resting(self) -> bool:
-        """Whether the listener pauses. In a pause it gets no message, because another message would be backed out too."""
+        """True if the listener pauses. In a pause it gets no message, because another message would be backed out too."""
         if not self._rest_until:  # every message comes here
             return False
         return self._rest_until > anyio.current_time()

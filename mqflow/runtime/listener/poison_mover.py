@@ -55,7 +55,7 @@ class PoisonMover(Struct, frozen=True):
     behaviour: Behaviour
     application_name: str
     clock: Clock
-    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    #: True if the sender of a request gets an answer if its request is moved or discarded.
     answers_requests: bool = False
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:

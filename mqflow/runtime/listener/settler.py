@@ -57,7 +57,7 @@ class Settler:
 
     @property
     def under_way(self) -> bool:
-        """Whether a unit of work is open."""
+        """True if a unit of work is open."""
         return self._under_way is not None
 
     def begin(self, unit: Unit) -> None:

@@ -32,7 +32,7 @@ class TopicSubscription(Struct, frozen=True, kw_only=True):
     durable: str = ""
     #: A selector; empty for every publication.
     selector: str = ""
-    #: Whether wildcards stand for characters (`*`, `?`) instead of levels (`#`, `+`).
+    #: True if wildcards stand for characters (`*`, `?`) instead of levels (`#`, `+`).
     character_wildcards: bool = False
 
     def descriptor(self) -> SubscriptionDescriptor:

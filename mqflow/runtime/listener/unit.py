@@ -34,7 +34,7 @@ class DisposedDelivery(Struct, frozen=True):
     count: int
     disposal: Disposal
     outcome: Outcome | None
-    #: Whether the handler failed on this delivery. Otherwise the message was poison before.
+    #: True if the handler failed on this delivery. Otherwise the message was poison before.
     was_handled: bool
 
 
@@ -57,7 +57,7 @@ class Unit:
         self.deliveries: Final = deliveries
         self.disposed: list[DisposedDelivery] = []
         self.staged: list[Staged] = []
-        #: Whether the thread of the session has noted this unit, so that the event `Delivered` of each delivery is reported.
+        #: True if the thread of the session has noted this unit, so that the event `Delivered` of each delivery is reported.
         self.is_told: bool = False
         #: If the listener is watched: when the worker asked for the commit, and when the thread of the session had the answer.
         #: In monotonic seconds. Without the second time, the time of the report counts as the time of the answer.

@@ -249,7 +249,7 @@ class Worker:
 
     @property
     def under_way(self) -> bool:
-        """Whether the worker holds a unit of work. If so, its handler must not wait for a connection."""
+        """True if the worker holds a unit of work. If so, its handler must not wait for a connection."""
         return self._settler.under_way or (self._on_thread is not None and self._on_thread.unit is not None)
 
     def _unit_of(self, got: Sequence[Got]) -> Unit:

@@ -112,7 +112,7 @@ class _Parameters:
         self.first = entry.tokens[0]
         #: The parameters by keyword, in capitals; None if the value cannot be read.
         self.found: dict[str, _Parameter | None] = {}
-        #: Whether a part of the entry could not be read, so that a missing keyword may be in that part.
+        #: True if a part of the entry could not be read, so that a missing keyword may be in that part.
         self.unsure = False
         known = [token.text.upper() for token in self._keywords() if token.text.upper() in _KEYWORDS]
         self.is_control = bool(known) and known[0] in CONTROL_KEYWORDS
