@@ -1,7 +1,7 @@
 """Adds telemetry to an application if its settings ask for telemetry. Makes the providers of the OpenTelemetry SDK.
 
 `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution. The exporter reads its own
-environment variables. If one of the two variables is not set, its traces or metrics go to the global provider; the application,
+environment variables. If one of the two variables is not set, its traces or metrics go to the global provider. The application,
 or other instrumentation of the process, can have set this provider.
 """
 

@@ -144,8 +144,8 @@ precedence over MQCHLLIB. IBM's pages do not say these two things clearly."""
 def locate_table(text: str, *, http_allowed: bool = False) -> TableLocation:
     """Return the location in a text such as "ccdt.json", "file:///etc/mq/ccdt.json" or "https://host/ccdt.json".
 
-    Raises `ChannelTableError` for ftp, for a text that is not an address, and for http if `http_allowed` is false: an attacker
-    who can change a table on its way decides where messages go.
+    Raises `ChannelTableError` for ftp, for a text that is not an address, and for http if `http_allowed` is false. With http,
+    an attacker can change a table on its way, and so decide where messages go.
     """
     shown = without_password(text)
     try:

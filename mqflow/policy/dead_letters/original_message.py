@@ -33,8 +33,8 @@ def restored(descriptor: MessageDescriptor, data: bytes) -> Restored:
     """Return the message as it was before its last move: without its outermost header, if the move added this header.
 
     An MQDLH always comes from a move. An MQRFH2 comes from a move if it has exactly the folders that
-    `moved_message.to_backout_queue` writes. If a message had an MQRFH2 before its move, the move did not change its bytes, and
-    the message does not name the queue it came from.
+    `moved_message.to_backout_queue` writes. If a message had an MQRFH2 before its move, the move did not change its bytes. Such
+    a message does not name the queue it came from.
     """
     letter = dead_letter(descriptor, data)
     if letter is not None:

@@ -25,7 +25,7 @@ class Look(Struct, frozen=True):
     from_head: bool = False
     #: Look only for the message with this MsgId and CorrelId (48 bytes); empty for any message.
     identity: bytes = b""
-    #: The seconds to wait for a message if there is none.
+    #: The seconds to wait for a message.
     wait_s: float = 0.0
     #: Skip each message that is in the history: in the last round, only new messages count.
     new_only: bool = False

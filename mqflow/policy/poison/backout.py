@@ -118,8 +118,8 @@ def dispose(
 ) -> Plan:
     """Return the dispositions to try, in order, for a message that must not be delivered again, at any backout count.
 
-    `reason` goes into the MQDLH. If BOQNAME or DEADQ names the input queue, the plan skips that queue: the message would come
-    back with a count of 0, again and again.
+    `reason` goes into the MQDLH. If BOQNAME or DEADQ names the input queue, the plan skips that queue. Otherwise the message
+    comes back with a count of 0, again and again.
     Source: q032280: BOQNAME, else "either moved to the queue manager's dead letter queue or discarded, depending upon the
     report options of the message". MQRO_DEAD_LETTER_Q is 0, so only MQRO_DISCARD_MSG of the two options can be recognised.
     """

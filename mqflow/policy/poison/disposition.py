@@ -76,7 +76,7 @@ class Return(Struct, frozen=True, tag=True):
 
 
 Disposition = Deliver | Requeue | DeadLetter | Discard | Return
-"""What to do with a message."""
+"""The decision about a message: deliver it, move it, discard it, or leave it on its queue."""
 DISPOSITIONS: Final = (Deliver, Requeue, DeadLetter, Discard, Return)
 """The members of `Disposition`, for `isinstance`; see `OUTCOMES`."""
 

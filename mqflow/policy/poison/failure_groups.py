@@ -106,7 +106,7 @@ class Sample(Struct, frozen=True, kw_only=True):
 class Trend(Struct, frozen=True):
     """The number of messages of a group in each of 24 windows of the same length. The last window ends now."""
 
-    #: The length of a window: the shortest of 1 and 5 minutes, 1 and 6 hours, a day and a week that covers the whole group.
+    #: The length of a window: 1 or 5 minutes, 1 or 6 hours, a day or a week. It is the shortest that covers the whole group.
     window: timedelta
     #: The oldest window first. A message that is older than 24 weeks is in no window.
     messages: tuple[int, ...]

@@ -65,13 +65,13 @@ def raised_by(error: BaseException) -> Raised:
 
 
 def calling_frame() -> str:
-    """Return the innermost frame of the application on this thread's stack, as `raised_by` does; empty if there is none."""
+    """Return the innermost frame of the application on this thread's stack, as `raised_by` does; empty without such a frame."""
     stack = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_stack(None)]
     return frame_in(stack[::-1])
 
 
 def frame_in(frames: Sequence[tuple[str, int, str]]) -> str:
-    """Return the innermost frame of the application among these frames, as `raised_by` does; empty if there is none.
+    """Return the innermost frame of the application among these frames, as `raised_by` does; empty without such a frame.
 
     Each frame is a file, a line and a function. The outermost frame comes first.
     """
@@ -79,7 +79,7 @@ def frame_in(frames: Sequence[tuple[str, int, str]]) -> str:
 
 
 def first_of_application(frames: Sequence[tuple[str, int, str]]) -> int | None:
-    """Return the index of the outermost frame of the application (see `frame_in`); None if there is none."""
+    """Return the index of the outermost frame of the application (see `frame_in`); None without such a frame."""
     return frames.index(own[0]) if (own := _of_application(frames)) else None
 
 
@@ -98,7 +98,7 @@ _Frame = tuple[str, int, str]
 def _of_application(frames: Sequence[_Frame]) -> Sequence[_Frame]:
     """Return the frames that are outside of mqflow, Python and installed packages.
 
-    If there are none, the application is itself an installed package: the first package that mqflow calls.
+    If there is no such frame, the application is itself an installed package: the first package that mqflow calls.
     """
     own = [frame for frame in frames if not _is_of_mqflow_or_python(frame[0])]
     if outside := [frame for frame in own if not _package(frame[0])]:

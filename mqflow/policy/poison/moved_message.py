@@ -60,8 +60,8 @@ def to_backout_queue(
     """Return the descriptor and the body for the put to the backout requeue queue.
 
     BackoutCount becomes 0, and Expiry is the time that was left at the get. If the message has an MQRFH2, its body does not
-    change. Otherwise it gets an MQRFH2 in front, with `folders` in it. Then Format, CCSID and Encoding of the MQMD describe
-    this header (MQHRF2, 1208, 273), and the same fields of the header describe the data after it. A segment gets no header,
+    change. Otherwise it gets an MQRFH2 in front, with `folders` in it. Format, CCSID and Encoding of the MQMD then describe
+    this header (MQHRF2, 1208, 273). The same fields of the header describe the data after it. A segment gets no header,
     because the offsets of the other segments would be wrong.
 
     It could not be confirmed which folders IBM MQ classes for JMS write into an added header. mqflow writes `mcd` with the

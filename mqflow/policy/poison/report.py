@@ -144,8 +144,8 @@ def reply_descriptor(request: MessageDescriptor) -> MessageDescriptor:
 
 
 def _reported_data(descriptor: MessageDescriptor, body: bytes, mask: Report) -> bytes | None:
-    # Each kind of report has the same three bits: the lowest bit of the mask asks for the report, the next bit for some data,
-    # the last bit for all data.
+    # The mask of each kind has three bits. The lowest bit asks for the report, the next bit for some data, the last for all
+    # data.
     plain = mask & -mask
     match descriptor.report & mask:
         case asked if asked == plain:

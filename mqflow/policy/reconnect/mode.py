@@ -40,7 +40,7 @@ class ReconnectOption(IntEnum):
 
 
 class ReconnectMode(Enum):
-    """What mqflow does after a lost connection."""
+    """The reaction of mqflow to a lost connection."""
 
     NO = "no"
     """No reconnection: the application gets the error."""

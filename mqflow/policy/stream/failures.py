@@ -14,7 +14,7 @@ __all__ = ("FAILURES", "PERMANENT", "Failure", "Kind", "classify", "words_of")
 
 
 class Kind(StrEnum):
-    """What can help after a failure."""
+    """The remedy after a failure."""
 
     TRANSIENT = "transient"
     """Another attempt in the same session can succeed."""

@@ -27,7 +27,7 @@ _LARGE_UNITS_MAX: Final = 8
 
 
 def units_ahead(handled_s: float, most: int) -> int:
-    """Return how many units of work the thread of a session can get ahead, before the worker is ready for them.
+    """Return how many units of work the thread of a session may get ahead, before the worker is ready for them.
 
     A unit has up to `most` messages, and the last unit took `handled_s` seconds. The worker begins each unit within 5 ms. So a
     message does not wait for a slow handler while another worker is idle. A slow worker has only the unit that it handles next.
