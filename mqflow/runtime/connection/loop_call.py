@@ -140,8 +140,7 @@ def start_task(function: Callable[[], Coroutine[Any, Any, None]]) -> object:
     """Start a task that belongs to no task group, with an empty context. Keep the result until the function has returned.
 
     The function must end by itself, and must raise nothing. A task group cannot be used here, because it binds the caller to
-    one
-    task: a test or a notebook can enter an application in one task and leave it in another.
+    one task. A test or a notebook can enter an application in one task and leave it in another.
     """
     token: Any = current_token().native_token  # as in `LoopCaller`
     if hasattr(token, "create_task"):

@@ -135,8 +135,7 @@ class OpenObjects:
         """Call `put` and return its result. To a temporary dynamic queue, put a persistent message as non-persistent.
 
         Such a queue refuses persistent messages (2048): its messages do not outlive the queue. A refused put does not change
-        the unit
-        of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
+        the unit of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
         Source: IBM q041190 (2048): on z/OS also a shared queue that cannot be recovered refuses a persistent message.
         """
         try:

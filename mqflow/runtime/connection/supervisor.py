@@ -148,7 +148,7 @@ class Supervisor:
         """Return a new session like `connect`, but make at most one attempt to reconnect, after the first delay.
 
         Raises the error of a failed attempt, or 2009 if another caller is reconnecting already. Use this method if the caller
-        holds another session: a queue manager that quiesces waits until that session ends, so the caller must not wait for the
+        holds another session. A queue manager that quiesces waits until that session ends, so the caller must not wait for the
         queue manager. With `pauses=False` the attempt has no delay; use it inside a unit of work.
         """
         if self._states.connection is not SupervisorState.RECONNECTING:
