@@ -99,7 +99,7 @@ class ApplicationStatus(Struct, frozen=True, kw_only=True):
     """All processes of an application. A process that has ended is not included."""
 
     application: str
-    #: The number of the operating system for the process that answers for all processes.
+    #: The process identifier (PID) of the process that answers for all processes.
     process: int
     #: The queue manager as its URL names it, without a password.
     url: str = ""
