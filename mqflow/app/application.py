@@ -145,8 +145,8 @@ class App:
         order of their declaration. The first handler without `where`, or whose `where` returns true, gets the message.
 
         `options` are the fields of `ListenerOptions`. They apply to the whole queue, so only one of its handlers may give them.
-        `codec` is an object or the name of a plugin. Raises `ConfigurationError` for options that contradict each other or have
-        a wrong value, for a plugin that cannot be used, and for a function that cannot be a handler.
+        `codec` is an object or the name of a plugin. Raises `ConfigurationError` for wrong options, for a plugin that cannot be
+        used, and for a function that cannot be a handler.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
@@ -175,8 +175,7 @@ class App:
         `prefix` comes before the router's own prefix. Both come before the name of each queue that a listener or a publisher of
         the router declares. Topics, backout queues and the queues of `Context.put` keep their names. `middleware` runs around
         the handlers of the router: inside the application's middleware, and outside the router's own. `defaults` are options
-        for listeners of the router that do not set them; if the router has a default for the same option, the router's default
-        counts.
+        for listeners of the router that do not set them. A default of the router itself takes precedence.
 
         A router can be included several times, each time with another prefix. Raises `ConfigurationError` for arguments that
         have a wrong value, and the errors of `listener`.
@@ -192,10 +191,10 @@ class App:
     def include_app(self, app: "App") -> None:
         """Run another application together with this one, on another queue manager. Both start, get ready and drain together.
 
-        The name of the included application stands for its queue manager: in the settings below `queue_managers`, and before
-        the names of its listeners, as in `archive:book`. The included application keeps its own middleware, hooks, codec and
+        The name of the included application stands for its queue manager: in the settings, below `queue_managers`, and before
+        the names of its listeners (`archive:book`). The included application keeps its own middleware, hooks, codec and
         lifespan. It uses the settings and the application name of this application. Its lifespan begins before that of this
-        application and ends after it, so functions of this application can always put on its queue manager. The listeners of
+        application and ends after it. So functions of this application can always put on its queue manager. The listeners of
         both start at the same time.
 
         An outage of one queue manager does not stop the listeners of another. A unit of work belongs to one queue manager. If a
@@ -444,8 +443,8 @@ class App:
         With `retain`, the queue manager also keeps the publication for later subscribers. The keyword arguments are those of
         `put`. With a delay, the subscriptions that exist now receive the message after the delay.
 
-        Raises `MQIError` 2502 if the delivery rule of the topic (PMSGDLV, NPMSGDLV) cannot be met; or if the message has a
-        delay and the rule is not ALLAVAIL. Also raises the errors of `put`.
+        Raises `MQIError` 2502 if the delivery rule of the topic (PMSGDLV, NPMSGDLV) cannot be met. Raises it also if the
+        message has a delay and the rule is not ALLAVAIL. Also raises the errors of `put`.
         """
         return self._run().publish(topic, payload, retain=retain, **keywords)
 
@@ -462,9 +461,8 @@ class App:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
         The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without the keyword `persistent`,
-        DEFPSIST of the queue decides. A persistent request can remain without its reply: most programs answer it with a
-        persistent reply, and the reply queue, a temporary dynamic queue, refuses that (2048). The other keyword arguments are
-        those of `put`.
+        DEFPSIST of the queue decides. Most programs answer a persistent request with a persistent reply. The reply
+        queue, a temporary dynamic queue, refuses such a reply (2048). The other keyword arguments are those of `put`.
 
         Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both errors have the MsgId of the
@@ -489,7 +487,7 @@ class App:
 
         Without `transacted`, each received message is committed immediately. Raises `ConfigurationError` if the application is
         not running, or if the arguments contradict each other. The start of the `async with` block raises the `MQIError` of
-        MQOPEN or MQSUB, for example 2429 if a consumer or a listener uses the durable subscription.
+        MQOPEN or MQSUB: 2429 if a consumer or a listener uses the durable subscription.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen = chosen_target("consumer", queue, wanted)

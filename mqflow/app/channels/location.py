@@ -113,7 +113,7 @@ def open_queue_manager(
     For IBM MQ and over TCP, the settings are then loaded with `load()`.
 
     Raises `ConfigurationError` for a URL of another form, and for a client package that cannot be used. Raises `FolderError`
-    for a folder that is in use by another process, was made by a newer version, or is not the folder of a queue manager.
+    if the folder is in use by another process, was made by a newer version, or is not that of a queue manager.
     """
     location = locate(url)
     user = "" if settings is None else settings.user

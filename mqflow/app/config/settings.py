@@ -327,7 +327,7 @@ def _listener_key(name: str) -> str:
 
 
 def _merge(given: _Layer, layer: _Layer) -> None:
-    """Put the values of `layer` into `given`, where they replace others. A listener's name keeps its first spelling."""
+    """Put the values of `layer` into `given`; they replace weaker values. A listener's name keeps its first spelling."""
     names: dict[str, str] = {}
     for key in given:
         match key:

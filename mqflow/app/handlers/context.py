@@ -50,7 +50,7 @@ class Context:
 
         This call opens the queue and chooses the MsgId. mqflow puts the message after the handler has returned, and before the
         commit. The delay of the message begins at this call; its expiry begins at the put. If the handler fails, nothing is
-        put. In the result, only the MsgId and the fields that you gave are final: later, the queue manager sets the put date
+        put. In the result, only the MsgId and the fields that you gave are final. Later, the queue manager sets the put date
         and time, the user, and the defaults of the queue.
 
         Raises `MQIError` if the queue cannot be opened, for example 2085 or 2035. If the queue manager refuses the put itself,
@@ -86,7 +86,7 @@ class Context:
         """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.
 
         Raises `DeliveryOverError` if the delivery has ended. This happens in a task that the handler has left behind, or in the
-        thread of a handler after its time limit: the put would go into the unit of work of another message. The other errors
+        thread of a handler after its time limit. Such a put would be in the unit of work of another message. The other errors
         are those of `put`.
         """
         return note(self._delivery, self._send(message), "ctx.send", sys._getframe(1))  # noqa: SLF001 - as above

@@ -57,7 +57,7 @@ LEDGER_FILE: Final = "decisions.db"
 """The name of the file. It is in the folder of the data."""
 
 Record = Literal["troubled", "all"]
-"""Which messages have entries. "troubled": only messages that failed or needed a decision. "all": every message."""
+"""The messages that have entries. "troubled": only messages that failed or needed a decision. "all": every message."""
 
 MessageEvent = (
     Delivered
