@@ -133,7 +133,7 @@ class _Session:
         self._spark: SparkSession | None = None
 
     def start(self) -> "SparkSession":
-        """Return the session. Start a session if there is none."""
+        """Return the session. If no session runs, start one."""
         if self._spark is None:
             self._spark = self._stack.enter_context(started("stream", **self._options))
         return self._spark
