@@ -312,8 +312,7 @@ async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
     notified: list[int] = []
     alone = 0
     with anyio.move_on_after(_GRACE_S):
-        # The line of standbys can look empty for a moment: one has left, and the system has not given the lock to the next one
-        # yet.
+        # The line of standbys can look empty for a moment, when one has left and the next one does not have the lock yet.
         while alone < _LOOKS:
             pid = standby_pid(folder)
             alone = alone + 1 if pid is None else 0
