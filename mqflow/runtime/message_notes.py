@@ -39,7 +39,7 @@ class MessageNotes(Protocol):
         ...
 
     def forgive(self, keys: Iterable[bytes]) -> None:
-        """Record one backout that these messages did not cause. Call it before the backout, which makes them available."""
+        """Record one backout that these messages did not cause. Call it before the backout, while no other worker sees them."""
         ...
 
     def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:

@@ -25,8 +25,8 @@ def readable_choice(
     """Return the table or channel that mqflow uses; None if IBM's client must find the channel.
 
     pymqi cannot pass a table to IBM's client, so mqflow uses the table of the URL itself. If the URL has no host and no table,
-    `policy.channels.sources` chooses: MQSERVER, or a JSON table that MQCCDTURL, MQCHLLIB and MQCHLTAB, or mqclient.ini name.
-    Raises `ConfigurationError` for an invalid MQSERVER.
+    `policy.channels.sources` chooses: MQSERVER, or a JSON table. MQCCDTURL, or MQCHLLIB and MQCHLTAB, or mqclient.ini give the
+    place of the table. Raises `ConfigurationError` for an invalid MQSERVER.
     """
     if options.ccdt_url:
         return TableAt(options.ccdt_url, Origin.URL) if package == "pymqi" else None

@@ -29,9 +29,9 @@ _REDIRECTIONS: Final = range(300, 400)
 def fetch(
     location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S, context: Callable[[], ssl.SSLContext] | None = None
 ) -> bytes:
-    """Return the bytes of the table. If it is too large, the result has one byte more than the size limit.
+    """Return the bytes of the table. If the table is too large, return one byte more than the limit, so that it is refused.
 
-    Certificates must be signed by the system's authorities or those of SSL_CERT_FILE, if `context` does not say otherwise.
+    Certificates must be signed by the system's authorities, or by those of SSL_CERT_FILE or `context` if one is given.
     Raises `ChannelTableError` for every failure, with a text that has no password.
     """
     until = clock.monotonic() + limit_s

@@ -1,4 +1,4 @@
-"""The settings of an application: one frozen record. Arguments override the environment, and the environment a file.
+"""The settings of an application, as one frozen record. Arguments override the environment; the environment overrides a file.
 
 Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment. msgspec converts and checks each value. An error
 names the key, the source and the accepted values. This file knows no queue manager and no command line.

@@ -23,12 +23,12 @@ __all__ = ("put_and_commit", "put_on_next_connections")
 async def put_on_next_connections(
     reconnecting: ReconnectingSession, put: Callable[[Session], Awaitable[Put]], *, waits: bool
 ) -> Put:
-    """Call `put`, which puts and commits on a session, and return its result. After an error, nothing of it is committed later.
+    """Call `put`, which puts and commits on a session; return its result. After an error, no later commit includes that put.
 
     With `waits`, if the connection is lost before the commit is sent, `put` is called again on the next connection. The queue
     manager has backed out the first put, so the message is put only once. Raises the error of `put` if the commit got no
-    answer, or if `put` has lost four connections. Raises the error of `ReconnectingSession.get` if there is no connection
-    again.
+    answer, or if `put` has lost four connections. Raises the error of `ReconnectingSession.get` if no new
+    connection can be made.
     """
     lost = 0
     while True:

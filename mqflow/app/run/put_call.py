@@ -35,7 +35,7 @@ class Stage(Enum):
 
 
 class PutCall:
-    """One call of the application: its messages, and its result."""
+    """One call of `App.put` or a similar method: its messages, and its result."""
 
     __slots__ = ("error", "lost", "many", "messages", "over", "puts", "scope", "stage", "withdrawn")
 

@@ -230,7 +230,7 @@ class RunningApplication:
 
     @property
     def name(self) -> str:
-        """The name of the application that the queue manager knows."""
+        """The application name that the queue manager gets."""
         return self._name
 
     @property

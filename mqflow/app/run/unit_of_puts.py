@@ -72,7 +72,7 @@ class UnitOfPuts:
     async def finish(self) -> None:
         """Commit the puts of the wanted calls, once. Each call has its results or its error afterwards.
 
-        Raises the error of `ReconnectingSession.get` if there is no connection again. Then nothing of this unit was committed,
+        Raises the error of `ReconnectingSession.get` if no new connection can be made. Then nothing of this unit was committed,
         and no message of a call without an error is on a queue.
         """
         while not all(call.is_complete for call in self.calls):

@@ -107,7 +107,7 @@ def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
 
 
 def _dead_letters(app: App) -> Iterator[_Row]:
-    """Yield a row for each dead-letter queue that the application handles: its rules, its retry interval and its end."""
+    """Yield a row for each dead-letter queue that the application handles: its rules, RETRYINT, and when its handler ends."""
     for declared in app.dead_letter_handlers:
         count = len(declared.rules().matchers)
         match declared.control.wait_s:

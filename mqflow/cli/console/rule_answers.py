@@ -34,7 +34,7 @@ _HEADER = {
 
 
 def rule_answers(table: RulesTable, kinds: Iterable[LetterKind]) -> dict[Failure, Counter[str]]:
-    """Return for each failure group the first actions on its dead letters, in words, with the number of letters."""
+    """Return for each failure group the first actions on its dead letters, in words, each with the number of dead letters."""
     rules = matchers(table.rules)
     answers: dict[Failure, Counter[str]] = {}
     for kind in kinds:

@@ -127,7 +127,7 @@ def attempted(work: Callable[[], T], *, pause: Callable[[float], None] = _wait) 
 
 @contextmanager
 def spark_errors_as_sentences() -> Iterator[None]:
-    """Turn an error with a traceback of Python or Java that Spark has added into a sentence with the remedy."""
+    """Turn an error of Spark, which has a traceback of Python or Java, into a sentence with the remedy."""
     from mqflow.pipeline import PipelineError  # noqa: PLC0415 - only commands that run Spark need it
 
     try:

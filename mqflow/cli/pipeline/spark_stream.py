@@ -147,7 +147,7 @@ class _Session:
 
 
 class _Work:
-    """The stages on this session, and their progress."""
+    """Runs the stages of the stream on its Spark session, and shows their progress."""
 
     def __init__(
         self,

@@ -76,7 +76,7 @@ def explained(table: str, name: str, *, host: str = "", http_allowed: bool = Fal
     """Return the entries that a connection to `name` tries. `table` is a path or a URL; empty for the environment's table.
 
     Each call draws a new random order of the entries with a weight, as each connection does. Raises `ChannelTableError` for a
-    table that cannot be used, and `ClientConfigurationError`.
+    table that cannot be used, and `ClientConfigurationError` for such an mqclient.ini.
     """
     configuration = read_client_configuration()
     choice = choose(Given(url=table, environment=os.environ, configuration=configuration))

@@ -246,5 +246,5 @@ class _Gathered:
 
 
 def _step_for(age: timedelta) -> timedelta:
-    """Return the shortest window of which 24 cover this age, or the longest window."""
+    """Return the shortest window that covers this age if it is repeated 24 times; otherwise the longest window."""
     return next((step for step in _STEPS if age < step * _WINDOWS), _STEPS[-1])

@@ -12,7 +12,7 @@ __all__ = ("REDELIVERY", "REFUSED", "Pace", "pause_s")
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """How pauses grow from failure to failure. Raises `ValueError` for a value out of range; it names the accepted values."""
+    """The growth of pauses from failure to failure. A value out of range raises `ValueError` with the accepted values."""
 
     #: The longest pause after the first failure, in seconds. With 0 there is no pause, so a failing message is delivered again
     #: and again without rest.

@@ -33,7 +33,7 @@ def with_all_backouts(got: Got) -> Got:
 
 
 class Retries(Struct, frozen=True):
-    """Stages failed messages, in an application with a delay processor."""
+    """Puts failed messages on the staging queue, in an application that has a delay processor."""
 
     staging_queue: str
     clock: Clock

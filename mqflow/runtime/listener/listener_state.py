@@ -108,7 +108,7 @@ class ListenerState:
         self.calls = {}
 
     def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
-        """Let all workers finish their units of work and end. Then start as many as needed; with `held`, wait for a resume."""
+        """Pause or resume the listener (`held`), or change the number of workers. All workers end their units of work first."""
         self.term += 1
         self.is_held = self.is_held if held is None else held
         self.concurrency = self.concurrency if concurrency is None else concurrency

@@ -120,7 +120,7 @@ class Settler:
         return None
 
     async def next_answer(self) -> bool:
-        """Wait for the next answer. Return False if no commit waits for an answer. Raises like `answers`."""
+        """Wait for the next answer to a commit. Return False if no commit waits for one. Raises `SessionLost`, as `answers`."""
         waits = bool(self._unanswered)
         if waits:
             await self._next_answer()
