@@ -178,7 +178,7 @@ class Settler:
             self._pause(step)
         else:
             self._lost = self._lost or error
-            if error.reason == Reason.CONNECTION_BROKEN and isinstance(self._session, ThreadedSession):  # not sent
+            if error.reason == Reason.CONNECTION_BROKEN and isinstance(self._session, ThreadedSession):  # it was never sent
                 self._forgive(delivery.got for delivery in unit.deliveries)
                 self._report_lost(unit, error)
             else:
