@@ -148,7 +148,7 @@ class WaitsOnQueue(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
-    """A commit got no answer, so nobody knows whether the unit of work was committed or backed out. mqflow never repeats it."""
+    """A commit got no answer: nobody knows whether the unit of work was committed or backed out. The commit is not repeated."""
 
     queue: str
     listener: str
