@@ -1,7 +1,7 @@
-"""Events as frozen records. The runtime makes the records and hooks read them; a hook can change nothing.
+"""The events of an application, as frozen records. The runtime makes the records; hooks read them and cannot change them.
 
-Every record names the queue. A record about one message also names the MsgId. No record has a time: a hook that stores an event
-adds the time. This file uses only the records of the two lowest layers of mqflow, and has no effects.
+A record about a queue names the queue, and a record about one message also names its MsgId. No record has a time: a hook that
+stores an event adds the time. This file only defines records, and has no effects.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ __all__ = (
 
 
 class Delivered(Struct, frozen=True, kw_only=True, tag=True):
-    """A message was got. The decision about the message comes next, and then its handling."""
+    """A worker got a message. If it was backed out before, a backout decision comes next; otherwise the handler runs."""
 
     queue: str
     message_id: bytes
@@ -60,22 +60,23 @@ class Delivered(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Decided(Struct, frozen=True, kw_only=True, tag=True):
-    """A backout decision was made, because a message was backed out before, or its handling has failed now."""
+    """A backout decision: what to do with a message that was backed out before, or whose handling has just failed."""
 
     queue: str
     message_id: bytes
     listener: str
-    #: The count that the decision uses: BackoutCount, or BackoutCount + 1 if the handling has just failed.
+    #: The count that is compared with the threshold: BackoutCount, or BackoutCount + 1 if the handling has just failed.
     backout_count: int
     threshold: int
     backout_requeue_queue: str
-    #: The sources of the threshold and the backout queue: "BOTHRESH of ORDERS.IN", "listener", "default" ...
+    #: The places that set the threshold and the backout queue: "BOTHRESH of ORDERS.IN", "listener", "default" ...
     threshold_source: str
     queue_source: str
+    #: The dispositions to try, in this order, until one succeeds.
     plan: tuple[Disposition, ...]
     #: The outcome that led to the decision; None if the message was found poison before its handling.
     outcome: Outcome | None = None
-    #: Whether no earlier failure of the message is known.
+    #: True if mqflow knows of no earlier failure of the message.
     is_first_failure: bool = False
     #: The number of the worker in its listener and process, from 0.
     worker: int = 0
@@ -84,7 +85,7 @@ class Decided(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Attempt(Struct, frozen=True):
-    """An attempt at one destination of a plan."""
+    """An attempt to carry out one disposition of a plan (see `Decided.plan`)."""
 
     disposition: Disposition
     #: 0 after a success, otherwise the reason of the refused put.
@@ -93,7 +94,7 @@ class Attempt(Struct, frozen=True):
 
 
 class Disposed(Struct, frozen=True, kw_only=True, tag=True):
-    """A plan was carried out, one destination after the other. The last attempt succeeded."""
+    """The plan of a `Decided` was carried out. Its dispositions were tried in order, and the last attempt succeeded."""
 
     queue: str
     message_id: bytes
@@ -107,34 +108,35 @@ class Disposed(Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def disposition(self) -> Disposition:
-        """The disposition of the message."""
+        """The disposition that succeeded."""
         return self.attempts[-1].disposition
 
 
 class Settled(Struct, frozen=True, kw_only=True, tag=True):
-    """Deliveries ended: their unit of work was committed or backed out.
+    """A unit of work was committed or backed out, so the deliveries of its messages have ended.
 
-    If `settlement` is COMMIT and the outcome is not `Completed`, the unit of work moved or staged the messages.
+    If `settlement` is COMMIT and the outcome is not `Completed`, the unit of work moved the messages to another queue, or
+    discarded them.
     """
 
     queue: str
     listener: str
     settlement: Settlement
-    #: The deliveries with this outcome. A unit of work with several outcomes has an event for each of them.
+    #: The MsgIds of the messages with this outcome. A unit of work with several outcomes has one event for each outcome.
     message_ids: tuple[bytes, ...]
     #: The outcome of the handling. None if there was no handling, because the message was found poison.
     outcome: Outcome | None
     #: The other messages of the unit of work, which were backed out because a message of `message_ids` failed.
     others: tuple[bytes, ...] = ()
-    #: Seconds that handlers ran, failed and cancelled handlers included; 0 if no handler ran.
+    #: The seconds that the handlers ran, including failed and cancelled handlers; 0 if no handler ran.
     handled_s: float = 0.0
-    #: Seconds from the request of the commit to its answer; a get in the same request counts too. 0, except for completed units
-    #: of an application that runs with `mqflow run --http`.
+    #: The seconds from the request of the commit to its answer. If the request also contains the next get, the time of the get
+    #: counts too. Only `mqflow run --http` measures this time, and only for completed messages; otherwise 0.
     settle_s: float = 0.0
 
 
 class WaitsOnQueue(Struct, frozen=True, kw_only=True, tag=True):
-    """A handler asked for a long pause, so its message is on the staging queue, and no worker waits for the message."""
+    """A handler asked for a long pause before the next delivery. Its message is on the staging queue, and no worker waits."""
 
     queue: str
     message_id: bytes
@@ -146,7 +148,7 @@ class WaitsOnQueue(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
-    """A commit got no answer: the unit of work is either committed or backed out. The commit is never repeated."""
+    """A commit got no answer: nobody knows whether the unit of work was committed or backed out. The commit is not repeated."""
 
     queue: str
     listener: str
@@ -159,8 +161,10 @@ class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
     """An exception report was put for the sender of a failed message. If `reason` is not 0, the reply queue refused the report.
 
     A refused report goes to the dead-letter queue. Without a dead-letter queue the report is lost. The report on a
-    non-persistent delayed message is also lost if the dead-letter queue refuses the report. A request whose sender asked for no
-    report gets a report too, as an answer; if the reply queue refuses this report, it is dropped.
+    non-persistent delayed message is also lost if the dead-letter queue refuses the report.
+
+    The sender of a request gets a report as the answer, even if the sender did not ask for reports. If the reply queue refuses
+    such an answer, the answer is dropped.
     """
 
     queue: str
@@ -186,7 +190,7 @@ class ListenerStopped(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
-    """A worker waits before its next get. If the event names a message, this message stays on its queue meanwhile."""
+    """A worker waits before its next get. If the event names a message, this message stays on its queue during the wait."""
 
     queue: str
     listener: str
@@ -197,7 +201,7 @@ class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
-    """The cause of a listener's pause has ended, and the listener goes on."""
+    """The cause of a listener's pause has ended, and the listener gets messages again."""
 
     queue: str
     listener: str
@@ -212,19 +216,19 @@ class BreakerHalfOpened(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ConsumerFailed(Struct, frozen=True, kw_only=True, tag=True):
-    """A worker, a listener or a service ended although nothing had stopped it; it starts again after a pause.
+    """A worker, a listener or a service ended unexpectedly, while the application runs. It starts again after a pause.
 
-    The cause is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. If the task held a
-    unit of work, the connection of the task ended, which backed the unit out.
+    The cause is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. If the worker,
+    listener or service held a unit of work, its connection ended, so the queue manager backed out the unit of work.
     """
 
-    #: The task, for people.
+    #: The name of the worker, listener or service, for people.
     consumer: str
     queue: str
     #: The exception in one line, and its whole traceback.
     error: str
     traceback: str
-    #: The number of failures in a row, each less than a minute after the start before it.
+    #: The number of failures in a row. A failure counts in the row if it comes less than a minute after the last start.
     failures: int
     restarts_in_s: float
 
@@ -240,13 +244,13 @@ class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class HandlerRuns(Struct, frozen=True, kw_only=True):
-    """A handler that a drain waits for."""
+    """A handler that still runs while the application stops."""
 
     queue: str
     listener: str
     message_id: bytes
     running_s: float
-    #: `file:line in function`, the innermost frame of the application; empty if unknown.
+    #: The innermost frame of the application in the handler's stack, as `file:line in function`; empty if unknown.
     frame: str
 
 
@@ -256,15 +260,15 @@ class Draining(Struct, frozen=True, kw_only=True, tag=True):
     #: Seconds until the handlers are cancelled.
     left_s: float
     handlers: tuple[HandlerRuns, ...]
-    #: The listeners and services that have not ended; each has a handler, or settles its last unit of work.
+    #: The listeners and services that have not ended. Each of them runs a handler, or settles its last unit of work.
     waits_for: tuple[str, ...]
 
 
 class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
-    """A connection was lost or not yet possible, and reconnecting begins (attempt 0); or an attempt to reconnect failed."""
+    """An attempt to reconnect failed. Attempt 0: a connection was lost, or the first connect failed; reconnecting begins."""
 
     queue_manager: str
-    #: The number of the pass over all candidates since the connection was lost, from 1.
+    #: The number of attempts since the connection was lost. An attempt tries all addresses of the queue manager once.
     attempt: int
     reason: int
     #: Seconds of the wait before this attempt.
@@ -273,7 +277,7 @@ class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
     lost_for_s: float = 0.0
     #: Seconds until the next attempt; 0 if no attempt follows, or if the time of the next attempt is not known yet.
     next_in_s: float = 0.0
-    #: Whether there was a connection; False while a start waits for its queue manager. Only attempt 0 sets this field.
+    #: False if the application starts and waits for its first connection. Only attempt 0 sets this field.
     was_connected: bool = True
 
 
@@ -281,13 +285,13 @@ class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):
     """The application tried to connect, for the first time or again: to one address of a channel table, or to the URL."""
 
     queue_manager: str
-    #: The entry of the channel table; empty if a URL or IBM's client names the address.
+    #: The channel of the entry in the channel table; empty if a URL or IBM's client names the address.
     channel: str = ""
     #: The address, for example "mq.example(1414)"; empty if a URL or IBM's client names the address.
     address: str = ""
-    #: The number of the pass over all candidates since the connection was lost, from 1; 0 outside of outages.
+    #: The number of the attempt to reconnect, from 1, as in `Reconnecting`; 0 if no connection was lost.
     attempt: int = 0
-    #: Seconds of the wait before that pass.
+    #: Seconds of the wait before that attempt.
     delay_s: float = 0.0
     #: The reason of the failure; 0 after a success.
     reason: int = 0
@@ -295,16 +299,16 @@ class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
-    """Every owner of a lost connection has a new connection. All objects are open again, except refused objects.
+    """All lost connections of the application are replaced. The objects of the lost connections are open again.
 
-    `ReopenRefused` names each refused object.
+    An event `ReopenRefused` names each object that could not be opened again.
     """
 
     queue_manager: str
     generation: int
     #: The names of the objects that are open again, each name once, in the order of the first opening.
     objects: tuple[str, ...]
-    #: The losses of some objects, such as "Prices/#: publications since the connection was lost".
+    #: The messages that the outage has lost, such as "Prices/#: publications since the connection was lost".
     gone: tuple[str, ...] = ()
     attempts: int
     #: Milliseconds from the loss of the first connection until now.
@@ -312,21 +316,21 @@ class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReopenRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """After an outage an object could not be opened again. Its owner tries again at the next use; other owners go on."""
+    """After an outage, an object could not be opened again. Its owner tries again at the next use; other owners continue."""
 
     queue_manager: str
     object: str
-    #: The owner that lacks the object: "listener ORDERS.IN".
+    #: The owner of the object, for example "listener ORDERS.IN".
     owner: str
     reason: int
     detail: str = ""
 
 
 class ReadinessChanged(Struct, frozen=True, kw_only=True, tag=True):
-    """The readiness changed: an application is ready while all workers of every listener have their queue open."""
+    """The application is ready, or no longer ready. It is ready if all workers of every listener have their queue open."""
 
     ready: bool
-    #: The missing objects; empty if the application is ready, and also while it starts or stops.
+    #: The objects that are not open; empty if the application is ready, and also while the application starts or stops.
     missing: tuple[str, ...] = ()
 
 
@@ -345,7 +349,7 @@ class DelayProcessorStopped(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DelayedDelivered(Struct, frozen=True, kw_only=True, tag=True):
-    """A delayed message is on its target. Its unit of work is committed, so other programs can get it."""
+    """A delayed message is on its target queue. The put is committed, so other programs can get the message."""
 
     #: The target of the message, not the staging queue.
     queue: str
@@ -356,7 +360,7 @@ class DelayedDelivered(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """The target refused a delayed message that was due. `disposition` says what follows; `Return` means a later retry."""
+    """The target queue refused a delayed message that was due. `disposition` is the next step; `Return` means a later retry."""
 
     queue: str
     message_id: bytes
@@ -367,7 +371,7 @@ class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ScheduleFired(Struct, frozen=True, kw_only=True, tag=True):
-    """A schedule was due. Its message is on its queue, and its next state is committed."""
+    """A schedule was due. Its message is on its queue. The put and the next due time are committed."""
 
     queue: str
     message_id: bytes
@@ -399,10 +403,10 @@ class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
     intent: Intent
     #: The number of attempts on the message, this attempt included.
     attempt: int
-    #: The reason why the put was refused, or the unit of work was backed out.
+    #: The reason why the put was refused or the unit of work was backed out; 0 if the action succeeded.
     reason: int = 0
     detail: str = ""
-    #: Whether the MQDLH already has the same queue and reason, so that the refusal repeats an earlier one.
+    #: True if the queue refused this message for the same reason before: the MQDLH already names this queue and this reason.
     repeated: bool = False
 
 
@@ -416,7 +420,7 @@ class Edited(Struct, frozen=True, kw_only=True, tag=True):
     target: str
     #: The user and the machine: "amelie@host7".
     by: str
-    #: SHA-256 of the body before and after, in hexadecimal digits, and the number of its bytes.
+    #: The SHA-256 of the body before and after the change, in hexadecimal digits, and the number of bytes of each body.
     sha256_before: str
     sha256: str
     body_bytes_before: int
@@ -462,7 +466,7 @@ Event = (
     | Edited
     | HookFailed
 )
-"""Everything that a hook can receive."""
+"""All events that a hook can receive."""
 
 
 class Hook(Protocol):

@@ -1,6 +1,7 @@
-"""The interfaces to the clock, random numbers and threads. They are arguments, so that tests can simulate all other code.
+"""The interfaces to the clock, random numbers and threads. Other code receives them as arguments, so tests can simulate them.
 
-Only this module and the storage read a clock, draw a random number or start a thread; a lint rule enforces this.
+Only this module, and the storage of the embedded queue manager, read a clock, draw a random number or start a thread. A lint
+rule enforces this.
 """
 
 import os
@@ -41,7 +42,7 @@ MailboxEmptyError: Final = queue.Empty
 
 
 class Clock(Protocol):
-    """Gives the time. A clock does not wait: the event loop waits, and a virtual loop waits in virtual time."""
+    """Gives the time. A clock has no method to wait: only the event loop waits."""
 
     def wall(self) -> float:
         """Return the seconds since 1970-01-01 UTC; this number can jump."""
@@ -97,7 +98,7 @@ class Event(Protocol):
 
 
 class Lock(Protocol):
-    """A lock that one thread holds at a time, and that any thread may release, like `threading.Lock`."""
+    """A lock like `threading.Lock`: one thread at a time holds the lock, and any thread may release it."""
 
     def acquire(self, blocking: bool = True, /) -> bool:  # noqa: FBT001, FBT002 - as `threading.Lock`
         """Take the lock; if `blocking` is true, wait for it. Return whether the lock was taken."""
@@ -122,9 +123,9 @@ class Mailbox(Protocol[T]):
         ...
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:  # noqa: FBT001, FBT002 - as `queue.SimpleQueue`
-        """Remove and return the next item; wait for an item if the mailbox is empty, at most `timeout` seconds.
+        """Remove and return the next item. If the mailbox is empty, wait for an item, at most `timeout` seconds.
 
-        Raises `MailboxEmptyError` if the time runs out.
+        Raises `MailboxEmptyError` if no item comes in this time.
         """
         ...
 
@@ -138,7 +139,7 @@ class Mailbox(Protocol[T]):
 
 
 class Runner(Protocol):
-    """Starts threads, and makes the objects that they wait with."""
+    """Starts threads, and makes the objects that threads wait for: events, locks and mailboxes."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:
         """Run `target` in a thread, without a wait. The thread is a daemon, so that it never keeps the process alive."""
@@ -158,7 +159,7 @@ class Runner(Protocol):
 
 
 class _SystemClock:
-    # The functions themselves, because several calls of each message come here.
+    # The functions of `time` themselves, without a wrapper, because mqflow reads the clock several times for each message.
     wall = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
 
@@ -168,7 +169,7 @@ class _SystemClock:
 
 @cache
 def _start_of_this_machine() -> bytes:
-    """Return the boot identifier of Linux, where all processes share one monotonic clock; elsewhere a random identifier."""
+    """Return the boot identifier on Linux, where all processes share one monotonic clock. Elsewhere, return random bytes."""
     with suppress(OSError, ValueError):
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", ""))
     return random.SystemRandom().randbytes(16)

@@ -1,6 +1,6 @@
-"""`App`: the declarations of an application, and the functions that run it. Nothing happens before it runs.
+"""`App`: the declarations of an application, and the methods that run it. A declaration alone connects to nothing.
 
-The application passes everything that a user declares to the runtime; it moves no message itself.
+The application passes its declarations to the runtime, which handles the messages.
 """
 
 import logging
@@ -63,11 +63,11 @@ Lifespan = Callable[["App"], AbstractAsyncContextManager[None]]
 class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
-    `url` names the queue manager; a URL in the settings overrides `url`. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with `wants` is a hook too. `codec`
-    converts payloads of handlers and puts without a codec of their own. Middleware, hooks and codecs can be names of plugins.
-    `decide` takes the backout decision. `lifespan` is an async context manager around each run. Without `settings`, the
-    application loads them when it runs.
+    `url` names the queue manager; a URL in the settings replaces it. `name` is the application name for the queue manager.
+    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with an attribute `wants` is a hook
+    too. `codec` converts the payloads of handlers and puts that have no codec of their own. Middleware, hooks and codecs can be
+    given as names of plugins. `decide` makes the backout decision. `lifespan` is an async context manager around each run.
+    Without `settings`, the application loads its settings when it runs.
 
     Raises `ConfigurationError` for an argument of another type, for an async hook and for a plugin that cannot be used.
     """
@@ -93,16 +93,16 @@ class App:
         if not callable(decide):
             raise ConfigurationError(f"App(decide={decide!r}): it takes a function. Leave it out for the rules of JMS.")
         check_sequence("App", "hooks", hooks)
-        #: The settings of the application; None loads them from environment and mqflow.toml when it runs.
+        #: The settings of the application; None if they are loaded from environment and mqflow.toml when it runs.
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
-        #: Objects with `consume`, `publish` or `decided`; names of plugins are replaced by the plugins.
+        #: Objects with `consume`, `publish` or `decided`. A name of a plugin is replaced by the plugin.
         self.middleware: Final[list[Any]] = list(layers_of("App", middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
         check_hooks(self.hooks)
         self.codec: Final = codec_of(codec)
-        #: The function that takes the backout decision.
+        #: The function that makes the backout decision.
         self.decide: Final = decide
         if lifespan is not None:
             check_lifespan(lifespan)
@@ -119,7 +119,7 @@ class App:
         self._included: list[App] = []
         self._is_included = False
 
-    # -- declaring
+    # -- declarations
 
     def listener(
         self,
@@ -136,17 +136,17 @@ class App:
     ) -> Callable[[F], F]:
         """Declare the decorated function as a handler of the messages of a queue or topic. Returns the function unchanged.
 
-        With `topic`, the handler receives publications. The topic string can have wildcards for levels (`#`, `+`), or with
-        `character_wildcards` for characters (`*`, `?`). All workers share one subscription; `durable` names a durable
-        subscription. `selector` selects publications, or messages of the queue. Two selectors on one queue are two listeners;
-        messages that no selector selects stay on the queue.
+        With `topic`, the handler receives publications. The topic string can have wildcards: for topic levels (`#`, `+`), or
+        with `character_wildcards` for characters (`*`, `?`). All workers share one subscription. `durable` gives the
+        subscription a name, and makes it durable. `selector` selects publications, or messages of the queue. Two selectors on
+        one queue make two listeners; messages that no selector selects stay on the queue.
 
-        Several functions can handle one queue. `where` receives the `Message`; the first handler in the order of declaration
-        whose `where` returns true, or that has no `where`, takes the message.
+        Several functions can handle one queue. `where` is a function that receives the `Message`. The handlers are asked in the
+        order of their declaration. The first handler without `where`, or whose `where` returns true, gets the message.
 
-        `options` are the fields of `ListenerOptions`. The options belong to the queue, so only one of its handlers gives them.
-        `codec` is an object or the name of a plugin. Raises `ConfigurationError` for options that make no sense, for a plugin
-        that cannot be used, and for a function that cannot be a handler.
+        `options` are the fields of `ListenerOptions`. They apply to the whole queue, so only one of its handlers may give them.
+        `codec` is an object or the name of a plugin. Raises `ConfigurationError` for wrong options, for a plugin that cannot be
+        used, and for a function that cannot be a handler.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
@@ -170,15 +170,15 @@ class App:
     def include_router(
         self, router: Router, *, prefix: str = "", middleware: Sequence[Any] = (), **defaults: Unpack[ListenerKeywords]
     ) -> None:
-        """Declare the listeners and publishers that a router, and each router inside that router, has now.
+        """Declare the listeners and publishers that a router has now. Those of routers inside that router are included.
 
-        `prefix` stands in front of the router's own prefix. Both stand in front of the name of each queue that a listener or a
-        publisher declares. Topics, backout queues and the queues of `Context.put` keep their names. `middleware` runs around
-        the handlers of the router, inside the application's middleware and outside the router's middleware. `defaults` are
-        options for listeners of the router that do not give them; a default of the router itself wins.
+        `prefix` comes before the router's own prefix. Both come before the name of each queue that a listener or a publisher of
+        the router declares. Topics, backout queues and the queues of `Context.put` keep their names. `middleware` runs around
+        the handlers of the router: inside the application's middleware, and outside the router's own. `defaults` are options
+        for listeners of the router that do not set them. A default of the router itself takes precedence.
 
-        A router can be included more than once, with another prefix. Raises `ConfigurationError` for arguments that make no
-        sense, and the errors of `listener`.
+        A router can be included several times, each time with another prefix. Raises `ConfigurationError` for arguments that
+        have a wrong value, and the errors of `listener`.
         """
         check_router("include_router", router)
         for inner, scope in router.included(scope_of("include_router", prefix, middleware, defaults), self._run):
@@ -189,19 +189,19 @@ class App:
                 self._declare(declaration, scope, inner)
 
     def include_app(self, app: "App") -> None:
-        """Run another application together with this one, on its own queue manager: one start, one readiness, one drain.
+        """Run another application together with this one, on another queue manager. Both start, get ready and drain together.
 
-        The name of the included application names its queue manager in the program. It stands in the settings, below
-        `queue_managers`, and before the name of each of its listeners: `archive:book`. The included application keeps its own
-        middleware, hooks, codec and lifespan; it has the settings and the application name of this one. Its lifespan begins
-        before that of this application and ends after it, so the functions of this application can always put on its queue
-        manager. The listeners of both start together.
+        The name of the included application stands for its queue manager: in the settings, below `queue_managers`, and before
+        the names of its listeners (`archive:book`). The included application keeps its own middleware, hooks, codec and
+        lifespan. It uses the settings and the application name of this application. Its lifespan begins before that of this
+        application and ends after it. So functions of this application can always put on its queue manager. The listeners of
+        both start at the same time.
 
-        An outage of one queue manager does not stop the listeners of another. A unit of work has one queue manager: a put of a
-        handler on another one commits at once, and stays if the handler fails.
+        An outage of one queue manager does not stop the listeners of another. A unit of work belongs to one queue manager. If a
+        handler puts on another queue manager, that put is committed at once, and it stays if the handler fails.
 
-        Raises `ConfigurationError` for an object that is no `App`, and for a name that is missing, invalid or in use. One
-        application includes all others: an included application that includes another is refused too.
+        Raises `ConfigurationError` for an object that is not an `App`, and for a name that is missing, invalid or in use. Also
+        raises it if the included application includes another: one application must include all others.
         """
         if not isinstance(app, App):
             raise ConfigurationError(f"include_app({app!r}): it takes an App: archive = App(URL, name='archive').")
@@ -229,13 +229,13 @@ class App:
         delay: timedelta | float | None = None,
         codec: Codec | str | None = None,
     ) -> Publisher:
-        """Return a decorator for handlers: it puts the handler's result on a queue, in the unit of work of the delivery.
+        """Return a decorator for handlers. It puts a handler's result on a queue, in the unit of work of the delivery.
 
-        Outside of deliveries, `Publisher.put` and `Publisher.put_many` of the result put messages with the same options.
+        Outside of deliveries, use the methods `put` and `put_many` of the returned `Publisher`: they have the same options.
 
-        Messages are persistent by default, as in JMS. `persistent` and `priority`: None leaves them to the queue's definition
-        (DEFPSIST, DEFPRTY). With `delay`, a timedelta or seconds, the message becomes available after that time. Raises
-        `MQIError` 2013 if `expiry_s` is not positive or shorter than the delay, 2046 for an invalid delay.
+        Messages are persistent by default, as in JMS. If `persistent` or `priority` is None, the queue's definition (DEFPSIST,
+        DEFPRTY) decides. With `delay`, a timedelta or seconds, the message becomes available after that time. Raises `MQIError`
+        2013 if `expiry_s` is not positive or is shorter than the delay, and 2046 for an invalid delay.
         """
         check_target("publisher", queue, "", of_topics="")
         made = Publisher(
@@ -251,15 +251,15 @@ class App:
         return made
 
     def delay_processor(self, concurrency: int = 1, *, own_authority: bool = False) -> None:
-        """Make this application deliver delayed messages when they are due, on `concurrency` connections.
+        """Let this application deliver delayed messages when they are due, on `concurrency` connections.
 
-        On IBM MQ at least one application must call this function; several can. On an embedded queue manager every running
+        On IBM MQ, at least one application must call this method; several can. On an embedded queue manager, every running
         application delivers delayed messages without this call.
 
-        A processor puts each message with the authority of the user that put it on the staging queue. For that, the user of the
+        A processor puts each message with the authority of the user that put it on the staging queue. For this, the user of the
         application needs alternate-user authority. With `own_authority`, the processor puts with the authority of its own user.
-        Then each user that can put on the staging queue can reach every queue of the processor's user.
-        Raises `ConfigurationError` if `concurrency` is less than 1.
+        Then every user that may put on the staging queue can put on every queue to which the processor's user may put. Raises
+        `ConfigurationError` if `concurrency` is less than 1.
         """
         if not isinstance(concurrency, int) or concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it must be a number, 1 or more.")
@@ -269,10 +269,10 @@ class App:
     def dead_letter_handler(
         self, table: str | Path | None = None, *, queue: str = "", reload: bool = False
     ) -> "DeadLetterRules":
-        """Make this application handle a dead-letter queue by a rules table, and by Python rules added to the result.
+        """Let this application handle a dead-letter queue, by a rules table and by Python rules that are added to the result.
 
-        `table` is the path of the rules table; None starts without one. The queue is `queue`, else INPUTQ of the table, else
-        the dead-letter queue of the queue manager. With `reload`, a changed table applies as soon as it is on the disk.
+        `table` is the path of the rules table; None means no table. The dead-letter queue is `queue`; or else INPUTQ of the
+        table; or else the DEADQ of the queue manager. With `reload`, a changed table applies as soon as it is on the disk.
         Raises `RulesError` with every error of the table.
         """
         from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules  # noqa: PLC0415 - few applications handle dead letters
@@ -292,14 +292,15 @@ class App:
         payload: Any = None,
         **keywords: Unpack[PutKeywords],
     ) -> None:
-        """Put a message on a queue at each moment of a schedule: one message for all workers of the application.
+        """Put a message on a queue each time a schedule is due: one message, even if the application has several workers.
 
-        `when` is a cron expression in the time zone, `"0 6 * * MON-FRI"`, or an interval, a timedelta or seconds. A listener
-        of the queue handles the message. Its payload is a `Firing`, unless `payload` gives another; the other keyword arguments
-        are those of `put`. `name` names the schedule; the default is the queue.
+        `when` is a cron expression such as `"0 6 * * MON-FRI"`, in the time zone, or an interval: a timedelta or seconds. A
+        listener of the queue handles the message. The payload of the message is a `Firing`, unless `payload` gives another one.
+        The other keyword arguments are those of `put`. `name` is the name of the schedule; the default is the name of the
+        queue.
 
-        `state_queue` holds one message for each schedule, with the moment of its last firing. Workers are processes with the
-        same `App.name` and the same queue manager. Raises `ConfigurationError` for a rule that makes no sense, for a second
+        `state_queue` holds one message for each schedule, with the time at which it was last due. Workers are processes with
+        the same `App.name` and the same queue manager. Raises `ConfigurationError` for a rule that cannot be used, for a second
         schedule with this name, and for a cron expression without the extra `mqflow[schedule]`.
         """
         from mqflow.app.schedules import schedule_of  # noqa: PLC0415 - few applications have schedules
@@ -326,11 +327,11 @@ class App:
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """The declared listeners, in order: one for each queue and selector, one for each subscription."""
+        """The declared listeners, in order: one for each queue and selector, and one for each subscription."""
         return tuple(self._listeners.values())
 
     def listen_only(self, names: Collection[str]) -> None:
-        """Keep only the listeners with these names, queues or topics, and no DLQ handler. Delay processors stay.
+        """Keep only the listeners with these names, queues or topics. DLQ handlers are removed; delay processors stay.
 
         Raises `ConfigurationError`, with the names that exist, if a name is unknown.
         """
@@ -352,7 +353,7 @@ class App:
 
     @property
     def publishers(self) -> tuple[Publisher, ...]:
-        """The publishers that `publisher` made, in order."""
+        """The publishers that calls of `publisher` made, in order."""
         return tuple(self._publishers)
 
     @property
@@ -362,7 +363,7 @@ class App:
 
     @property
     def delay_processors_have_own_authority(self) -> bool:
-        """Whether the delay processors put with their own authority, instead of the authority of each sender."""
+        """True if the delay processors put with their own authority, instead of the authority of each sender."""
         return self._delay_processors_have_own_authority
 
     @property
@@ -381,23 +382,23 @@ class App:
         return tuple(self._included)
 
     def urls(self, settings: Settings) -> dict[str, str]:
-        """Return the URL of each queue manager by the name of its included application; the application's own has no name.
+        """Return the URL of each queue manager, by the name of the included application. This application's own key is "".
 
-        Raises `ConfigurationError` if neither the settings nor the source have the URL of an included application.
+        Raises `ConfigurationError` if neither the settings nor the source code have the URL of an included application.
         """
         return {name: own.url_over(app.url) for name, (app, own) in self.with_settings(settings).items()}
 
     def with_settings(self, settings: Settings, *, needs_url: bool = True) -> "dict[str, tuple[App, Settings]]":
-        """Return this application and each included one, with its settings, by the name of the included one.
+        """Return this application and each included one, each with its settings, by the name of the included one.
 
-        This application has no name there. Raises the `ConfigurationError` of `urls`, unless no URL is needed.
+        The key of this application is "". Raises the `ConfigurationError` of `urls`, unless no URL is needed.
         """
         within = {app: app._settings_within(settings, needs_url=needs_url) for app in self.included}  # noqa: SLF001 - this class
         return {"": (self, settings), **{app.name: (app, own) for app, own in within.items()}}
 
     @property
     def current(self) -> RunningApplication | None:
-        """The application while it runs, also while it starts and stops; otherwise None."""
+        """The application while it runs, and while it starts or stops; otherwise None."""
         return self._running
 
     @property
@@ -405,14 +406,14 @@ class App:
         """The queue manager of the running application. Raises `ConfigurationError` if the application is not running."""
         return self._run().queue_manager
 
-    # -- doing
+    # -- puts, requests and consumers
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message in a unit of work of its own. The message is committed when this function returns.
 
         The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
-        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns the fields that the queue manager set. The
-        message is persistent by default, as in JMS; `persistent=None` takes DEFPSIST of the queue.
+        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns the fields that the queue manager has set.
+        The message is persistent by default, as in JMS; with `persistent=None`, DEFPSIST of the queue decides.
 
         If the connection is lost before the commit, this function puts the message again on the next connection. Inside a
         handler, it raises the error instead.
@@ -425,8 +426,8 @@ class App:
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
         """Put a message for each payload, all in one unit of work. All messages are committed when this function returns.
 
-        The keyword arguments are those of `put`, for every message. The result has a `Put` for each payload, in order. One unit
-        of work takes MAXUMSGS messages of the queue manager, 10,000 by default.
+        The keyword arguments are those of `put`, and apply to every message. The result has a `Put` for each payload, in order.
+        A unit of work can have at most MAXUMSGS messages, by default 10,000.
 
         Raises the errors of `put`. If the `verb` of the error is MQCMIT and its reason is not 2003, nobody knows whether all
         messages or none are on the queue. After every other error, no message is on the queue. The error of a refused message
@@ -437,20 +438,20 @@ class App:
     def publish(
         self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]
     ) -> Coroutine[Any, Any, Put]:
-        """Publish a message on a topic in a unit of work of its own. Every subscription has its copy when this returns.
+        """Publish a message on a topic, in a unit of work of its own. When this returns, every subscription has its copy.
 
-        With `retain` the queue manager also keeps the publication for later subscribers. The keyword arguments are those of
-        `put`. With a delay, the present subscriptions receive the message after the delay.
+        With `retain`, the queue manager also keeps the publication for later subscribers. The keyword arguments are those of
+        `put`. With a delay, the subscriptions that exist now receive the message after the delay.
 
-        Raises `MQIError` 2502 if the topic's delivery rule cannot be met, or if the rule is not ALLAVAIL and the message has a
-        delay. Also raises the errors of `put`.
+        Raises `MQIError` 2502 if the delivery rule of the topic (PMSGDLV, NPMSGDLV) cannot be met. Raises it also if the
+        message has a delay and the rule is not ALLAVAIL. Also raises the errors of `put`.
         """
         return self._run().publish(topic, payload, retain=retain, **keywords)
 
     async def unsubscribe(self, durable: str) -> None:
         """Delete a durable subscription and the messages that wait on its queue.
 
-        Raises `MQIError` 2428 if there is no such subscription, 2429 while an application uses it.
+        Raises `MQIError` 2428 if there is no such subscription, and 2429 if an application uses it.
         """
         await self._run().unsubscribe(durable)
 
@@ -459,13 +460,13 @@ class App:
     ) -> Coroutine[Any, Any, T]:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
-        The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without `persistent`, DEFPSIST of the
-        queue decides. Most programs answer a persistent request with a persistent reply. The reply queue, a temporary dynamic
-        queue, refuses such a reply (2048). The other keyword arguments are those of `put`.
+        The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without the keyword `persistent`,
+        DEFPSIST of the queue decides. Most programs answer a persistent request with a persistent reply. The reply
+        queue, a temporary dynamic queue, refuses such a reply (2048). The other keyword arguments are those of `put`.
 
         Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
-        the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both have the MsgId of the request.
-        Raises `UndecodableError` if the reply does not decode, and the errors of `put`.
+        the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both errors have the MsgId of the
+        request. Raises `UndecodableError` if the reply cannot be decoded, and the errors of `put`.
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 
@@ -479,20 +480,20 @@ class App:
         character_wildcards: bool = False,
         transacted: bool = True,
     ) -> "AbstractAsyncContextManager[Consumer]":
-        """Return a synchronous consumer of a queue or topic, for `async with`. The end of the block backs an open unit out.
+        """Return a synchronous consumer of a queue or topic, for `async with`. The end of the block backs out an open unit.
 
-        The arguments for a topic and the selector are those of `listener`. A subscription without a name ends with the
-        consumer. A durable subscription goes on, and ends with `unsubscribe`; only one consumer at a time can use it.
+        The arguments for a topic and the selector are those of `listener`. Without `durable`, the subscription ends with the
+        consumer. A durable subscription continues until `unsubscribe`; only one consumer at a time can use it.
 
-        Without `transacted`, each received message is committed immediately. Raises `ConfigurationError` if the application
-        is not running, or if the arguments make no sense. Entering the consumer raises the `MQIError` of MQOPEN or MQSUB:
-        2429 if a consumer or a listener has the durable subscription.
+        Without `transacted`, each received message is committed immediately. Raises `ConfigurationError` if the application is
+        not running, or if the arguments contradict each other. The start of the `async with` block raises the `MQIError` of
+        MQOPEN or MQSUB: 2429 if a consumer or a listener uses the durable subscription.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen = chosen_target("consumer", queue, wanted)
         return self._run().consumer(chosen or queue, selector=selector, transacted=transacted)
 
-    # -- running
+    # -- runs
 
     @asynccontextmanager
     async def running(
@@ -506,15 +507,15 @@ class App:
         drain_s: float | None = None,
         listen: bool = True,
     ) -> AsyncIterator[RunningApplication]:
-        """Run the application inside the block: listeners run, and `put`, `request` and `consumer` work. Drain at the end.
+        """Run the application inside the block: listeners run, and `put`, `request` and `consumer` work. At the end, drain.
 
-        The application uses the given queue manager, or opens the queue manager of its URL and closes it at the end. `others`
-        has the queue managers of included applications, by name; the remaining ones are opened by their URLs. `drain_s` is
-        the time for handlers to finish, in seconds; None takes it from the settings. With `listen=False` no listener starts.
+        The application uses `queue_manager`; or it opens the queue manager of its URL, and closes it at the end. `others` has
+        queue managers for included applications, by name; the remaining ones are opened by their URLs. `drain_s` is the time in
+        seconds that handlers have to finish; None takes it from the settings. With `listen=False` no listener starts.
         Tests replace `clock`, `random` and `runner`.
 
-        Raises `ConfigurationError` if the application runs already or its URL or settings make no sense. Raises `SettingsError`
-        if the settings cannot be loaded.
+        Raises `ConfigurationError` if the application runs already, or if its URL or settings cannot be used. Raises
+        `SettingsError` if the settings cannot be loaded.
         """
         included, world = self.included, World(clock, random, runner)
         if unknown := [name for name in others if name not in {app.name for app in included}]:
@@ -537,7 +538,7 @@ class App:
         world: World,
         whole: RunningApplication | None = None,
     ) -> RunningApplication:
-        """Open the queue manager until the end of the stack, so that puts work."""
+        """Open the queue manager, so that puts work. The end of the stack closes it."""
         if self._running is not None:
             raise ConfigurationError(
                 f"{self.name or 'This application'} is running already; an `App` can run only once at a time."
@@ -551,35 +552,35 @@ class App:
     def _open_within(
         self, whole: RunningApplication, stack: AsyncExitStack, queue_manager: QueueManager | None, world: World
     ) -> RunningApplication:
-        """Open the queue manager of this included application, with settings and name of the application around it."""
+        """Open the queue manager of this included application, with settings and name from the application that includes it."""
         settings = self._settings_within(whole.settings, needs_url=queue_manager is None)
         declared = replace(self._declared(), name=whole.name, settings=settings, queue_manager=self.name)
         return self._open(stack, declared, queue_manager, world, whole)
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        """Enter the lifespan and call the functions of `on_start`. The end of the stack undoes both."""
+        """Enter the lifespan and call the `on_start` functions. At its end, the stack does the opposite, with `on_stop`."""
         running = self._run()
         stack.push_async_callback(running.close_sessions)
         if self._lifespan is not None:
             await stack.enter_async_context(entered(self._lifespan, self))
         for function in reversed(self._on_stop):
             stack.push_async_callback(_call, function)
-        stack.callback(running.stop)  # on every way out, so that a put of an on_stop function waits for no queue manager
+        stack.callback(running.stop)  # always, so that no put of an on_stop function waits for a queue manager
         for function in self._on_start:
             await _call(function)
 
     def run(self, *, backend: str = "asyncio") -> int:
         """Run until SIGTERM, SIGINT or SIGHUP, then drain. Return the exit code: 0 if every handler finished.
 
-        A second signal cancels the handlers, backs their units of work out and gives exit code 75. A third signal ends the
-        process immediately. If a handler still runs five seconds after the drain, the process ends with exit code 75. The
-        exit code is 1 if a consumer failed and started again. Python waits for the thread of a cancelled plain function until
-        it returns.
+        A second signal cancels the handlers, which backs out their units of work; the exit code is then 75. A third signal ends
+        the process immediately. If a handler still runs five seconds after the drain, the process ends with exit code 75. The
+        exit code is 1 if a listener or a service ended unexpectedly and was started again. If a plain function was cancelled,
+        Python waits until it returns.
         """
         from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
         from mqflow.runtime.runtime import only_exception  # noqa: PLC0415 - as above
 
-        with suppress(RuntimeError):  # outside of an event loop, as it should be
+        with suppress(RuntimeError):  # the error means that no event loop runs, as it should be
             current_token()
             raise ConfigurationError("App.run() was called inside an event loop. Write `async with app.running(): ...` there.")
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
@@ -587,15 +588,15 @@ class App:
             return anyio.run(run_until_signal, self.running, self.stop, backend=backend)
         except BaseExceptionGroup as group:
             error = only_exception(group)
-        raise error  # outside of `except`, so that Python does not print the group too
+        raise error  # raised outside of `except`, so that Python does not print the group too
 
     def stop(self) -> None:
-        """Stop getting messages. Handlers that run go on; a call that waits for a connection raises `MQIError` 2202."""
+        """Stop getting messages. Handlers that run continue. A call that waits for a connection raises `MQIError` 2202."""
         if self._running is not None:
             self._running.stop()
 
     def _settings_within(self, settings: Settings, *, needs_url: bool = True) -> Settings:
-        """Return the settings of this application inside an application with these settings."""
+        """Return the settings of this included application, from the settings of the application that includes it."""
         own = self.settings or settings.of_queue_manager(self.name)
         if needs_url and not own.url_over(self.url):
             raise ConfigurationError(
@@ -622,7 +623,7 @@ class App:
         )
 
     def _listener_names(self) -> "dict[App, dict[str, tuple[str, str]]]":
-        """Return the name and the queue of each listener, by its key, of this application and of each included one."""
+        """Return the name and the queue of each listener, by its key, for this application and for each included one."""
         prefixes = {self: "", **{app: f"{app.name}:" for app in self.included}}
         return {
             app: {key: (prefix + each.name, prefix + each.queue) for key, each in app._listeners.items()}  # noqa: SLF001 - another object of this class
@@ -635,7 +636,7 @@ class App:
         return self._running
 
     def _declare(self, declaration: HandlerDeclaration, scope: Scope, router: Router | None) -> None:
-        """Add a handler to the listener of its queue or topic; the first handler makes the listener.
+        """Add a handler to the listener of its queue or topic. The first handler makes the listener.
 
         Raises `ConfigurationError` if options or middleware differ from those of the listener.
         """
@@ -645,7 +646,7 @@ class App:
         options, subscription = declaration.options, declaration.subscription
         queue = scope.prefix + declaration.queue if subscription is None else subscription.topic
         wanted = options_of(f"{handler.name} on {queue}", options, scope.defaults)
-        # Two subscriptions to one topic are two listeners, and a topic can have the name of a queue.
+        # Two subscriptions to one topic are two listeners. Also, a topic can have the same name as a queue.
         selection = declaration.selector if subscription is None else ""
         key = f"{queue} {selection}" if subscription is None else f"topic {subscription}"
         listener = self._listeners.get(key)

@@ -1,6 +1,6 @@
-"""Describes an application as an AsyncAPI 3 document, with the bindings for IBM MQ. Reads declarations and annotations only.
+"""Describes an application as an AsyncAPI 3 document, with the bindings for IBM MQ, from its declarations and annotations.
 
-This file opens no queue. Puts that a handler makes with `Context.put` are not declared, so the document does not have them.
+This file opens no queue. The document does not contain puts that a handler makes with `Context.put`: they are not declared.
 """
 
 import inspect
@@ -28,18 +28,18 @@ _FORMS: Final[Mapping[Any, tuple[str, str, dict[str, str] | None]]] = {
     bytes: ("application/octet-stream", "binary", None),
     str: ("text/plain", "string", {"type": "string"}),
 }
-"""Content type, type of the message in IBM MQ, and schema, of the payloads that are not JSON."""
+"""The content type, the type of the message in IBM MQ, and the schema, for payloads that are not JSON."""
 
 
 def asyncapi_document(app: App, *, title: str, version: str, url: str = "") -> dict[str, Any]:
     """Return the AsyncAPI 3.0.0 document of the application, ready for JSON.
 
-    Each handler is an operation that receives. Each publisher of a handler is an operation that sends, and so is each schedule.
-    A handler that returns a payload without a publisher replies to ReplyToQ. The document has a server for each host of `url`,
-    if it is a URL of IBM MQ. The document never has a user or a password.
+    Each handler is an operation that receives. Each publisher of a handler is an operation that sends, and each schedule is
+    too. If a handler returns a payload and has no publisher, it replies to ReplyToQ. If `url` is a URL of IBM MQ, the document
+    has a server for each of its hosts. The document never has a user or a password.
 
-    The channels and operations of an included application have its name in front of their keys: `archive.IN`. If an
-    application includes others, each channel of IBM MQ names the servers of its queue manager.
+    For an included application, the keys of channels and operations begin with its name: `archive.IN`. If an application
+    includes others, each channel of IBM MQ names the servers of its queue manager.
 
     Raises `ConfigurationError` for a URL or a payload type that cannot be described.
     Source: https://www.asyncapi.com/docs/reference/specification/v3.0.0 and the `ibmmq` bindings.
@@ -64,7 +64,7 @@ def asyncapi_document(app: App, *, title: str, version: str, url: str = "") -> d
 
 
 def _add(made: "_Document", app: App) -> None:
-    """Add the operations of the handlers and the schedules of one application."""
+    """Add the operations for the handlers and the schedules of one application."""
     for listener in app.listeners:
         for handler in listener.handlers:
             made.add_handler(listener, handler)
@@ -75,7 +75,7 @@ def _add(made: "_Document", app: App) -> None:
 
 
 class _Document:
-    """The channels and operations so far."""
+    """The channels and operations that were added so far."""
 
     def __init__(self, payload_types: Sequence[Any]) -> None:
         self.channels: dict[str, dict[str, Any]] = {}
@@ -85,13 +85,13 @@ class _Document:
         self._prefix = ""
 
     def begin(self, queue_manager: str, servers: Sequence[str]) -> None:
-        """Begin the channels of another queue manager: that of the included application with this name, or "" for the first."""
+        """Begin the channels of the included application with this name, on its queue manager; "" for the first application."""
         self._prefix = f"{queue_manager}." if queue_manager else ""
         on = {"title": f"On the queue manager of {queue_manager}"} if queue_manager else {}
         self._place = on | ({"servers": [{"$ref": f"#/servers/{server}"} for server in servers]} if servers else {})
 
     def add_handler(self, listener: Listener, handler: Handler) -> None:
-        """Add the operations of one handler: it receives, and it sends or replies if it returns a payload."""
+        """Add the operations of one handler: it receives, and if it returns a payload, it also sends or replies."""
         message = self._message(handler.payload_type, handler.codec, handler.short_name)
         if headers := _headers(handler):
             message["headers"] = headers
@@ -142,7 +142,7 @@ class _Document:
         return key
 
     def _channel(self, address: str, subscription: TopicSubscription | None, *, exclusive: bool) -> str:
-        """Return the key of the channel of a queue or a topic. Add the channel if it is new."""
+        """Return the key of the channel for a queue or a topic. Add the channel if it is new."""
         if subscription is None:
             queue = {"objectName": address, **({"exclusive": True} if exclusive else {})}
             binding = {"destinationType": "queue", "queue": queue, **_BINDING}
@@ -161,7 +161,7 @@ class _Document:
         return key
 
     def _message(self, payload_type: Any, codec: Codec | None, otherwise: str) -> dict[str, Any]:
-        """Return the message object of a payload type; `otherwise` is its name if the type has no name or is None."""
+        """Return the message object for a payload type. Its name is `otherwise` if the type has no name, or is None."""
         if payload_type is None:
             return {"name": otherwise, "bindings": {"ibmmq": {"type": "binary", **_BINDING}}}
         content, form, schema = _FORMS.get(payload_type, ("application/json", "string", self._schemas.get(_id(payload_type))))
@@ -169,21 +169,21 @@ class _Document:
         if codec is None:
             message["contentType"] = content
         else:
-            form = "binary"  # only the codec knows the bytes
+            form = "binary"  # only the codec knows the format of the bytes
         if schema is not None:
             message["payload"] = schema
         return message | {"bindings": {"ibmmq": {"type": form, **_BINDING}}}
 
 
 def _payload_types(app: App) -> list[Any]:
-    """Return the types of the payloads that handlers receive and return, each once."""
+    """Return the types of the payloads that handlers receive and return, each type once."""
     handlers = [handler for listener in app.listeners for handler in listener.handlers]
     found = {_id(each): each for handler in handlers for each in (handler.payload_type, handler.result)}
     return [each for each in found.values() if each is not None and each not in _FORMS]
 
 
 def _described(payload_types: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Return the schema of each type, by `_id`, and the schemas to which they refer. A type without a schema is left out."""
+    """Return the schema of each type, by `_id`, and the schemas to which they refer. Types without a schema are left out."""
     models = [each for each in payload_types if hasattr(each, "model_json_schema")]  # pydantic need not be installed
     others = [each for each in payload_types if each not in models and _has_schema(each)]
     made, components = msgspec.json.schema_components(others, ref_template=_SCHEMAS + "{name}")
@@ -199,7 +199,7 @@ def _described(payload_types: Sequence[Any]) -> tuple[dict[str, dict[str, Any]],
 
 
 def _has_schema(payload_type: Any) -> bool:
-    """Return whether msgspec can describe the type: not every type that it decodes has a JSON schema."""
+    """Return whether msgspec can describe the type. Some types that it can decode have no JSON schema."""
     try:
         msgspec.json.schema_components([payload_type])
     except TypeError:
@@ -219,14 +219,14 @@ def _headers(handler: Handler) -> dict[str, Any]:
 
 
 def _texts(handler: Handler) -> dict[str, str]:
-    """Return summary and description of the handler, from its docstring."""
+    """Return the summary and the description of the handler, from its docstring."""
     summary, _, rest = (inspect.getdoc(handler.function) or "").partition("\n")
     texts = {"title": handler.name, "summary": summary.strip(), "description": rest.strip()}
     return {key: text for key, text in texts.items() if text}
 
 
 def _servers(url: str, settings: Settings, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield key and server object for each host of a URL of IBM MQ; nothing for an embedded queue manager."""
+    """Yield the key and the server object for each host of a URL of IBM MQ; nothing for an embedded queue manager."""
     if url.partition(":")[0] not in CLIENT_SCHEMES:
         return
     where, cipher_spec = where_to(url), settings.tls.cipher_spec
@@ -248,21 +248,21 @@ def _servers(url: str, settings: Settings, name: str) -> Iterator[tuple[str, dic
 
 
 def _id(payload_type: Any) -> str:
-    """Return a text that identifies the type: each use of `dict[str, int]` makes a new object, with the same text."""
+    """Return a text that identifies the type. `dict[str, int]` makes a new object at each use, but always has the same text."""
     return f"{id(payload_type) if isinstance(payload_type, type) else ''} {payload_type!r}"
 
 
 def _name(payload_type: Any) -> str:
-    """Return the name of a class; empty for a type such as `dict[str, int]`."""
+    """Return the name of a class; empty for a type such as `dict[str, int]`, which has no name."""
     return payload_type.__name__ if isinstance(payload_type, type) and not get_args(payload_type) else ""
 
 
 def _key(name: str) -> str:
-    """Return the name with the characters that a key of a document can have."""
+    """Return the name without the characters that a key of a document cannot have."""
     return _NOT_IN_KEYS.sub("_", name)
 
 
 def _unused(taken: Iterable[str], key: str) -> str:
-    """Return the key. If it is taken, return the first free key with a number at the end, such as `orders.2`."""
+    """Return the key, or, if it is in use, the first key with a number at the end that is not, such as `orders.2`."""
     numbered = (f"{key}.{number}" if number > 1 else key for number in range(1, len(list(taken)) + 2))
     return next(each for each in numbered if each not in set(taken))

@@ -1,7 +1,7 @@
-"""Captured messages in a file: each with its whole descriptor, all its data and the name of its queue.
+"""Captured messages in a file. Each has its whole descriptor, all its data and the name of its queue.
 
-The file has one JSON line for each message, to look at, to test with and to put again. Secret parts are redacted before a
-message is written. This file knows messages and files, but no queue manager.
+The file has one line of JSON for each message. The messages can be looked at, used in tests and put again. Secret parts are
+redacted before a message is written. This file uses no queue manager.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 __all__ = ("BODY", "Captured", "read_captures", "redacted", "written")
 
 BODY: Final = "body"
-"""The name of the body in a list of parts to redact. The body is all data after the headers."""
+"""The name that stands for the body in a list of parts to redact. The body is all data after the headers."""
 _HIDDEN: Final = b"*"
 _FORMAT: Final = 1
 
@@ -33,9 +33,9 @@ class Captured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str
     queue_manager: str
     descriptor: MessageDescriptor
-    #: All message data, with the headers.
+    #: All message data, including the headers.
     data: bytes
-    #: The names of the redacted parts. A redacted message is not the original, so commands refuse to put it again.
+    #: The names of the redacted parts. If there are any, commands refuse to put the message again: it is not the original.
     redacted: tuple[str, ...] = ()
     format_version: int = _FORMAT
 
@@ -49,12 +49,12 @@ _decode: Final = msgspec.json.Decoder(Captured).decode
 
 
 def written(captured: Captured) -> bytes:
-    """Return the line of the file for a message, with the line end."""
+    """Return the line for a message in the file, with the line end."""
     return msgspec.json.encode(captured) + b"\n"
 
 
 def read_captures(path: Path) -> Iterator[Captured]:
-    """Yield the messages of a file. Raises `ConfigurationError`, with the line, if a line is not a captured message."""
+    """Yield the messages of a file. If a line is not a captured message, raise `ConfigurationError` with the line number."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -72,8 +72,8 @@ def read_captures(path: Path) -> Iterator[Captured]:
 def redacted(captured: Captured, names: Sequence[str]) -> Captured:
     """Return the message with the named parts hidden: `body`, a field of the descriptor, or a property as ``folder.name``.
 
-    The body keeps its length, and a property keeps its place. Raises `ConfigurationError` for any other name, and for headers
-    that cannot be read, because their properties cannot be found.
+    The body keeps its length, and a property keeps its place. Raises `ConfigurationError` for any other name. Also raises it if
+    the headers cannot be parsed, because their properties cannot be found.
     """
     fields = {name: _emptied(captured.descriptor, name) for name in names if name != BODY and "." not in name}
     properties = frozenset(name for name in names if "." in name)
@@ -87,7 +87,7 @@ def _emptied(descriptor: MessageDescriptor, name: str) -> Any:
     if name not in descriptor.__struct_fields__:
         accepted = ", ".join(descriptor.__struct_fields__)
         raise ConfigurationError(f"{name!r} cannot be redacted: body, a property as usr.NAME, or one of {accepted}.")
-    value = getattr(descriptor, name)  # a field of the descriptor, as checked above
+    value = getattr(descriptor, name)  # the name of a field, as checked above
     match value:
         case bytes():
             return bytes(len(value))

@@ -28,32 +28,32 @@ _SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
 
 
 def shown_url(url: str) -> str:
-    """Return the URL without passwords, tokens and users, for error texts. A mistyped URL can hold them too."""
+    """Return the URL without passwords, tokens and users, for error texts. Even a mistyped URL can contain them."""
     from mqflow.policy.channels.sources import without_password  # noqa: PLC0415 - the sources of channels: only an error needs them
 
     return _SECRETS.sub(r"\1=***", without_password(url))
 
 
 class ConfigurationError(Exception):
-    """A declaration, a setting or a URL makes no sense. The text says which one, and what to write instead."""
+    """A declaration, a setting or a URL cannot be used. The text says which one, and what to write instead."""
 
 
 def split(url: str) -> SplitResult:
     """Return the parts of the URL. Raises `ConfigurationError` if the text is not a URL."""
     try:
         return urlsplit(url)
-    except ValueError as error:  # brackets that are not closed, or that are not around an address
+    except ValueError as error:  # for example brackets that are not closed
         raise ConfigurationError(f"{shown_url(url)!r} is not a URL: {error}. An IPv6 address is [::1].") from error
 
 
 class RequestTimeoutError(TimeoutError):
-    """No reply came in time. A handler may have handled the request, or be handling it; otherwise the request expires now."""
+    """No reply came in time. Perhaps a handler has handled the request, or still does; otherwise the request has expired."""
 
     def __init__(self, queue: str, message_id: bytes, timeout_s: float, feedback: int = 0) -> None:
         self.queue = queue
         self.message_id = message_id
         self.timeout_s = timeout_s
-        #: The feedback of a report about the request, if its descriptor asked for one: a reason code or MQFB_*; 0 for none.
+        #: The feedback of the last report about the request: a reason code or MQFB_*; 0 if there was no report.
         self.feedback = feedback
         super().__init__(queue, message_id, timeout_s, feedback)
 
@@ -65,7 +65,7 @@ class RequestTimeoutError(TimeoutError):
 
 
 class RequestFailedError(Exception):
-    """No reply comes: a report about the request says so. The request was moved or discarded, or it has expired."""
+    """No reply will come, because the request was moved or discarded, or has expired. A report about the request says this."""
 
     def __init__(self, queue: str, message_id: bytes, feedback: int) -> None:
         self.queue = queue
@@ -82,7 +82,7 @@ class RequestFailedError(Exception):
 
 
 class DeliveryOverError(RuntimeError):
-    """A put in the unit of work of a delivery after its handler has returned, failed or been cancelled."""
+    """A put was made in the unit of work of a delivery after its handler had returned, failed or been cancelled."""
 
     def __init__(self, queue: str, message_id: bytes) -> None:
         self.queue = queue
@@ -101,9 +101,9 @@ class PayloadError(TypeError):
 
     def __init__(self, queue: str, problem: str, place: str = "", subject: str = "The payload") -> None:
         self.queue = queue
-        #: The text of the encoder's error.
+        #: The text of the error that the encoder raised.
         self.problem = problem
-        #: The file and the line of the call, or of the handler; empty if unknown.
+        #: The file and the line of the put, or of the handler; empty if unknown.
         self.place = place
         self.subject = subject
         super().__init__(queue, problem, place, subject)
@@ -117,7 +117,7 @@ class PayloadError(TypeError):
 
 
 class NeverAwaitedError(RuntimeError):
-    """A handler called an async function and returned without awaiting the result: the call never began."""
+    """A handler called an async function and returned without awaiting it, so the function has never begun."""
 
     def __init__(self, name: str, file: str, line: int) -> None:
         self.name = name

@@ -1,7 +1,7 @@
-"""The requirements of an application: the queues that it needs, and the authorities that its user needs.
+"""The requirements of an application: the queues that must exist, and the authorities that its user must have.
 
-This file reads declarations, settings and the definitions that the caller knows; it makes no connection. A running handler can
-name other objects (the queue of a `put`, the topic of a `publish`, a ReplyToQ); the caller names them in `Use`.
+This file reads declarations, settings and known definitions; it makes no connection. A handler can use other objects when it
+runs (the queue of a `put`, the topic of a `publish`, a ReplyToQ). The caller names these objects in `Use`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ __all__ = ("Known", "Requirements", "Use", "requirements")
 _COMMANDS: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _SYSTEM: Final = "SYSTEM."
-"""Every queue manager has the queues with this prefix from the beginning."""
+"""The prefix of queues that every queue manager has from the beginning."""
 _NAMED_BY_MESSAGE: Final = "&"
 _PUT: Final = (Authority.PUT,)
 _MOVE: Final = (Authority.PUT, Authority.PASSALL)
@@ -43,36 +43,36 @@ class Use(Struct, frozen=True, kw_only=True):
     put: tuple[str, ...] = ()
     #: The topic strings of `App.publish` and `Context.publish`.
     published: tuple[str, ...] = ()
-    #: Whether the application calls `App.request`.
+    #: True if the application calls `App.request`.
     requests: bool = False
-    #: Whether the puts to the queues in `put` have a delay.
+    #: True if the puts to the queues in `put` have a delay.
     delays: bool = False
     #: The staging queue, where messages with a delay wait.
     staging_queue: str
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """The definitions that the caller knows of the queue manager; none by default."""
+    """The definitions of the queue manager that the caller knows; none by default."""
 
-    #: Returns the definition of a queue, or None if it is not known.
+    #: Returns the definition of a queue; None if it is not known.
     queue: Callable[[str], QueueAttributes | None] = lambda _: None
-    #: Returns the attributes for a topic string, from the nearest topic object above it; SYSTEM.BASE.TOPIC is above all.
+    #: Returns the attributes for a topic string, from the nearest topic object above it. SYSTEM.BASE.TOPIC is above all others.
     topic: Callable[[str], TopicAttributes] = _NO_TOPIC_OBJECTS.effective
-    #: DEADQ.
+    #: The DEADQ of the queue manager.
     dead_letter_queue: str = ""
 
 
 class Requirements(Struct, frozen=True):
-    """The objects and authorities that an administrator must provide before the application runs."""
+    """The objects that an administrator must define, and the authorities to grant, before the application runs."""
 
     #: The queues that must be defined.
     queues: tuple[QueueAttributes, ...]
-    #: The authorities by kind and name of the object, in the order of need; the queue manager has the empty name.
+    #: The authorities by kind and name of the object, in the order of their need. The queue manager itself has the name "".
     authorities: Mapping[tuple[AuthorityKind, str], frozenset[Authority]]
 
 
 class _Collected:
-    """Collects requirements: each queue and each authority once."""
+    """Collects requirements, each queue and each authority once."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
@@ -80,11 +80,11 @@ class _Collected:
         self.authorities: dict[tuple[AuthorityKind, str], frozenset[Authority]] = {}
 
     def need(self, name: str, authorities: Iterable[Authority], kind: AuthorityKind = AuthorityKind.QUEUE) -> None:
-        """Add authorities on an object."""
+        """Add authorities for an object."""
         self.authorities[kind, name] = self.authorities.get((kind, name), frozenset()) | frozenset(authorities)
 
     def have(self, name: str, *, threshold: int = 0, backout_queue: str = "", in_order: bool = False) -> QueueAttributes:
-        """Add a queue and return its definition: the known one, or a new one. The first declaration of a queue counts."""
+        """Add a queue and return its definition: the known one, or a new one. Only the first call for a queue adds it."""
         known = self._known.queue(name)
         if known is not None or name.startswith(_SYSTEM):
             return known or QueueAttributes(name=name)
@@ -99,15 +99,15 @@ class _Collected:
         return self.queues[name]
 
     def base_of(self, queue: QueueAttributes) -> QueueAttributes:
-        """Return the local queue behind an alias."""
+        """Return the queue itself, or the local queue behind an alias."""
         return self.have(queue.target) if queue.kind is QueueType.ALIAS else queue
 
 
 def requirements(app: App, use: Use, known: Known, *, settings: Settings | None = None, prefix: str = "") -> Requirements:
     """Return the queues and authorities that the application needs on its queue manager, and no others.
 
-    `settings` and `prefix` are for an included application: its settings, and the text before the names of its listeners there.
-    If a listener reads BOTHRESH or BOQNAME from a queue that is not known, this function assumes no backout requeue queue.
+    For an included application, `settings` are its settings, and `prefix` is the text before the names of its listeners. If a
+    listener reads BOTHRESH or BOQNAME from an unknown queue, this function assumes that it has no backout requeue queue.
     """
     settings, found = settings or app.settings or load(), _Collected(known)
     found.need("", (Authority.CONNECT,), AuthorityKind.QMGR)
@@ -127,7 +127,7 @@ def requirements(app: App, use: Use, known: Known, *, settings: Settings | None 
     for name, _ in puts:
         found.have(name)
         found.need(name, _PUT)
-    if use.staging_queue != EMBEDDED_STAGING_QUEUE:  # an embedded queue manager stages and delivers by itself
+    if use.staging_queue != EMBEDDED_STAGING_QUEUE:  # an embedded queue manager stages and delivers itself
         _delay(found, app, use.staging_queue, [name for name, delayed in puts if delayed])
     for topic_string in use.published:
         found.need(known.topic(topic_string).name, (Authority.PUB,), AuthorityKind.TOPIC)
@@ -141,7 +141,7 @@ def requirements(app: App, use: Use, known: Known, *, settings: Settings | None 
 
 
 def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules) -> None:
-    """Add the queue of a DLQ handler, and the queues that its rules name. The messages can name further queues."""
+    """Add the queue of a DLQ handler, and the queues that its rules name. Its messages can name further queues."""
     queue = rules.queue or known.dead_letter_queue
     if not rules.queue:
         found.need("", (Authority.INQ,), AuthorityKind.QMGR)
@@ -157,7 +157,7 @@ def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules
 
 
 def _ask(found: _Collected, app: App, settings: Settings) -> None:
-    """Add the needs of the commands that ask for the status of queues, if the settings want that."""
+    """Add the requirements of the commands that ask for the status of queues, if the settings ask for it."""
     if settings.queue_status:
         found.need(_COMMANDS, _PUT)
         found.need(_MODEL, (Authority.GET,))
@@ -167,7 +167,7 @@ def _ask(found: _Collected, app: App, settings: Settings) -> None:
 
 
 def _fire(found: _Collected, app: App) -> None:
-    """Add the queues of the schedules, and of their state messages."""
+    """Add the queues of the schedules, and the queues of their state messages."""
     for schedule in app.schedules:
         for name in (schedule.queue, schedule.state_queue):
             found.have(name)
@@ -176,7 +176,7 @@ def _fire(found: _Collected, app: App) -> None:
 
 
 def _delay(found: _Collected, app: App, staging_queue: str, targets: Sequence[str]) -> None:
-    """Add the needs of delayed puts and of the delay processor. The messages of other applications can have further targets."""
+    """Add the requirements of delayed puts and of the delay processor. Messages of other applications can need more targets."""
     if targets or app.delay_processors:
         found.have(staging_queue, in_order=True)
         found.need(staging_queue, _PUT)
@@ -193,7 +193,7 @@ def _delay(found: _Collected, app: App, staging_queue: str, targets: Sequence[st
 
 
 def _declared(listener: Listener, own: ListenerSettings) -> tuple[int | str, str]:
-    """Return threshold and backout requeue queue; settings override the declaration.
+    """Return the threshold and the backout requeue queue. Settings replace the declaration.
 
     The value "queue" means that the attribute of the queue decides: BOTHRESH or BOQNAME.
     """
@@ -206,7 +206,7 @@ def _consume(found: _Collected, known: Known, name: str, threshold: int | str, b
     named = "" if backout_queue == "queue" else backout_queue
     queue = found.have(name, threshold=threshold if isinstance(threshold, int) else 0, backout_queue=named)
     base = found.base_of(queue)
-    found.need("", (Authority.INQ,), AuthorityKind.QMGR)  # for DEADQ
+    found.need("", (Authority.INQ,), AuthorityKind.QMGR)  # to inquire DEADQ
     found.need(name, (Authority.GET,))
     if "queue" in {threshold, backout_queue}:
         found.need(base.name, (Authority.INQ,))
@@ -214,14 +214,14 @@ def _consume(found: _Collected, known: Known, name: str, threshold: int | str, b
 
 
 def _subscribe(found: _Collected, known: Known, wanted: TopicSubscription, backout_queue: str) -> None:
-    """Add the needs of a listener on a topic.
+    """Add the requirements of a listener on a topic.
 
-    MQSUB makes the managed queue from the model queue of the topic. The user of the application owns the managed queue, so the
-    requirements have no authority for it.
+    MQSUB makes the managed queue from the model queue of the topic. The application's user owns this queue, and so needs no
+    authority for it.
     """
     topic = known.topic(wanted.topic)
     found.need("", (Authority.INQ,), AuthorityKind.QMGR)
-    # The first start makes a durable subscription, and every later start resumes it.
+    # The first start makes a durable subscription. Every later start resumes it.
     found.need(topic.name, (Authority.SUB, Authority.RESUME) if wanted.durable else (Authority.SUB,), AuthorityKind.TOPIC)
     model = topic.durable_model if wanted.durable else topic.nondurable_model
     _move(found, known, known.queue(model) or QueueAttributes(name=model), backout_queue)
@@ -233,5 +233,5 @@ def _move(found: _Collected, known: Known, source: QueueAttributes, backout_queu
     if target:
         found.have(target)
     for destination in (target, known.dead_letter_queue):
-        if destination not in {"", source.name}:  # a queue is never its own destination
+        if destination not in {"", source.name}:  # no message is moved to its own queue
             found.need(destination, _MOVE)

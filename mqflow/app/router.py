@@ -1,6 +1,6 @@
-"""`Router`: listeners and publishers that an application includes, with a prefix, middleware and defaults. It runs nothing.
+"""`Router`: listeners and publishers that an application includes, with a prefix, middleware and defaults.
 
-This file also checks what `App` and `Router` declare in the same way: targets, codecs, middleware and options.
+This file also checks the arguments that `App` and `Router` have in common: targets, codecs, middleware and options.
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -37,19 +37,19 @@ _NO_DEFAULTS: Final[ListenerKeywords] = {}
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """The options that an application adds to the declarations of a router at one place."""
+    """The options that one inclusion adds to the declarations of a router."""
 
-    #: In front of the name of each queue that a listener or a publisher declares. Topics keep their names.
+    #: The text before the name of each queue that a listener or a publisher declares. Topics keep their names.
     prefix: str = ""
-    #: Runs around the handlers, the outermost first, inside the middleware of the application.
+    #: Runs around the handlers, the first one outermost, and inside the middleware of the application.
     middleware: tuple[Any, ...] = ()
-    #: The codec of listeners and publishers without a codec of their own.
+    #: The codec for listeners and publishers that have no codec of their own.
     codec: Codec | None = None
-    #: The options of listeners that do not give them.
+    #: The options for listeners that do not set them.
     defaults: ListenerKeywords = _NO_DEFAULTS
 
     def inside(self, outer: "Scope") -> "Scope":
-        """Return this scope inside another: prefixes and middleware add up, and the inner codec and defaults win."""
+        """Return this scope inside `outer`: prefixes and middleware are joined; codec and defaults of this scope come first."""
         return Scope(
             prefix=outer.prefix + self.prefix,
             middleware=(*outer.middleware, *self.middleware),
@@ -62,7 +62,7 @@ class HandlerDeclaration(Struct, frozen=True, kw_only=True):
     """One call of `listener`, with the function that it decorates."""
 
     function: Callable[..., Any]
-    #: The queue; empty for a subscription.
+    #: The name of the queue; empty for a subscription.
     queue: str
     subscription: TopicSubscription | None
     selector: str
@@ -73,12 +73,12 @@ class HandlerDeclaration(Struct, frozen=True, kw_only=True):
 
 
 class Router:
-    """Listeners and publishers of a part of an application, in a module of its own. `App.include_router` includes them.
+    """The listeners and publishers of a part of an application, in their own module. `App.include_router` includes them.
 
-    `prefix` stands in front of the name of each queue that a listener or publisher of the router declares. `middleware` runs
-    around the handlers of the router and around their puts. `codec` and the other keyword arguments, the fields of
-    `ListenerOptions`, are the defaults of the router's listeners. An application can include a router more than once, each
-    time with another prefix.
+    `prefix` comes before the name of each queue that a listener or publisher of the router declares. `middleware` runs around
+    the handlers of the router and around their puts. `codec` and the other keyword arguments, the fields of `ListenerOptions`,
+    are the defaults for the router's listeners. An application can include a router several times, each time with another
+    prefix.
 
     Raises `ConfigurationError` for an argument of another type, and for a plugin that cannot be used.
     """
@@ -95,7 +95,7 @@ class Router:
         self._listeners: Final[list[HandlerDeclaration]] = []
         self._publishers: Final[list[Publisher]] = []
         self._routers: Final[list[tuple[Router, Scope]]] = []
-        #: Each place where an application has included this router: the whole prefix, and the running application.
+        #: For each inclusion of this router in an application: the whole prefix, and a function that returns the application.
         self._places: Final[list[tuple[str, Callable[[], PutsMessages]]]] = []
 
     def listener(
@@ -113,7 +113,7 @@ class Router:
     ) -> Callable[[F], F]:
         """Declare the decorated function as a handler. Returns the function unchanged.
 
-        The arguments and errors are those of `App.listener`. An application checks the handler when it includes the router.
+        The arguments and errors are those of `App.listener`. The handler is checked when an application includes the router.
         Raises `ConfigurationError` if an application has included the router already.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
@@ -149,8 +149,8 @@ class Router:
     ) -> Publisher:
         """Return a decorator for handlers of this router. The arguments and errors are those of `App.publisher`.
 
-        `Publisher.put` of the result needs to know the application and the prefix: it raises `ConfigurationError` unless
-        exactly one application has included the router, once.
+        The method `put` of the result needs the application and the prefix. It raises `ConfigurationError` if no application
+        has included the router, or if it was included more than once.
         """
         check_target("publisher", queue, "", of_topics="")
         self._check_open(f"publisher({queue!r})")
@@ -170,23 +170,23 @@ class Router:
     def include_router(
         self, router: "Router", *, prefix: str = "", middleware: Sequence[Any] = (), **defaults: Unpack[ListenerKeywords]
     ) -> None:
-        """Include another router. Its prefix comes after the prefix of this router. `App.include_router` has the arguments."""
+        """Include another router. Its prefix comes after that of this router. Arguments: see `App.include_router`."""
         check_router("include_router", router)
         self._check_open("include_router")
         self._routers.append((router, scope_of("include_router", prefix, middleware, defaults)))
 
     @property
     def listeners(self) -> Sequence[HandlerDeclaration]:
-        """The declarations of this router alone, in order."""
+        """The declarations of this router itself, in order, without those of other routers."""
         return self._listeners
 
     @property
     def publishers(self) -> Sequence[Publisher]:
-        """The publishers of this router alone, in order, without a prefix."""
+        """The publishers of this router itself, in order, without a prefix."""
         return self._publishers
 
     def included(self, outer: Scope, running: Callable[[], PutsMessages]) -> "Iterator[tuple[Router, Scope]]":
-        """Record that an application has included this router. Yield this router and each router inside, with their scopes."""
+        """Record that an application has included this router. Yield this router and each router inside it, with its scope."""
         scope = self._own.inside(outer)
         self._places.append((scope.prefix, running))
         yield self, scope
@@ -211,18 +211,18 @@ class Router:
 
 
 class _Prefixed:
-    """Puts messages on queues whose names get a prefix."""
+    """Puts messages on queues, and adds a prefix to the names of these queues."""
 
     def __init__(self, prefix: str, puts: PutsMessages) -> None:
         self._prefix: Final = prefix
         self._puts: Final = puts
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Put a message, as `App.put` does."""
+        """Put a message, like `App.put`."""
         return self._puts.put(self._prefix + queue, payload, **keywords)
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
-        """Put the messages, as `App.put_many` does."""
+        """Put the messages, like `App.put_many`."""
         return self._puts.put_many(self._prefix + queue, payloads, **keywords)
 
 
@@ -236,7 +236,7 @@ def check_router(call: str, router: object) -> None:
 def scope_of(
     call: str, prefix: str, middleware: Sequence[Any], defaults: ListenerKeywords, codec: Codec | str | None = None
 ) -> Scope:
-    """Return the scope of these arguments of a call. Raises `ConfigurationError` for arguments that make no sense."""
+    """Return the scope for these arguments of a call. Raises `ConfigurationError` for arguments that cannot be used."""
     if not isinstance(prefix, str):
         raise ConfigurationError(f"{call}(prefix={prefix!r}): the prefix is a text, for example 'ORDERS.'.")
     options_of(f"The defaults of {call}", defaults)
@@ -244,11 +244,11 @@ def scope_of(
 
 
 def layers_of(call: str, middleware: Sequence[Any]) -> Sequence[Any]:
-    """Return the middleware; a text is the name of a plugin. Raises `ConfigurationError` for another object."""
+    """Return the middleware. A text is the name of a plugin. Raises `ConfigurationError` for any other object."""
     check_sequence(call, "middleware", middleware)
     layers = named(Group.MIDDLEWARE, middleware)
     check_layers(layers)
-    # hasattr: a layer may have `wants` or not; a layer that has it is also a hook.
+    # `hasattr`, because a layer need not have `wants`. A layer that has it is also a hook.
     check_hooks(layer for layer in layers if hasattr(layer, "wants"))
     return layers
 
@@ -258,13 +258,13 @@ def options_of(place: str, options: ListenerKeywords, defaults: ListenerKeywords
     try:
         return ListenerOptions(**_merged(defaults, options))
     except (TypeError, ValueError, ConfigurationError) as error:
-        unknown = isinstance(error, TypeError)  # a record refuses only an unknown keyword so
+        unknown = isinstance(error, TypeError)  # a record raises TypeError only for an unknown keyword
         accepted = f" The options are {', '.join(ListenerOptions.__struct_fields__)}." if unknown else ""
         raise ConfigurationError(f"{place}: {str(error).rstrip('.')}.{accepted}") from error
 
 
 def chosen_target(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
-    """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments make no sense."""
+    """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments contradict each other."""
     of_topics = "durable" if wanted.durable else "character_wildcards" if wanted.character_wildcards else ""
     check_target(call, queue, wanted.topic, of_topics=of_topics)
     check_selector(call, wanted.selector)
@@ -272,7 +272,7 @@ def chosen_target(call: str, queue: str, wanted: TopicSubscription) -> TopicSubs
 
 
 def codec_of(codec: Codec | str | None) -> Codec | None:
-    """Return the codec; a text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
+    """Return the codec. A text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
     if not isinstance(codec, str):
         if codec is not None:
             check_codec(codec)
@@ -283,5 +283,5 @@ def codec_of(codec: Codec | str | None) -> Codec | None:
 
 def _merged(outer: ListenerKeywords, inner: ListenerKeywords) -> ListenerKeywords:
     merged: Mapping[str, Any] = {**outer, **inner}
-    # cast: the keywords come from typed dictionaries, and their sum has no type of its own.
+    # cast: the keywords come from typed dictionaries, and there is no type for the union of two such dictionaries.
     return cast("ListenerKeywords", merged)

@@ -1,4 +1,4 @@
-"""Converts cron expressions and intervals to rules, and each firing of a schedule to a message. This file runs nothing."""
+"""Converts cron expressions and intervals to rules, and each due time of a schedule to a message. This file runs nothing."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 __all__ = ("STATE_QUEUE", "Cron", "Firing", "Schedule", "rule_of", "schedule_of")
 
 STATE_QUEUE: Final = "MQFLOW.SCHEDULES"
-"""The queue of the state messages, unless a schedule names another."""
+"""The queue for state messages, if a schedule does not name another."""
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """The payload of a message that a schedule puts, unless it has a payload of its own."""
+    """The payload of a message that a schedule puts, if the schedule does not declare a payload."""
 
     #: The name of the schedule.
     schedule: str
-    #: The moment at which the schedule was due, in UTC.
+    #: The time at which the schedule is due, in UTC.
     due: datetime
-    #: The moment of the firing before; for the first firing, the moment at which the schedule began.
+    #: The due time before that. For the first message, the time at which the schedule began.
     last: datetime
 
 
 class Cron(Struct, frozen=True):
-    """The moments of a cron expression, as Debian's cron has them, in a time zone."""
+    """A rule with the times of a cron expression in a time zone. Cron expressions have the meaning of Debian's cron."""
 
     expression: str
     timezone: str = "UTC"
 
     @property
     def text(self) -> str:
-        """The expression and its time zone."""
+        """The cron expression and its time zone."""
         return f"{self.expression} {self.timezone}"
 
     def next_after(self, moment: float) -> float:
-        """Return the first moment of the expression after this moment."""
+        """Return the first time of the expression after `moment`."""
         return next(self._from(moment)).timestamp()
 
     def latest(self, since: float, now: float) -> float:
-        """Return the last moment up to `now`; if that moment is not after `since`, the first moment after `since`."""
+        """Return the last time up to `now`. If that time is not after `since`, return the first time after `since`."""
         return max(next(self._from(now // 1 + 1, reverse=True)).timestamp(), self.next_after(since))
 
     def _from(self, moment: float, *, reverse: bool = False) -> "CronSim":
@@ -60,21 +60,21 @@ class Cron(Struct, frozen=True):
 class Schedule(Struct, frozen=True, kw_only=True):
     """A declared schedule. `App.schedule` makes it."""
 
-    #: Unique in the application.
+    #: The name, unique in the application.
     name: str
     rule: ScheduleRule
-    #: The queue that gets a message at each firing.
+    #: The queue that gets a message each time the schedule is due.
     queue: str
-    #: The queue of the state message.
+    #: The queue that has the state message.
     state_queue: str
-    #: Takes the moment of a firing and the moment of the firing before. Returns descriptor and data of the message to put.
+    #: Makes the descriptor and the data of the message to put, from the due time and the due time before that.
     message: Callable[[float, float], tuple[MessageDescriptor, bytes]]
 
 
 def schedule_of(
     when: str | timedelta | float, queue: str, name: str, timezone: str, state_queue: str, payload: Any, keywords: PutKeywords
 ) -> Schedule:
-    """Return the schedule of these arguments of `App.schedule`. Raises `ConfigurationError`, or the errors of a put."""
+    """Return the schedule for these arguments of `App.schedule`. Raises `ConfigurationError`, or the errors of a put."""
     if keywords.get("delay"):
         raise ConfigurationError(f"schedule({when!r}, {queue!r}): a firing has no delay. Choose another moment.")
 
@@ -82,12 +82,12 @@ def schedule_of(
         firing = Firing(schedule=name, due=_utc(due), last=_utc(last))
         return framed(outgoing(queue, firing if payload is None else payload, **keywords))
 
-    message(0.0, 0.0)  # a payload that cannot be put is refused here, and not at night
+    message(0.0, 0.0)  # refuse a payload that cannot be put now, and not only at night
     return Schedule(name=name, rule=rule_of(when, timezone), queue=queue, state_queue=state_queue, message=message)
 
 
 def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> ScheduleRule:
-    """Return the rule of a cron expression or of an interval, a timedelta or seconds. Raises `ConfigurationError`."""
+    """Return the rule for a cron expression, or for an interval: a timedelta or seconds. Raises `ConfigurationError`."""
     if not isinstance(when, str):
         every_s = when.total_seconds() if isinstance(when, timedelta) else when
         if not isinstance(every_s, int | float) or isinstance(every_s, bool) or not every_s >= 1:
@@ -104,7 +104,7 @@ def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> ScheduleRul
         ) from error
     try:
         ZoneInfo(timezone)
-    except (ValueError, OSError, KeyError) as error:  # `ZoneInfoNotFoundError` is a KeyError
+    except (ValueError, OSError, KeyError) as error:  # `ZoneInfoNotFoundError` is a subclass of KeyError
         raise ConfigurationError(f"schedule(timezone={timezone!r}): there is no such time zone, as 'Europe/Berlin'.") from error
     rule = Cron(when, timezone)
     try:

@@ -1,4 +1,4 @@
-"""The command line. `mqflow.cli.main` is the entry; it imports the module of a command when that command runs.
+"""The command line. It starts in `mqflow.cli.main`, which imports the module of a command only when that command runs.
 
 No module here imports `sqlite3`.
 """

@@ -1,4 +1,4 @@
-"""`python -m mqflow.cli` is `mqflow`: a command starts its child processes like this, with the same Python."""
+"""Makes `python -m mqflow.cli` the same as `mqflow`. Commands start their child processes in this way, with the same Python."""
 
 from mqflow.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Functions that open the queue manager that the options of a command name, and connect to it."""
+"""Functions that open, or connect to, the queue manager that the options of a command name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ __all__ = (
 
 
 def message_id_from(digits: str) -> bytes:
-    """Return the 24 bytes of 48 hexadecimal digits. Raises `click.BadParameter` for any other text."""
+    """Return the 24 bytes for 48 hexadecimal digits. Raises `click.BadParameter` for any other text."""
     try:
         found = bytes.fromhex(digits)
     except ValueError:
@@ -57,12 +57,12 @@ def stager_for(url: str | None) -> Stager:
 
 @contextmanager
 def opened(url: str | None) -> Iterator[OpenQueueManager]:
-    """Yield the queue manager that the option or the settings name, and close it at the end.
+    """Yield the queue manager that the option or the settings name. Close it at the end.
 
-    If a process of `mqflow run` has the queue manager open, the command connects to that process.
+    If a process of `mqflow run` has opened the queue manager, the command connects to that process.
 
-    Raises `ConfigurationError` if the folder of the queue manager does not exist: a misspelt folder must not become a new
-    queue manager.
+    Raises `ConfigurationError` if the folder of the queue manager does not exist. Otherwise a misspelt folder would become a
+    new queue manager.
     """
     settings = load({"url": url})
     location = locate(settings.url)
@@ -78,20 +78,20 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
 
 @contextmanager
 def connected(url: str | None) -> Iterator[Connection]:
-    """Yield a connection. An open unit of work is backed out at the end."""
+    """Yield a connection. At the end, an open unit of work is backed out."""
     with opened(url) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow")
         try:
             yield connection
         finally:
-            disconnect_without_commit(connection)  # without an error of its own, so that the user sees the error of the command
+            disconnect_without_commit(connection)  # raises nothing, so that the user sees the error of the command
 
 
 @contextmanager
 def administered(queue_manager: QueueManager) -> Iterator[Administration | None]:
-    """Yield the administration of an embedded queue manager, and close it at the end.
+    """Yield the administration of an embedded queue manager. Close it at the end.
 
-    Yields None for IBM MQ, also behind a channel table, and if this user may not administer the queue manager.
+    Yields None for IBM MQ, even behind a channel table, and if this user may not administer the queue manager.
     """
     try:
         administration = getattr(queue_manager, "administration", None)  # the protocol `QueueManager` does not have it
@@ -100,6 +100,6 @@ def administered(queue_manager: QueueManager) -> Iterator[Administration | None]
     try:
         yield administration
     finally:
-        close = getattr(administration, "close", None)  # the administration of a served queue manager is a connection
+        close = getattr(administration, "close", None)  # only the administration of a served queue manager has `close`
         if close is not None:
             close()

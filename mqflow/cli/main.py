@@ -1,6 +1,6 @@
-"""The command line: the group `main`, which imports the module of a command only when that command runs.
+"""The command line: the group `main`. It imports the module of a command only when that command runs.
 
-This file has the names and help lines of the commands, so that `mqflow --help` imports no command. The commands are in folders.
+This file has the names and the help lines of all commands, so `mqflow --help` imports no command.
 """
 
 import importlib
@@ -50,11 +50,11 @@ _COMMANDS: Final = {
     "reason": ("queue_managers.reason:command", "Explain a reason code, and how mqflow reacts to it."),
     "standin": ("standin.command:command", "Run programs that use ibmmq or pymqi without IBM MQ."),
 }
-"""For each command: its module in `mqflow.cli` with the object there, and its line in the help."""
+"""For each command: its module in `mqflow.cli` and the object there, and its line in the help."""
 
 
 class _LazyGroup(click.Group):
-    """The group: finds a command in mqflow, then in plugins, and turns each error into a sentence and an exit code."""
+    """The group of all commands. It finds a command in mqflow or in a plugin, and prints each error with an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [*_COMMANDS, *(name for name in _plugin_lines() if name not in _COMMANDS)]
@@ -62,7 +62,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name in _COMMANDS:
             module, _, name = _COMMANDS[cmd_name][0].partition(":")
-            # getattr: the table above has the name as text, so that `--help` imports no command.
+            # getattr: the table above names the object as text, so that `--help` imports no command.
             command: click.Command = getattr(importlib.import_module(f"mqflow.cli.{module}"), name)
             return command
         if cmd_name in _plugin_lines():
@@ -70,7 +70,7 @@ class _LazyGroup(click.Group):
         return None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that click finds. Raises `UsageError`, with similar names, for an unknown command."""
+        """Return the command that click finds. For an unknown command, raise `UsageError` with similar names."""
         name = args[0]
         if name.isalpha() and self.get_command(ctx, name) is None:
             from mqflow.policy.did_you_mean import closest  # noqa: PLC0415 - only a mistyped name needs it
@@ -80,7 +80,7 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Return the commands that begin with `incomplete`, with their lines of the help. Imports no command."""
+        """Return the commands that begin with `incomplete`, with their help lines. No command is imported."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a completion needs it
 
         lines = {name: line for name, (_, line) in _COMMANDS.items()} | _plugin_lines()
@@ -88,7 +88,7 @@ class _LazyGroup(click.Group):
         return commands or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the table of commands without an import of any command."""
+        """Write the table of commands. No command is imported."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
         added = [(name, line) for name, line in _plugin_lines().items() if name not in _COMMANDS]
@@ -99,11 +99,11 @@ class _LazyGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return click's context of `mqflow` itself. An error in its own options is printed like every other error."""
+        """Return click's context of `mqflow` itself. An error in its options is printed like any other error."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.BadParameter as error:
-            # Only its variable can give --debug a wrong value, and click's text names the option.
+            # Only the environment variable can give --debug a wrong value, but click's text names the option.
             wrong = click.UsageError(f"MQFLOW_DEBUG={os.environ.get('MQFLOW_DEBUG')!r}: it takes 1 or 0.", error.ctx)
             raise _ClickError(wrong if error.param and error.param.name == "debug" else error) from error
         except click.ClickException as error:
@@ -131,11 +131,11 @@ _CLEARER: Final = {
     "is not a valid float range": "is not a number",
     "Missing argument 'MODULE:APP'.": "Missing argument 'MODULE:APP'. It is app:app for the `app` of app.py.",
 }
-"""Texts of click, and what a user can understand at once."""
+"""Texts of click, and texts that a user understands more easily."""
 
 
 class _ClickError(click.ClickException):
-    """An error of click that is printed like all other errors. Before a usage error, the usage line is printed."""
+    """An error of click, printed like any other error. Before an error in the usage, the usage line is printed."""
 
     def __init__(self, error: click.ClickException) -> None:
         text = error.format_message()
@@ -144,7 +144,7 @@ class _ClickError(click.ClickException):
         super().__init__(text)
         self.exit_code = error.exit_code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  # click reads the code from the error
         self._ctx = error.ctx if isinstance(error, click.UsageError) else None
-        # By name: only click 8.2 and later have this class. Its text is the help of a group without a command.
+        # Compared by name, because only click 8.2 and later have this class. Its text is the help of a group without a command.
         self._is_help = type(error).__name__ == "NoArgsIsHelpError"
 
     def show(self, file: IO[Any] | None = None) -> None:
@@ -159,9 +159,9 @@ class _ClickError(click.ClickException):
 
 
 def _plugin_lines() -> dict[str, str]:
-    """Return a line for each command of the plugins; reads only the metadata of the distributions.
+    """Return a help line for each command of a plugin. Only the metadata of the distributions is read.
 
-    `mqflow.app.config.plugins` reads the metadata too, but its import takes longer than the rest of `--help`.
+    `mqflow.app.config.plugins` can read this too, but its import takes longer than the rest of `--help`.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - only the help and an unknown command need the metadata
 
@@ -190,16 +190,16 @@ def main(debug: bool, env_file: str | None) -> None:  # noqa: ARG001, FBT001 - c
     --url, MQFLOW_URL or `url` in mqflow.toml names the queue manager of a command. The default is the embedded queue manager
     QM1 in ./data.
     """
-    if os.environ.get("NO_COLOR"):  # https://no-color.org; rich reads it, click does not
+    if os.environ.get("NO_COLOR"):  # https://no-color.org; rich reads this variable, click does not
         click.get_current_context().color = False
     if env_file is not None:
         _read_variables(env_file)
 
 
 def _read_variables(file: str) -> None:
-    """Add the variables of a file to the environment; variables that are set already stay. Worker processes inherit them.
+    """Add the variables of a file to the environment. Variables that are already set stay. Worker processes inherit them.
 
-    Raises `UsageError` for a file that cannot be read, for a name without a value, and without the extra `mqflow[env]`.
+    Raises `UsageError` if the file cannot be read, if a name has no value, or if the extra `mqflow[env]` is not installed.
     """
     try:
         from dotenv import dotenv_values  # noqa: PLC0415 - only --env-file needs it

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the types of their values. This file knows no queue manager, so help is fast."""
+"""Options that several commands have, and the types of their values. This file imports little, so that help is fast."""
 
 import math
 from collections.abc import Callable
@@ -10,15 +10,15 @@ __all__ = ("Seconds", "complete_queue", "duration_s", "json_option", "parent_pip
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 parent_pipe_option: Final = click.option("--lifeline", "parent_pipe", type=int, hidden=True, metavar="DESCRIPTOR")
-"""Gives a child process of mqflow the descriptor of a pipe that shows the end of its parent."""
+"""An option for child processes of mqflow: the descriptor of a pipe that shows the end of the parent process."""
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 class Seconds(click.FloatRange):
-    """The type of an option in seconds: a number in a range, never `nan` or `inf`. A plain range of click accepts `nan`."""
+    """The type of an option in seconds: a number in a range, never `nan` or `inf`. The range type of click accepts `nan`."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any: as click has it
-        """Return the number. Raises `click.BadParameter` for a text that is no number, or is outside the range."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any, as in click
+        """Return the number. Raises `click.BadParameter` for a text that is not a number, or is outside of the range."""
         found: float = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
@@ -28,8 +28,8 @@ class Seconds(click.FloatRange):
 def complete_queue(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return the queues that begin with `incomplete`, for shell completion; none if no process serves the queue manager.
 
-    The completion never opens a data folder, because a folder has one owner. It prints no error. It shows the queues of MQ
-    itself only after the text `SYSTEM`.
+    The completion never opens a data folder, because only one process can open it. It prints no error. It shows queues whose
+    names begin with `SYSTEM` only if the text does so too.
     """
     from mqflow.cli.queue_names import served_queues  # noqa: PLC0415 - only the completion needs it
 
@@ -43,17 +43,17 @@ queue_argument: Final = click.argument("queue", shell_complete=complete_queue)
 
 
 def url_option(function: F) -> F:
-    """Give the command `--url`."""
+    """Add the option `--url` to the command."""
     return click.option("--url", metavar="URL", help="The queue manager; default: MQFLOW_URL, or url in mqflow.toml.")(function)
 
 
 def json_option(function: F) -> F:
-    """Give the command `--json`, as the parameter `as_json`."""
+    """Add the option `--json` to the command, as the parameter `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts, one record on each line.")(function)
 
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a time span, as the callback of an option: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``."""
+    """Return a time span in seconds, as the callback of an option: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``."""
     if value is None:
         return None
     number = value.rstrip("abcdefghijklmnopqrstuvwxyz")

@@ -1,4 +1,4 @@
-"""The names of the queues of a queue manager that a process serves, for the completion of a shell."""
+"""The names of the queues of a queue manager that a process serves, for shell completion."""
 
 from contextlib import suppress
 
@@ -12,8 +12,8 @@ __all__ = ("served_queues",)
 
 
 def served_queues(url: str | None) -> list[str]:
-    """Return the names in order; an empty list if no process serves the queue manager, or if it cannot be reached."""
-    with suppress(Exception):  # a shell shows no error in the middle of a line
+    """Return the names, sorted. The list is empty if no process serves the queue manager, or if it cannot be reached."""
+    with suppress(Exception):  # a shell must not show an error in the middle of a line
         if _is_served(locate(load({"url": url}).url)):
             with opened(url) as queue_manager:
                 return sorted(queue.name for queue in queue_manager.administration.queues())
@@ -21,7 +21,7 @@ def served_queues(url: str | None) -> list[str]:
 
 
 def _is_served(location: Location) -> bool:
-    """Return whether a process serves the queue manager. A queue manager on disk that no process has must not be opened."""
+    """Return whether a process serves the queue manager. If no process has opened a data folder, it must not be opened here."""
     folder = location.path
     if location.kind == "embedded" and folder is not None:
         return (folder / SERVED_SOCKET).is_socket() and owner_pid(prepare_folder(folder, create=False)) is not None

@@ -1,6 +1,6 @@
 """Folders of files named by a URI: on a disk of this machine, or in an object store (`s3://bucket/prefix`).
 
-The journal and the tables read and write small and large files through this package. It knows bytes and names only.
+The journal and the tables read and write their files through this package. The package handles names and bytes only.
 
 No module here imports `mqflow.mqi`, `mqflow.journal` or `pyarrow`.
 """

@@ -1,4 +1,4 @@
-"""The protocol of a folder, its errors, and the check that an object store keeps the promises of a folder."""
+"""The protocol of a folder, its errors, and the check that an object store does what the protocol requires."""
 
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
@@ -14,11 +14,11 @@ Version: TypeAlias = str
 
 
 class FolderError(OSError):
-    """A folder cannot be used: an unknown kind of URI, a missing package, or an answer of the object store."""
+    """A folder cannot be used: its kind of URI is unknown, a package is missing, or the object store refused a request."""
 
 
 class ChangedError(FolderError):
-    """Another process has changed the file since it was read. The file has the contents of the other process."""
+    """Another process has changed the file since this process read it. The file keeps the contents of the other process."""
 
 
 class Entry(Struct, frozen=True, order=True):
@@ -33,8 +33,8 @@ class Entry(Struct, frozen=True, order=True):
 class Folder(Protocol):
     """A folder. Names are plain: they have no slash.
 
-    A reader of a file gets all bytes of one version. A change is durable when its method returns. Every operation raises
-    `FileNotFoundError` or `PermissionError` if that is the reason, and otherwise `OSError`.
+    A reader of a file gets all bytes of one version, never a mixture of two versions. A change is durable when its method
+    returns. If an operation fails, it raises `OSError` or a subclass, such as `FileNotFoundError` or `PermissionError`.
     """
 
     @property
@@ -48,7 +48,7 @@ class Folder(Protocol):
         ...
 
     def folder(self, name: str) -> "Folder":
-        """Return the folder of this name in this folder. The inner folder need not exist."""
+        """Return the folder of this name in this folder, even if it does not exist yet."""
         ...
 
     def uri_of(self, name: str) -> str:
@@ -56,15 +56,15 @@ class Folder(Protocol):
         ...
 
     def make(self) -> None:
-        """Make the folder and its parents, private to this user. An object store needs no folders: nothing happens there."""
+        """Make the folder and its parents, private to this user. In an object store this does nothing: it has no folders."""
         ...
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in this folder, in order; none if this folder does not exist."""
+        """Return the names of the folders in this folder, sorted; empty if this folder does not exist."""
         ...
 
     def files(self) -> list[Entry]:
-        """Return the files of this folder, by name; none if this folder does not exist."""
+        """Return the files of this folder, sorted by name; empty if this folder does not exist."""
         ...
 
     def exists(self, name: str) -> bool:
@@ -80,25 +80,25 @@ class Folder(Protocol):
         ...
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file that no other process writes or reads yet. Leaves no file if it fails."""
+        """Write a file that no other process writes or reads yet. If the write fails, no file remains."""
         ...
 
     def create(self, name: str, data: bytes) -> None:
-        """Create the file. Raises `FileExistsError`, and changes nothing, if there is a file with other contents."""
+        """Create the file. If the file exists with other contents, change nothing, and raise `FileExistsError`."""
         ...
 
     def replace(self, name: str, data: bytes, version: Version | None = None) -> None:
         """Replace the contents of the file, or create it.
 
-        With a `version`, the file changes only if it still has this version; otherwise `ChangedError` is raised.
+        With a `version`, replace the contents only if the file still has this version. Otherwise raise `ChangedError`.
         """
         ...
 
     def publish(self, name: str, final: str) -> None:
         """Give the file its final name. Readers find either the whole file or no file under this name.
 
-        Nothing happens if there is no file `name` and `final` exists: the file is published already. Raises `FileExistsError`
-        if `final` has other contents.
+        If `name` does not exist but `final` exists, the file is published already, and nothing happens. If both exist with
+        different contents, an object store raises `FileExistsError`; a local folder replaces `final`.
         """
         ...
 
@@ -107,16 +107,16 @@ class Folder(Protocol):
         ...
 
     def room_bytes(self) -> int | None:
-        """Return the free bytes of the disk; None if there is no such limit."""
+        """Return the free bytes of the disk; None in an object store, which has no limit."""
         ...
 
 
 def check_store(folder: Folder) -> None:
     """Check that the object store refuses to create an object that exists: write the object `check`, then try to create it.
 
-    A folder on a disk needs no check, and gets no file.
-    Raises `FolderError` if the store accepts no object, or ignores the condition of a put. Two processes could overwrite each
-    other in a store without this condition.
+    Some stores ignore the condition of a put that the object must not exist. There, two processes can overwrite each other's
+    objects. A folder on a disk needs no check, and gets no file. Raises `FolderError` if the store accepts no object, or
+    ignores the condition.
     """
     if folder.path is not None:
         return

@@ -1,4 +1,4 @@
-"""A folder on a disk of this machine. Each change syncs the file, and the entry of the folder, to the disk."""
+"""A folder on a disk of this machine. Each change syncs the file and the folder to the disk."""
 
 import os
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class LocalFolder(Struct, frozen=True):
 
     @property
     def uri(self) -> str:
-        """The path."""
+        """The absolute path of the folder."""
         return str(self.path)
 
     def folder(self, name: str) -> "LocalFolder":
@@ -44,7 +44,7 @@ class LocalFolder(Struct, frozen=True):
         return sorted(entry.name for entry in self._entries() if entry.is_dir())
 
     def files(self) -> list[Entry]:
-        """See `Folder`. The result leaves out the temporary files of `replace`."""
+        """See `Folder`. The result does not include the temporary files of `replace`."""
         found: list[Entry] = []
         for entry in self._entries():
             if entry.name.startswith("."):
@@ -95,7 +95,7 @@ class LocalFolder(Struct, frozen=True):
         _sync_folder(self.path)
 
     def replace(self, name: str, data: bytes, version: Version | None = None) -> None:
-        """See `Folder`. Processes on this machine that give a version exclude each other with the lock of a file."""
+        """See `Folder`. With a `version`, a lock on a file lets only one process of this machine replace the file at a time."""
         if version is None:
             self._replace(name, data)
             return
@@ -141,7 +141,7 @@ class LocalFolder(Struct, frozen=True):
 
     @contextmanager
     def _beside(self, name: str, data: bytes) -> Iterator[Path]:
-        """Provide a temporary file of this folder with the contents, durably. At the end of the context the file is deleted."""
+        """Write the contents durably to a temporary file in this folder. At the end of the context the file is deleted."""
         with NamedTemporaryFile(dir=self.path, prefix=f".{name}.", delete=False) as file:
             beside = Path(file.name)
             try:

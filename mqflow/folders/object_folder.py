@@ -1,9 +1,10 @@
 """A folder in an object store, through obstore. Needs `mqflow[s3]`.
 
-A store has no rename: `publish` creates the final object if it is absent, then deletes the old object. `create` and `replace`
-are conditional puts. The store's client repeats a request without an answer, so a refused put counts as done if the object
-already has exactly these bytes. Endpoint, region and credentials come from the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`,
-`AWS_ACCESS_KEY_ID`, ...), also in the processes of executors.
+A store cannot rename an object: `publish` creates the final object if it is absent, then deletes the old object. `create`, and
+`replace` with a version, are conditional puts. The store's client repeats a request that got no answer, so the first request
+may have succeeded although the second is refused. Therefore a refused put counts as done if the object has exactly these bytes.
+Endpoint, region and credentials come from the environment variables `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`
+and so on. This is also true in the processes of Spark's executors.
 """
 
 import os
@@ -29,13 +30,13 @@ _STATUS: Final = re.compile(r"status code: (\d+ [A-Za-z ]+)")
 
 
 class ObjectFolder(Struct, frozen=True):
-    """See `Folder`. It can be pickled: each process opens the store for itself."""
+    """See `Folder`. An `ObjectFolder` can be pickled: each process opens the store for itself."""
 
     uri: str
 
     @property
     def path(self) -> Path | None:
-        """None: no path of this machine leads here."""
+        """Always None, because a folder in an object store has no path on this machine."""
         return None
 
     def folder(self, name: str) -> "ObjectFolder":
@@ -107,7 +108,7 @@ class ObjectFolder(Struct, frozen=True):
                 raise
 
     def publish(self, name: str, final: str) -> None:
-        """See `Folder`. A kill between the two steps leaves both objects, with the same contents."""
+        """See `Folder`. If the process is killed between the two steps, both objects remain, with the same contents."""
         try:
             data = self.read(name)
         except FileNotFoundError:
@@ -137,7 +138,7 @@ class ObjectFolder(Struct, frozen=True):
 
         with _as_sentences("write", self.uri_of(name)):
             try:
-                # One put for all bytes: the store checks the condition of a put, but not that of an upload in parts.
+                # One put for all bytes: the store checks the condition of a put, but not the condition of a multipart upload.
                 obstore.put(self._store(), self._key(name), data, mode=mode, use_multipart=False)
             except PreconditionError as error:
                 raise ChangedError(f"{self.uri_of(name)} was changed by another process") from error
@@ -173,7 +174,7 @@ def _store(bucket: str, endpoint: str) -> "ObjectStore":
 
 @contextmanager
 def _as_sentences(doing: str, uri: str) -> Iterator[None]:
-    """Turn an error of the store into an error with the operation, the URI and the answer in one line."""
+    """Turn an error of the store into an error whose text has the operation, the URI and the store's answer in one line."""
     from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError  # noqa: PLC0415 - optional
 
     try:

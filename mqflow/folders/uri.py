@@ -1,4 +1,4 @@
-"""The folder that a URI names: of this machine, or in an object store."""
+"""Finds the folder that a URI names, on this machine or in an object store."""
 
 import re
 from pathlib import Path
@@ -17,15 +17,15 @@ _KNOWN: Final = "a path, file:///path or s3://bucket/prefix"
 
 
 def is_remote(uri: str | Path) -> bool:
-    """Return whether the URI names an object store: other machines find the same files there."""
+    """Return whether the URI names an object store, so that other machines find the same files under this URI."""
     return isinstance(uri, str) and _scheme(uri) in _S3
 
 
 def folder_at(uri: str | Path) -> Folder:
-    """Return the folder that the URI names. The folder need not exist, and nothing is read.
+    """Return the folder that the URI names. The folder need not exist, and this function reads no file.
 
-    A text without a scheme is a path of this machine, whatever the default file system of Spark is. Raises `FolderError` for
-    another scheme, and for `s3://` if the package obstore is missing.
+    A text without a scheme is a path of this machine; the default file system of Spark has no effect on this. Raises
+    `FolderError` for an unknown scheme, and for `s3://` if the package obstore is missing.
     """
     scheme = "" if isinstance(uri, Path) else _scheme(uri)
     if not scheme:
@@ -43,7 +43,7 @@ def folder_at(uri: str | Path) -> Folder:
 
 
 def _parts(uri: str) -> tuple[str, str]:
-    """Return host and path. In a name, `?` and `#` are plain characters; in a store, `%` is a plain character too."""
+    """Return the host and the path of a URI. `?` and `#` are plain characters. In an object store, `%` is one too."""
     rest = uri.partition(":")[2]
     if not rest.startswith("//"):
         return "", rest

@@ -1,4 +1,4 @@
-"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. mqflow loads it only on request.
+"""OpenTelemetry for mqflow: spans, metrics, and a span event for each backout decision. Loaded only on request.
 
 No module here imports `mqflow.embedded`, `mqflow.bindings`, `mqflow.runtime` or `mqflow.pipeline`.
 """

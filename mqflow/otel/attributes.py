@@ -1,7 +1,7 @@
 """The attributes of spans and metrics: for queues, outcomes and backout decisions.
 
-Names follow the OpenTelemetry semantic conventions for messaging; other names begin with `mqflow.`. This pure module knows the
-records of events and decisions. It knows no span, meter, message body or message property, so no message content can leak.
+Names follow the OpenTelemetry semantic conventions for messaging; other names begin with `mqflow.`. This module reads only the
+records of events and decisions. It never sees a message body or a message property, so no message content can leak.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ __all__ = (
 
 Attributes = Mapping[str, str | bool | int | float | Sequence[str] | Sequence[int]]
 
-#: The conventions list no value for IBM MQ; other instrumentations use "ibm_mq".
+#: The value of `messaging.system`. The conventions list no value for IBM MQ; other instrumentations use "ibm_mq".
 SYSTEM: Final = "ibm_mq"
 
 #: The name of the span event for a backout decision.
@@ -59,10 +59,10 @@ CORRELATION_ID: Final = "messaging.message.conversation_id"
 ENVELOPE_SIZE: Final = "messaging.message.envelope.size"
 ERROR_TYPE: Final = "error.type"
 MESSAGE_ID: Final = "messaging.message.id"
-#: The pattern of a queue name that is different for each reply or subscriber.
+#: The attribute for the name pattern of dynamic queues, whose names differ for each requester or subscriber.
 TEMPLATE: Final = "messaging.destination.template"
 
-#: messaging.operation.type by messaging.operation.name.
+#: The value of `messaging.operation.type` for each value of `messaging.operation.name`.
 _OPERATION_TYPES: Final = MappingProxyType({"put": "send", "process": "process", "settle": "settle"})
 
 
@@ -89,7 +89,7 @@ def operation_attributes(operation: str, queue: str, listener: str = "") -> Attr
 
 
 def decision_attributes(decided: Decided, disposed: Disposed | None = None) -> Attributes:
-    """Return the facts of a backout decision. With `disposed`, also return the result at each destination of the plan."""
+    """Return the attributes of a backout decision. With `disposed`, include the result at each destination that was tried."""
     attempts = disposed.attempts if disposed else ()
     final = disposed.disposition if disposed else decided.plan[0]
     attributes: dict[str, str | bool | int | float | Sequence[str] | Sequence[int]] = {
@@ -111,12 +111,12 @@ def decision_attributes(decided: Decided, disposed: Disposed | None = None) -> A
 
 
 def tried(disposition: Disposition) -> str:
-    """Return a disposition and its destination in words: "requeue ORDERS.BOQ"."""
+    """Return a disposition and its destination in words, for example "requeue ORDERS.BOQ"."""
     return f"{disposition_name(disposition)} {destination_of(disposition)}".rstrip()
 
 
 def disposition_name(disposition: Disposition) -> str:
-    """Return the name of a disposition in attributes."""
+    """Return the name of a disposition, as the attributes show it."""
     match disposition:
         case Deliver():
             return "deliver"
@@ -133,7 +133,7 @@ def disposition_name(disposition: Disposition) -> str:
 
 
 def destination_of(disposition: Disposition) -> str:
-    """Return the queue to which a disposition moves the message; empty if it does not move it."""
+    """Return the queue to which a disposition moves the message; empty if the message is not moved."""
     match disposition:
         case Requeue(queue=queue) | DeadLetter(queue=queue):
             return queue
@@ -144,7 +144,7 @@ def destination_of(disposition: Disposition) -> str:
 
 
 def outcome_name(outcome: Outcome) -> str:
-    """Return the name of an outcome in attributes."""
+    """Return the name of an outcome, as the attributes show it."""
     match outcome:
         case Completed():
             return "completed"
@@ -159,7 +159,7 @@ def outcome_name(outcome: Outcome) -> str:
 
 
 def error_type(outcome: Outcome) -> str:
-    """Return the class of the error, or "" for `Completed`. Never return the text: it often quotes the message."""
+    """Return the class of the error, or "" for `Completed`. The text of the error is left out: it often quotes the message."""
     match outcome:
         case Completed():
             return ""

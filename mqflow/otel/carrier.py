@@ -1,7 +1,7 @@
 """Writes and reads a trace context in message properties: `traceparent` and `tracestate`, in the `usr` folder of the RFH2.
 
-Any application that may put to the queue can write these properties. Therefore a value that is too long, or of a wrong type or
-form, is ignored, and baggage is never read. This module knows properties as a mapping. It knows no message, span or setting.
+Any application that may put to the queue can write these properties. Therefore this module ignores a value that is too long, or
+has a wrong type or form. It never reads baggage. It receives the properties as a mapping, without their message.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _NOWHERE: Final = Context()
 
 
 def extract(properties: Mapping[str, object]) -> SpanContext | None:
-    """Return the span that sent a message with these properties; None if the properties name no valid span."""
+    """Return the context of the sender's span from the properties of a message; None if they name no valid span."""
     traceparent = properties.get(TRACEPARENT)
     if not isinstance(traceparent, str) or len(traceparent) > TRACEPARENT_CHARS_MAX:
         return None
@@ -40,7 +40,7 @@ def extract(properties: Mapping[str, object]) -> SpanContext | None:
 
 
 def inject(context: Context) -> dict[str, str]:
-    """Return the properties that name the sending span for a receiver; empty if the context has no valid span."""
+    """Return message properties that name the span of `context` to a receiver; empty if `context` has no valid span."""
     carrier: dict[str, str] = {}
     _W3C.inject(carrier, context)
     return carrier

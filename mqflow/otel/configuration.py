@@ -1,8 +1,8 @@
-"""Adds telemetry to an application if the settings ask for telemetry, with the providers of the OpenTelemetry SDK.
+"""Adds telemetry to an application if its settings ask for telemetry. Makes the providers of the OpenTelemetry SDK.
 
-`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution; the exporter reads its own
-variables. Traces or metrics whose variable is not set go to the global provider, which other instrumentation of the process can
-have set. This module knows the SDK, and knows no span.
+`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution. The exporter reads its own
+environment variables. If one of the two variables is not set, its traces or metrics go to the global provider. The application,
+or other instrumentation of the process, can have set this provider.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _NO_EXPORTER: Final = "none"
 def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None]:
     """Add an `OpenTelemetry` to the application, unless it has one. Return a function that exports all remaining telemetry.
 
-    The caller calls this function at the end.
+    The caller must call this function when the application has ended.
 
     Raises `ConfigurationError` if a variable names an exporter that is not installed.
     """
@@ -54,7 +54,9 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
 
 
 def stream_metrics(environment: Mapping[str, str]) -> tuple[StreamMetrics, Callable[[], object]]:
-    """Return the metrics of a stream of tables, and a function to call at the end, which exports all remaining metrics.
+    """Return the metrics of `mqflow spark stream`, and a function that exports all remaining metrics.
+
+    The caller must call this function at the end.
 
     Raises `ConfigurationError` like `add_telemetry`.
     """
@@ -72,7 +74,7 @@ def _meter_provider(resource: Resource, environment: Mapping[str, str]) -> Meter
 
 
 def _exporter(signal: str, environment: Mapping[str, str]) -> Any:  # `Any`: spans and metrics have exporters of two types
-    """Return a new exporter of the kind that the signal's variable names; None without a variable, or if it says "none"."""
+    """Return a new exporter for "traces" or "metrics"; None if its environment variable is not set, or says "none"."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     name = environment.get(variable, _NO_EXPORTER)
     if name == _NO_EXPORTER:

@@ -1,7 +1,7 @@
-"""A "settle" span for each action of the DLQ handler, with the rule, the attempt and the reason of a failure.
+"""Makes a "settle" span for each action of the DLQ handler, with the rule, the attempt and the reason of a failure.
 
-The hook receives events, not messages: a span begins and ends at the time of the event, in a trace of its own. The span does
-not name the destination, because a rule can take that name from the message.
+The hook receives events, not messages. Therefore each span has a trace of its own, and begins and ends at the time of the
+event. The span does not name the destination, because a rule can take that name from the content of the message.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""A span event for each backout decision, on a "settle" span in the trace of the failed delivery before the decision.
+"""Makes a "settle" span with a span event for each backout decision, in the trace of the delivery that failed.
 
-The span of a decision to deliver ends immediately. The span of any other decision ends when the plan has been carried out, and
-names every destination that was tried. The hook receives events, not messages.
+If the decision is to deliver the message again, the span ends immediately. Otherwise the span ends when the message has been
+moved, discarded or left on its queue; the span names every destination that was tried. The hook receives events, not messages.
 """
 
 from collections import OrderedDict
@@ -21,7 +21,7 @@ from mqflow.world import Clock
 
 __all__ = ("REMEMBERED_MAX", "DecisionSpans")
 
-#: The largest number of open plans, and of failed deliveries, that are remembered. Older entries are forgotten.
+#: The largest number of decisions that are not yet carried out, and of failed deliveries, that the hook remembers.
 REMEMBERED_MAX: Final = 4096
 
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ class _OpenPlan(Struct, frozen=True):
 
 
 class DecisionSpans:
-    """A hook that remembers a plan until it has been carried out, and then makes the span of the decision."""
+    """A hook that remembers a backout decision until the decision has been carried out, and then makes its span."""
 
     wants: Final = (Decided, Disposed, InDoubt)
 
@@ -44,12 +44,12 @@ class DecisionSpans:
         self._failed_in: OrderedDict[bytes, SpanContext] = OrderedDict()
 
     def __call__(self, event: Event) -> None:
-        """Remember a decision, or make its span if the decision has ended."""
+        """Remember the decision of the event, or make its span if it has been carried out."""
         match event:
             case Decided(plan=(Deliver(), *_)):
                 self._make_span(event, self._now_ns(), None)
             case Decided(message_id=message_id):
-                # If the unit of work of the move is backed out, the move is decided again. The first decision begins the span.
+                # If the move of the message is backed out, a second decision follows. The span begins at the first decision.
                 begun = self._open_plans.get(message_id)
                 kept = replace(event, outcome=without_exception(event.outcome))
                 _keep(self._open_plans, message_id, _OpenPlan(kept, begun.since_ns if begun else self._now_ns()))

@@ -1,8 +1,8 @@
-"""The metrics: counts of events, as plain numbers that a meter reads. An increment takes well under a microsecond.
+"""The metrics: counts of events, as plain numbers that a meter reads. To count an event takes well under a microsecond.
 
-The hook receives events. Instruments are observable, because `add` of a counter takes ten to twenty times as long as an
-increment. OpenTelemetry has no observable histogram, so the duration of handling has two counters: its sum, and its buckets
-with the attribute `le`.
+All instruments are observable: the meter calls mqflow to read them. The method `add` of a counter takes ten to twenty times as
+long as the increment of a number. OpenTelemetry has no observable histogram. Therefore two counters show how long handlers run:
+the sum of the seconds, and the number of handlings in each bucket, with the attribute `le`.
 """
 
 from bisect import bisect_left
@@ -53,7 +53,7 @@ _Count = list[float]
 
 _Counts = dict[_Labels, _Count]
 
-#: The label of counts beyond `SERIES_MAX`, from the OpenTelemetry specification.
+#: The label of all further counts if there are more than `SERIES_MAX` series, as the OpenTelemetry specification names it.
 _OVERFLOW: Final[_Labels] = (("otel.metric.overflow", "true"),)
 
 _CONSUMED: Final = "messaging.client.consumed.messages"
@@ -108,7 +108,7 @@ _GAUGES: Final = (
 
 
 class _Units(Struct, frozen=True):
-    """The counts of the units of work of a queue that ended in one way. Without an outcome, no duration is counted."""
+    """The counts of a queue's units of work that had the same settlement and outcome. Without an outcome, durations stay 0."""
 
     number: _Count
     durations: list[int]
@@ -142,7 +142,7 @@ class Metrics:
         #: The number of handlings by duration: one count for each bound, and one count above the last bound.
         self._handled: defaultdict[_Labels, list[int]] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 1))
         self._handled_s: _Counts = {}
-        # The counts that every message changes, by queue: a look-up by labels takes longer than all other work of this hook.
+        # The counts that every message changes, by queue name: a look-up by labels takes longer than all else in this hook.
         self._consumed: dict[str, _Count] = {}
         self._completed: dict[str, _Units] = {}
         self._make_instruments((provider or get_meter_provider()).get_meter("mqflow"))
@@ -269,7 +269,7 @@ class Metrics:
 
 @lru_cache(maxsize=SERIES_MAX)
 def _queue(name: str) -> _Labels:
-    """Return the label of a queue: for a dynamic queue the pattern of its name, so that one series counts all such queues."""
+    """Return the label of a queue. The label of a dynamic queue is its name pattern, so one series counts all such queues."""
     pattern = dynamic_pattern(name)
     return ((TEMPLATE, pattern),) if pattern else (("messaging.destination.name", name),)
 
@@ -283,19 +283,22 @@ def _refusal(reason: int) -> str:
 
 
 def _attributes(labels: _Labels) -> dict[str, str]:
-    """Return the labels as attributes, with the messaging system and without empty labels."""
+    """Return the labels as attributes. Add `messaging.system`, and leave out empty labels."""
     return {"messaging.system": SYSTEM, **{name: value for name, value in labels if value}}
 
 
 def _remembered(known: dict[str, _T], queue: str, counts: _T) -> _T:
-    """Return the counts, and remember them by queue. Requesters choose the names of some queues, so there is a limit."""
+    """Remember the counts by queue, if fewer than `SERIES_MAX` queues are known. Return the counts.
+
+    The limit is necessary because a requester can choose the name of a reply queue.
+    """
     if len(known) < SERIES_MAX:
         known[queue] = counts
     return counts
 
 
 def _count_reader(counts: _Counts) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    """Return a callback like `_reader` for counts that are lists of one number."""
+    """Return a callback like that of `_reader`, for counts that are lists of one number."""
 
     def read(_: CallbackOptions) -> Iterable[Observation]:
         return [Observation(count[0], _attributes(labels)) for labels, count in tuple(counts.items())]

@@ -1,8 +1,8 @@
 """Spans around handlers and around puts, and their settings.
 
-Message properties carry the trace context from a put to a handler. The middleware receives each delivery and each put. It
-decides nothing, and changes only the properties of messages that are put. It never fails a message: its own errors are logged,
-and the message goes on without a trace.
+Message properties carry the trace context from a put to a handler. The middleware sees each delivery and each put. It changes
+only the properties of messages that are put. An error of the middleware never fails a message: the error is logged, and the
+message is put or handled without a trace.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,22 +60,23 @@ Inject = Literal["always", "with-properties", "never"]
 
 
 class TraceSettings(Struct, frozen=True, kw_only=True):
-    """The settings of traces. By default a span has no content that a sender wrote; each setting allows one kind of content."""
+    """The settings of traces. By default a span shows no content of a message. The last five settings allow such content."""
 
-    #: "link": each delivery begins a new trace, with its own sampling. It links to the sender's trace. "parent": the delivery
-    #: joins the sender's trace and uses its sampling decision. Use "parent" only if all applications that put are trusted.
+    #: "link": each delivery begins a new trace with its own sampling decision, and links to the sender's trace. "parent": the
+    #: delivery joins the sender's trace and uses its sampling decision. Use "parent" only if you trust all senders.
     trust: Trust = "link"
-    #: A trace context adds an RFH2 header to a message without properties; "with-properties" leaves such messages unchanged.
+    #: "always": every put message carries the trace context; a message without properties gets an RFH2 header for this.
+    #: "with-properties": a message without properties is put unchanged.
     inject: Inject = "always"
-    #: The exact names of message properties that spans show, as `mqflow.message.property.<name>`.
+    #: The names of the message properties that spans show, as attributes `mqflow.message.property.<name>`.
     properties: tuple[str, ...] = ()
-    #: The largest number of characters that a span shows of a property.
+    #: The largest number of characters of a property that a span shows.
     property_chars_max: int = 256
-    #: Whether spans show MsgId and CorrelId. A sender can make these identifiers from an account number.
+    #: True if spans show MsgId and CorrelId. A sender can put private data in them, for example an account number.
     message_ids: bool = False
-    #: Whether spans show the texts of exceptions, which often quote the message. Spans always show the classes of exceptions.
+    #: True if spans show the texts of exceptions, which often quote the message. Spans always show the classes of exceptions.
     error_texts: bool = False
-    #: The largest number of bytes of the body that spans show, in hexadecimal outside ASCII; 0 for no body.
+    #: The largest number of bytes of the body that a span shows; 0 for no body. Bytes outside of ASCII look like `\xe9`.
     body_bytes_max: int = 0
 
 
@@ -101,7 +102,7 @@ class ProcessSpans:
             raise
         finally:
             detach(token)
-            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise `_end` has nothing to do
+            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # for these two, `_end` does nothing
                 self._end(span, delivery, outcome)
         return outcome
 
@@ -135,7 +136,7 @@ class ProcessSpans:
         return senders[0] if trusted and senders else None
 
     def _links(self, delivery: Incoming, senders: Sequence[SpanContext]) -> Sequence[Link]:
-        """Return links to the senders. For a redelivered message, add a link to the failed delivery before."""
+        """Return links to the senders. For a redelivered message, add a link to the last failed delivery."""
         # A message that was backed out before is alone, or the last of its batch.
         if not senders and not delivery.messages[-1].descriptor.backout_count:
             return ()
@@ -145,7 +146,7 @@ class ProcessSpans:
         return links
 
     def _describe(self, span: Span, delivery: Incoming) -> None:
-        """Add the attributes of a delivery that the settings allow; for a batch, only the sizes."""
+        """Add the attributes of the delivery that the settings allow. For a batch, add only its size in bytes and messages."""
         span.set_attribute(ENVELOPE_SIZE, sum(len(message.data) for message in delivery.messages))
         if len(delivery.messages) > 1:
             span.set_attribute(BATCH_MESSAGES, len(delivery.messages))
@@ -230,13 +231,13 @@ class PutSpans:
 
 
 def _senders(delivery: Incoming) -> Sequence[SpanContext]:
-    """Return the spans that sent the messages. A message without properties names no span."""
+    """Return the contexts of the senders' spans, from the properties of the messages."""
     found = [properties for message in delivery.messages if (properties := _properties(message))]
     return [sender for properties in found if (sender := carrier.extract(properties))] if found else ()
 
 
 def _properties(message: Message) -> Mapping[str, PropertyValue]:
-    """Return the message properties; empty if the headers cannot be parsed: the codec reports that error, not the tracing."""
+    """Return the message properties; empty if the headers cannot be parsed. The codec, not the tracing, reports that error."""
     try:
         return message.properties
     except MQIError:
@@ -244,7 +245,7 @@ def _properties(message: Message) -> Mapping[str, PropertyValue]:
 
 
 def _excerpt(message: Message, bytes_max: int) -> str:
-    """Return the start of the body; if the headers cannot be parsed, the start of the data after the descriptor."""
+    """Return the start of the body. If the headers cannot be parsed, return the start of the data after the descriptor."""
     try:
         body = message.body
     except MQIError:

@@ -1,4 +1,4 @@
-"""The metrics of the stream of tables: how far each table is behind, and what the stages did. This file knows no Spark."""
+"""The metrics of `mqflow spark stream`: how far each table is behind, and the rows, times and failures of its stages."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _STAGE: Final = "mqflow.stage"
 
 
 class StreamMetrics:
-    """The instruments of a stream."""
+    """The instruments of one `mqflow spark stream`."""
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
         meter: Meter = (provider or get_meter_provider()).get_meter("mqflow")
@@ -23,7 +23,7 @@ class StreamMetrics:
         self._failures = meter.create_counter("mqflow.stream.failures", "{failure}", "Stages that failed, by stage and failure")
 
     def measured(self, name: str, rows_behind: int, seconds_behind: float | None) -> None:
-        """Set how far a queue, a lane of the journal, or a table (`name`) is behind; None leaves the seconds as they were."""
+        """Set how far `name` is behind: a queue, a lane of the journal, or a table. None leaves the seconds unchanged."""
         self._rows_behind.set(rows_behind, {_TABLE: name})
         if seconds_behind is not None:
             self._seconds_behind.set(seconds_behind, {_TABLE: name})

@@ -1,4 +1,4 @@
-"""`OpenTelemetry`: spans, decision events and metrics in one middleware, which is a hook of its application too."""
+"""`OpenTelemetry`: one middleware that makes spans, span events for backout decisions, and metrics. It is a hook too."""
 
 from collections.abc import Coroutine
 from typing import Any, Final
@@ -24,13 +24,13 @@ __all__ = ("OpenTelemetry",)
 class OpenTelemetry:
     """Makes traces and metrics of an application's deliveries and puts.
 
-    `App(..., middleware=[telemetry])` registers the object as middleware and as a hook, because it names events in `wants`.
+    `App(..., middleware=[telemetry])` registers the object as middleware and also as a hook, because `wants` names events.
     Without the provider parameters, the global providers of OpenTelemetry are used. Until a tracer provider is set, there are
-    no spans, and no message gets a trace context. `clock` gives the start and end of spans that are made from events.
+    no spans, and no message gets a trace context. `clock` gives the times of spans that are made from events.
     Source: OpenTelemetry, "Semantic conventions for messaging systems".
     """
 
-    wants: Final = (*DecisionSpans.wants, *Metrics.wants)  # Metrics wants the event of DeadLetterSpans too
+    wants: Final = (*DecisionSpans.wants, *Metrics.wants)  # `Metrics.wants` includes the event of `DeadLetterSpans`
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class OpenTelemetry:
         decisions = DecisionSpans(tracers, clock)
         self._metrics: Final = Metrics(meter_provider)
         hooks = (self._metrics, decisions, DeadLetterSpans(tracers, settings, clock))
-        #: The hooks by event. Only the metrics want the events that every message causes.
+        #: The hooks for each class of event. Only the metrics receive the events that every message causes.
         self._hooks: Final[dict[type[Event], tuple[Hook, ...]]] = {
             event: tuple(hook for hook in hooks if event in hook.wants) for event in self.wants
         }

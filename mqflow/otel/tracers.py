@@ -1,4 +1,4 @@
-"""Finds the tracer, and keeps errors of tracing away from messages. This module knows no span."""
+"""Finds the tracer, and prevents that an error of tracing fails a message."""
 
 import logging
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Tracers:
 
 
 def unfailing(function: Callable[_P, _T]) -> Callable[_P, _T | None]:
-    """Return a function that logs each exception and then returns None: an error of telemetry loses a trace, not a message."""
+    """Return a function that logs each exception and returns None. So an error of telemetry loses a trace, not a message."""
 
     @wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _T | None:

@@ -1,4 +1,4 @@
-"""Pure functions that decide what to do, from records of the MQI: no clock, chance or connection; `now` is an argument.
+"""Pure functions that make the decisions of mqflow. They read no clock and connect to nothing; the time `now` is an argument.
 
 No module here imports `mqflow.verbs`, `time`, `random`, `threading` or `socket`.
 """

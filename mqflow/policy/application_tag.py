@@ -1,4 +1,4 @@
-"""The APPLTAG of a connection: application, process and owner of the connection, in the 28 characters that MQ has for it.
+"""The APPLTAG of a connection: the names of the application, the process and the owner of the connection, in 28 characters.
 
 From memory: ApplName of MQCNO, APPLTAG of DISPLAY CONN and PutApplName have 28 characters, and are the same text.
 """
@@ -11,10 +11,11 @@ APPLICATION_TAG_CHARS_MAX: Final = 28
 
 
 def application_tag(application: str, process: int, owner: str) -> str:
-    """Return `application/process/owner`. If that is too long, both names are cut, and each keeps at least half of the room.
+    """Return `application/process/owner`. If this is too long, both names are shortened; each keeps at least half of the room.
 
-    `owner` is a name for people; of "listener book (2)", the tag has "book (2)". Without an owner, the process ends the tag.
-    The end of an owner's name stays, because the beginnings of queue names are often equal.
+    `owner` says for people what uses the connection. The tag leaves out the word "listener": for "listener book (2)" it has
+    "book (2)". A long owner loses its beginning, because queue names often begin alike. If `owner` is empty, the tag ends with
+    the process.
     """
     name = owner.removeprefix("listener ")
     if not name:

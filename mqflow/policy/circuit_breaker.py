@@ -1,6 +1,6 @@
-"""Decides when a listener stops getting messages because its handler fails, and when it tries one message again.
+"""Decides when a listener stops getting messages because its handler fails, and when the listener tries one message again.
 
-This module knows outcomes and numbers: `now` is an argument, and the runtime does the waiting.
+This module only computes: `now` is an argument, and the runtime does the waiting.
 """
 
 import math
@@ -14,16 +14,16 @@ __all__ = ("CLOSED", "HALF_OPEN", "BreakerState", "CircuitBreaker", "Closed", "H
 
 
 class CircuitBreaker(Struct, frozen=True, kw_only=True):
-    """Pauses a listener after failures in a row; then lets one message through, which decides whether the listener goes on.
+    """Pauses a listener after several failures in a row. After the pause one message is tried: its success ends the pause.
 
-    A failure is an exception of the handler, or its time limit. Undecodable messages, `Reject` and exceptions of `never_retry`
-    do not count, because the message causes them. Raises `ValueError` for a value out of range.
+    A failure is an exception of the handler, or the end of its time limit. Undecodable messages, `Reject` and exceptions of
+    `never_retry` do not count, because the message causes them. Raises `ValueError` for a value out of range.
     """
 
-    #: The number of failures in a row that open the breaker. If the backout threshold is not higher, an outage moves messages
-    #: before the breaker opens.
+    #: The number of failures in a row that open the breaker. If the backout threshold is lower, an outage moves messages to the
+    #: backout queue before the breaker opens.
     failures: int = 10
-    #: The time without a message, in seconds.
+    #: The length of the pause, in seconds.
     open_s: float = 30.0
 
     def __post_init__(self) -> None:
@@ -37,20 +37,20 @@ class CircuitBreaker(Struct, frozen=True, kw_only=True):
 
 
 class Closed(Struct, frozen=True):
-    """Messages pass."""
+    """The normal state: the listener gets messages."""
 
-    #: The failures since the last success.
+    #: The number of failures since the last success.
     failures: int = 0
 
 
 class Open(Struct, frozen=True):
-    """No message passes until this moment; the first message after it is the trial."""
+    """The listener gets no message until this moment. The first message after it is the trial."""
 
     until: float
 
 
 class HalfOpen(Struct, frozen=True):
-    """The trial is under way, and no other message passes."""
+    """The handler has the trial message, and the listener gets no other message."""
 
 
 BreakerState = Closed | Open | HalfOpen
@@ -59,7 +59,7 @@ HALF_OPEN: Final = HalfOpen()
 
 
 def wait_s(state: BreakerState, now: float) -> float:
-    """Return the seconds until a message may pass: 0 for now, infinity until the trial has ended."""
+    """Return the seconds until the listener may get a message: 0 for now, infinity until the trial has ended."""
     match state:
         case Closed():
             return 0.0
@@ -72,10 +72,10 @@ def wait_s(state: BreakerState, now: float) -> float:
 
 
 def after(breaker: CircuitBreaker, state: BreakerState, outcome: Outcome | None, now: float, *, is_trial: bool) -> BreakerState:
-    """Return the state after a handling has ended. `outcome` is None if no handler got the message.
+    """Return the state of the breaker after a handling has ended. `outcome` is None if no handler got the message.
 
-    Only the trial ends the half-open state. A handling that began before the breaker opened no longer changes an open breaker.
-    A trial whose outcome says nothing about the handler is repeated immediately with the next message.
+    Only the trial ends the half-open state. A handling that began before the breaker opened does not change an open breaker. If
+    the trial message was itself the cause of its failure, the next message is a new trial, without a pause.
     """
     match state:
         case HalfOpen() if is_trial:

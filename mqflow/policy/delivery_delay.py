@@ -1,9 +1,9 @@
-"""Decides about delayed messages: whether they may be sent, how they are staged, when they are due, what happens at that time.
+"""Decides about delayed messages: which may be sent, how they are staged, when they are due, and what happens then.
 
-This module knows descriptors, headers and moments that the caller passes; it puts nothing, and knows no clock. The CorrelId of
-a staged message is the MsgId of the message that was sent.
-Source: IBM, the whole page "JMS 2.0 delivery delay". The page says nothing about the header and the due time after a restart:
-mqflow has its own rules for both.
+This module puts nothing, and the caller passes the time. The CorrelId of a staged message is the MsgId of the message that was
+sent.
+Source: IBM, the whole page "JMS 2.0 delivery delay". The page says nothing about the header of a staged message, or about the
+due time after a restart. mqflow has its own rules for both.
 """
 
 import math
@@ -42,7 +42,7 @@ __all__ = (
 )
 
 DELAY_MS_MAX: Final = 100 * 366 * 24 * 3_600 * 1_000
-"""A century: a longer delay is a mistake of the unit."""
+"""A century. A longer delay is a mistake: the caller used the wrong unit."""
 
 _TENTHS_MS: Final = 100
 _RETRY_MS_MIN: Final = 1_000
@@ -51,33 +51,33 @@ _GROUPED: Final = MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP | Mes
 _SEND: Final = "Sending with a delivery delay"
 
 Plan = tuple[DeadLetter | Discard | Return, ...]
-"""Dispositions in the order to try them; the last needs no put."""
+"""Dispositions in the order to try them. The last one needs no put, so it cannot be refused."""
 
 
 class ClockReading(Struct, frozen=True, kw_only=True):
-    """The time, by two clocks."""
+    """The time, read from two clocks."""
 
-    #: Milliseconds since 1970; may jump.
+    #: Milliseconds since 1970. This clock can be set forward or back.
     wall_ms: int
-    #: Milliseconds since the epoch named below; never goes back. Comparable only within the same epoch.
+    #: Milliseconds since the moment that `epoch` names; never goes back. Only readings with an equal epoch can be compared.
     monotonic_ms: int
-    #: The identity of the epoch of `monotonic_ms`: one start of one machine. Zeros are comparable with nothing.
+    #: Names the start of the machine's monotonic clock. Zeros mean that it is unknown, so no other reading can be compared.
     epoch: bytes = bytes(16)
 
 
 class TargetQueue(Struct, frozen=True, kw_only=True):
-    """The facts about the target queue of a delayed message at the send. A field of None is unknown, and is not checked."""
+    """The facts about the target queue when a delayed message is sent. A field of None is unknown, and is not checked."""
 
     put_inhibited: bool = False
     max_message_bytes: int | None = None
     max_depth: int | None = None
     depth: int | None = None
-    #: Whether it is a cluster queue whose DEFBIND is not NOTFIXED.
+    #: True if the target is a cluster queue whose DEFBIND is not NOTFIXED.
     clustered_and_bound: bool = False
 
 
 def seconds_of(given: timedelta | float) -> float:
-    """Return a timedelta or a number in seconds; "not a number" for anything else, so that a comparison refuses it."""
+    """Return a timedelta or a number in seconds. Anything else gives "not a number" (NaN), which every comparison refuses."""
     if isinstance(given, timedelta):
         return given.total_seconds()
     try:
@@ -96,17 +96,17 @@ def delay_in_ms(delay: timedelta | float, name: str = "") -> int:
         takes = f"it takes 0 to {DELAY_MS_MAX // 1_000} seconds (a century), or a timedelta: timedelta(hours=1)"
         detail = f"The delay {delay!r} is not valid: {takes}"
         raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail=detail)
-    # Rounds to microseconds first: 0.1 + 0.2 seconds are 300 milliseconds, not 301.
+    # First rounds to microseconds, so that 0.1 + 0.2 seconds give 300 milliseconds and not 301.
     return math.ceil(round(seconds * 1_000_000) / 1_000)
 
 
 def check_delay(
     delay_ms: int, descriptor: MessageDescriptor, *, name: str = "", retained: bool = False, delivery_all_available: bool = True
 ) -> None:
-    """Refuse a message that cannot be delayed on any queue. A delay of 0 is no delay, and every message passes.
+    """Refuse a message that cannot be delayed on any queue. With a delay of 0, every message is accepted.
 
-    Raises `MQIError` 2013 for an expiry shorter than the delay (equal is allowed). Raises 2046 for a message of a group, a
-    segment, a staged message or a retained publication. Raises 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
+    Raises `MQIError` 2013 for an expiry shorter than the delay. Raises 2046 for a message of a group, a segment, a staged
+    message or a retained publication. Raises 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
     Source: IBM, "JMS 2.0 delivery delay", its sections on restrictions and on publish/subscribe.
     """
     if not delay_ms:
@@ -126,10 +126,10 @@ def check_delay(
 
 
 def check_target(target: TargetQueue, body_bytes: int, *, name: str = "") -> None:
-    """Refuse at the send a message that the target queue refuses now, so that fewer puts fail at the due time.
+    """Refuse a message at the send if its target queue refuses it now. So fewer puts fail at the due time.
 
-    Raises `MQIError` 2046 (a cluster queue that is bound), 2051, 2030 or 2053. The queue might still accept the message at the
-    due time.
+    Raises `MQIError` 2046 (a cluster queue that is bound), 2051, 2030 or 2053. A refused message might have been accepted at
+    its due time.
     Source: "the queue manager performs some basic checks"; the restrictions, second bullet.
     """
     if target.clustered_and_bound:
@@ -158,10 +158,10 @@ def staged(
 ) -> tuple[MessageDescriptor, bytes]:
     """Return descriptor and body for the put on the staging queue with a new MsgId (`PutOption.NEW_MSG_ID`).
 
-    Without `target`, the result is for a put on the target queue itself: an embedded queue manager then stages the message.
+    Without `target`, the result is for a put on the target queue itself. There an embedded queue manager stages the message.
 
-    The MsgId of the descriptor, which must be set, becomes the CorrelId. Persistence and priority do not change, so resolve
-    them first. The header keeps expiry, flags and reports: a staged message neither expires nor causes reports.
+    The MsgId of the descriptor must be set; it becomes the CorrelId. Persistence and priority do not change, so the caller must
+    resolve them first. The header keeps expiry, flags and reports: a staged message neither expires nor causes reports.
     """
     header = DelayHeader(
         target_type=target_type,
@@ -199,10 +199,10 @@ def staged(
 def restored(
     descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: ClockReading
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the message that was sent, for the put to its target. Only the expiry changes: it is the time that is left.
+    """Return the original message, for the put to its target. Only its expiry changes: it is reduced by the time of the wait.
 
-    `body` is the body of the staged message, header included. An expired message keeps a tenth of a second: call `has_expired`
-    first.
+    `body` is the body of the staged message with its header. If the message has expired, its expiry is a tenth of a second, so
+    call `has_expired` first.
     """
     left_tenths = header.expiry_tenths
     if left_tenths > 0:
@@ -223,11 +223,11 @@ def restored(
 
 
 def due_in_ms(header: DelayHeader, now: ClockReading) -> int:
-    """Return the milliseconds until the message is due. A late message gives a negative number: how late it is.
+    """Return the milliseconds until the message is due. A negative number says how late the message is.
 
-    The monotonic clock is used if the message was sent in the same epoch. After a restart of the machine only the wall clock is
-    left. A clock that was set back makes a message late by the same time, or until the clock is corrected. The result is never
-    more than the delay. While the wall clock shows a time before the send, the result does not decrease.
+    If the message was sent in the same epoch, the monotonic clock counts. After a restart of the machine only the wall clock
+    can be used. If that clock was set back, the message is late until the clock is corrected, at most by the time it was set
+    back. The result is never more than the delay.
     """
     wait_ms = header.delay_ms + header.retry_ms
     return min(wait_ms, wait_ms - _since_sent_ms(header, now))
@@ -240,20 +240,21 @@ def postponed(header: DelayHeader, body: bytes, now: ClockReading, *, retry_ms: 
 
 
 def retry_in_ms(header: DelayHeader) -> int:
-    """Return the milliseconds until the next attempt for a refused message: its postponement so far, within 1 to 60 seconds."""
+    """Return the milliseconds until the next put of a refused message: as long as its waits so far, from 1 to 60 seconds."""
     return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 
 def has_expired(header: DelayHeader, now: ClockReading) -> bool:
-    """Return whether the message expired before its delivery; the expiry counts from the send."""
+    """Return whether the message expired before its delivery. The expiry counts from the send."""
     return 0 < header.expiry_tenths <= _since_sent_ms(header, now) // _TENTHS_MS
 
 
 def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subscriber_gone: bool = False) -> Plan:
-    """Return the plan for a message whose put to its target failed at the due time.
+    """Return what to do, in order, with a message whose put to its target failed at the due time.
 
-    The report options decide: discard or dead-letter. If that fails, the message is tried again later, but a publication is
-    discarded. A publication whose subscriber is gone is discarded immediately; with USEDLQ(NO) no message is dead-lettered.
+    The report options decide whether the message is discarded or dead-lettered. If the dead-letter queue refuses it, a
+    publication is discarded, and any other message is tried again later. If the subscriber is gone, a publication is discarded
+    immediately. With USEDLQ(NO) no message is dead-lettered.
     Source: "Failure to put to target queue".
     """
     publication = header.subscription_id != NO_ID
@@ -271,7 +272,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
 
 
 def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
-    """Return whether the sender gets the exception report it may have asked for: the message was dead-lettered or discarded.
+    """Return whether the sender gets an exception report if it asked for one: the message was dead-lettered or discarded.
 
     Source: "If the action is successful an exception report is generated"; about a silent discard: "Report messages are still
     generated as described earlier".
@@ -280,9 +281,9 @@ def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
 
 
 def on_report_refused(descriptor: MessageDescriptor, error: MQIError) -> MQIError | None:
-    """Return the error to raise if no queue took the report, not even the dead-letter queue; None to continue without it.
+    """Return the error to raise if no queue took the report, not even the dead-letter queue; None to ignore this.
 
-    For a persistent message the result is the error: the caller then backs out the whole unit of work and tries again later.
+    For a persistent message, return the error. The caller then backs out the whole unit of work and tries again later.
     Source: "If sending the report to the dead letter queue fails and the message is persistent, all changes are discarded".
     """
     return error if descriptor.persistence else None

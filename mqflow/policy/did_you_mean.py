@@ -1,4 +1,4 @@
-"""Finds the accepted word that a misspelt word most likely means, for a hint in an error. This module knows no vocabulary."""
+"""Finds the accepted word that a misspelt word probably means, for a hint in an error."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,7 +12,7 @@ _KEYWORD_CHARS_MAX: Final = 40
 def closest(word: str, words: Iterable[str], *, alike: float = 0.6, chars_max: int = _CHARS_MAX) -> str:
     """Return the word of `words` that is most similar to `word` by the measure of `difflib`, or "" if none is similar enough.
 
-    A word longer than `chars_max` is not a typing error, and the time of its comparison grows with the square of its length.
+    A word longer than `chars_max` has no similar word: the time of a comparison grows with the square of the length.
     """
     if len(word) > chars_max:
         return ""
@@ -23,6 +23,6 @@ def closest(word: str, words: Iterable[str], *, alike: float = 0.6, chars_max: i
 
 
 def hint(word: str, words: Iterable[str]) -> str:
-    """Return a blank and the question "Did you mean ...?" with a similar keyword, or nothing if no keyword is similar."""
+    """Return " Did you mean ...?", with a leading blank, if a keyword is similar to `word`; otherwise an empty text."""
     near = closest(word.upper(), words, chars_max=_KEYWORD_CHARS_MAX)
     return f" Did you mean {near}?" if near else ""

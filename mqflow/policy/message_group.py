@@ -1,9 +1,9 @@
 """Decides about message groups: which message ends a group, and where the messages of a poison group go.
 
-The first message of a group decides for the group: it is the only message with which a get of a group begins. This module knows
-descriptors and dispositions; it knows no queue and no connection.
-Source: IBM, "Logical and physical ordering" (q026270). IBM's classes move one message of a poison
-group. mqflow has its own rule for such a group.
+The first message of a group decides for the whole group, because a get of a group always begins with it. This module reads only
+descriptors and dispositions.
+Source: IBM, "Logical and physical ordering" (q026270). If a group is poison, IBM's classes move only one of its messages.
+mqflow has its own rule.
 """
 
 from typing import Final, assert_never
@@ -22,7 +22,7 @@ _LAST_IN_GROUP: Final = int(MessageFlag.LAST_MSG_IN_GROUP)
 def ends_group(message_flags: int) -> bool:
     """Return whether a message with these MQMD.MsgFlags is the last of its group, in logical order.
 
-    A message without a group is a group of one. A segmented message ends with its last segment.
+    A message that is in no group counts as a group of one message. A segmented message ends with its last segment.
     """
     if message_flags & _SEGMENT and not message_flags & _LAST_SEGMENT:
         return False
@@ -30,10 +30,11 @@ def ends_group(message_flags: int) -> bool:
 
 
 def follows_first(first: Disposition, last_resort: Disposition) -> Disposition:
-    """Return the disposition of a further message of a poison group. A `Return` means that the whole group returns.
+    """Return the disposition of a further message of a poison group. `Return` means that the whole group stays on its queue.
 
-    `first` is the disposition of the first message, and `last_resort` the last disposition of the message's own plan. The
-    messages of a group go to one queue. A message is discarded with the first only if its own plan allows it.
+    `first` is the disposition of the group's first message. `last_resort` is the last disposition of this message's own plan.
+    All messages of a group go to the same queue. If the first message is discarded, this message is discarded only if its own
+    plan allows that.
     """
     match first:
         case Requeue() | DeadLetter() | Return():
@@ -48,6 +49,6 @@ def follows_first(first: Disposition, last_resort: Disposition) -> Disposition:
 
 
 def too_large(messages_max: int) -> Failed:
-    """Return the failure of a group with more than `messages_max` messages. It is final: a redelivery changes nothing."""
+    """Return the failure of a group with more than `messages_max` messages. It is final, because a redelivery cannot help."""
     text = f"the group has more than {messages_max} messages; group_messages_max of the listener allows no more"
     return Failed("GroupTooLarge", text, final=True)

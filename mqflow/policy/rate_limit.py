@@ -1,7 +1,7 @@
 """Decides when a listener may get its next message, so that the listener stays within its rate limit.
 
-This module knows numbers only: `now` is an argument, and the runtime does the waiting. The state of a limit is one number: the
-moment when all messages so far were due, if they had come evenly spread.
+This module only computes: `now` is an argument, and the runtime does the waiting. The state of a limit is one number: the time
+at which the next message is due if messages come evenly spread.
 """
 
 import math
@@ -12,21 +12,22 @@ from msgspec import Struct
 __all__ = ("RateLimit", "available", "taken", "wait_s")
 
 _ROUNDING: Final = 1e-6
-"""A part of a message: moments are sums of floats, and a message that is due must count as due."""
+"""A tolerance, as a part of a message: sums of floats are not exact, and a message that is due must count as due."""
 
 
 class RateLimit(Struct, frozen=True):
-    """At most `messages` messages in `per_s` seconds, evenly spread: `RateLimit(10)` is one message each 100 ms.
+    """At most `messages` messages in `per_s` seconds, evenly spread. `RateLimit(10)` allows one message each 100 ms.
 
     In any `n` seconds the listener gets at most `burst + n * messages / per_s` messages. Raises `ValueError` for a value out of
-    range, with the field and the accepted values.
+    range; the error names the field and the accepted values.
     """
 
-    #: The number of messages.
+    #: The number of messages in `per_s` seconds.
     messages: int
     #: The time for that number of messages, in seconds.
     per_s: float = 1.0
-    #: The number of messages that may come together after a quiet time; also the limit of a batch or a unit of work.
+    #: The number of messages that may come at once after a quiet time. A batch or a unit of work has at most this many
+    #: messages.
     burst: int = 1
 
     def __post_init__(self) -> None:
@@ -45,7 +46,7 @@ class RateLimit(Struct, frozen=True):
 
 
 def wait_s(limit: RateLimit, due_at: float, now: float) -> float:
-    """Return the seconds until the next message may be got; 0 for now. `due_at` is the state of the limit."""
+    """Return the seconds until the next message may be got; 0 if it may be got now. `due_at` is the state of the limit."""
     return max(0.0, due_at - (limit.burst - 1) * limit.interval_s - now)
 
 
@@ -56,7 +57,7 @@ def available(limit: RateLimit, due_at: float, now: float) -> int:
 
 
 def taken(limit: RateLimit, due_at: float, now: float, count: int) -> float:
-    """Return the next state of the limit, after `count` messages were got now."""
+    """Return the new state of the limit after `count` messages were got at `now`."""
     return max(due_at, now) + count * limit.interval_s
 
 

@@ -1,6 +1,6 @@
-"""Decides which waiting puts share a unit of work, and what happens to them when their commit was backed out.
+"""Decides which waiting puts share a unit of work, and what happens to them if the unit of work is backed out.
 
-Pure functions over numbers. This file knows no session, no message and no error.
+Pure functions. This file handles only numbers and sizes, no messages.
 """
 
 from collections.abc import Iterable
@@ -12,34 +12,34 @@ from msgspec import Struct
 __all__ = ("CONNECTIONS_MAX", "AfterBackout", "Waiting", "after_backout", "calls_of_unit")
 
 CONNECTIONS_MAX: Final = 4
-"""The connections that one put can lose. A message can itself break each connection that it is put on (an exit, a limit)."""
+"""After this many lost connections a put fails. The message itself can break each connection (through an exit or a limit)."""
 _MESSAGES_MAX: Final = 64
 _BYTES_MAX: Final = 1024 * 1024
 
 
 class Waiting(Struct, frozen=True, gc=False):
-    """The size of a call that waits for its unit of work."""
+    """The size of a call that waits until its messages are put in a unit of work."""
 
     messages: int
     body_bytes: int
-    #: Whether the call has a unit of work of its own, because it can put any number of messages.
+    #: True if the call has a unit of work of its own, because it can put any number of messages.
     alone: bool = False
 
 
 class AfterBackout(Enum):
-    """The next step of a session after the queue manager has backed a unit of work out at its commit (2003)."""
+    """The next step after the queue manager has backed out a unit of work at its commit (2003)."""
 
     PUT_EACH_ALONE = "put each alone"
-    """Put the messages of each call again, in a unit of work of their own: no call fails because of the others."""
+    """Put the messages again, in a separate unit of work for each call. So no call fails because of another call."""
     PUT_AGAIN = "put again"
     """Put the messages again on the next connection."""
     FAIL = "fail"
 
 
 def calls_of_unit(waiting: Iterable[Waiting]) -> int:
-    """Return how many of the first waiting calls share the next unit of work: at least 1 if a call waits.
+    """Return how many of the waiting calls, from the first, share the next unit of work; at least 1 if a call waits.
 
-    A unit of work has at most 64 messages and 1 MiB, so that one commit stays short; the first call can have more.
+    A unit of work has at most 64 messages and 1 MiB, so that a commit stays short. Only the first call may exceed this.
     """
     calls = messages = body_bytes = 0
     for each in waiting:
@@ -54,10 +54,10 @@ def calls_of_unit(waiting: Iterable[Waiting]) -> int:
 
 
 def after_backout(*, calls: int, connection_lost: bool, connections_lost: int, waits: bool) -> AfterBackout:
-    """Return the next step after 2003 at the commit of `calls` calls. Nothing was committed, so a second put makes no copy.
+    """Return the next step after 2003 at the commit of `calls` calls. Nothing was committed, so no duplicate can arise.
 
-    `connections_lost` is the number of connections that a single call has lost, including the present loss. If
-    `waits` is false, no message is put again on another connection.
+    `connections_lost` is the number of connections that a single call has lost, including this loss. If `waits` is false, no
+    message is put again on another connection.
     """
     if connection_lost and not waits:
         return AfterBackout.FAIL

@@ -1,6 +1,6 @@
-"""The parts that wait: sessions, units of work, listeners and their workers. `policy` makes the decisions.
+"""The parts of mqflow that wait: sessions, units of work, listeners and workers. The package `policy` makes the decisions.
 
-The parts get a `QueueManager` and a `World` as arguments. They know no storage and no particular queue manager.
+These parts get a `QueueManager` and a `World` as arguments. They contain no code for a particular queue manager or storage.
 
 No module here imports `mqflow.embedded`, `mqflow.bindings` or `mqflow.app`.
 """

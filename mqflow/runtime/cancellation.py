@@ -1,7 +1,7 @@
-"""Distinguishes the cancellation by a cancel scope around the caller from a foreign cancellation, and removes a foreign one.
+"""Finds out whether a cancel scope of mqflow or other code has cancelled a task, and removes a cancellation by other code.
 
-A task of mqflow stops only by the cancel scopes around it. Any other cancellation is foreign: code of the application called
-`Task.cancel`, or raised the exception of an earlier cancellation. This module knows no message.
+mqflow stops its tasks only through the cancel scopes around them. Any other cancellation is called foreign: code of the
+application has called `Task.cancel`, or has raised the exception of an earlier cancellation. This module knows no message.
 """
 
 import sys
@@ -20,22 +20,22 @@ T = TypeVar("T")
 
 
 def is_cancelled_from_within() -> bool:
-    """Return whether asyncio counts a cancellation of the current task that nothing has removed. Always false on trio."""
+    """Return whether the current asyncio task has a cancellation that nothing has removed. Always false on trio."""
     task = _current_task()
     return task is not None and task.cancelling() > 0
 
 
 async def raise_unless_foreign() -> None:
-    """Raise the cancellation if a cancel scope around the caller is cancelled. Otherwise no scope has caused it: remove it.
+    """Raise the cancellation if a cancel scope around the caller is cancelled. Otherwise it is foreign: remove it.
 
-    Call this function after a task has received a cancellation.
+    Call this function when a task has received a cancellation.
     """
     await checkpoint_if_cancelled()
     await remove_cancellation()
 
 
 async def remove_cancellation() -> bool:
-    """Remove the foreign cancellations of the current task. Return whether one was not delivered yet.
+    """Remove the foreign cancellations of the current task. Return whether a cancellation was not delivered yet.
 
     An undelivered cancellation would interrupt the next wait of the task, which can be a commit.
     """
@@ -64,8 +64,8 @@ async def undisturbed(wait: Callable[[], Awaitable[T]]) -> T:
 
 def _current_task() -> "asyncio.Task[object] | None":
     """Return the task of asyncio that runs now; None on trio."""
-    # `import mqflow` loads no event loop: the event loop that runs has been loaded. The handler of each message comes here, so
-    # the loop is looked up once, unless trio can be the event loop too.
+    # `import mqflow` loads no event loop; only the event loop that runs has been loaded. This function is called for each
+    # message, so the loop is looked up only once, unless trio can be the event loop too.
     loaded = sys.modules.get("asyncio")
     if loaded is None or ("trio" in sys.modules and loaded._get_running_loop() is None):  # noqa: SLF001 - it raises no error
         return None

@@ -1,8 +1,8 @@
-"""Puts records of a synchronous consumer's deliveries and moves.
+"""Puts records of the deliveries and moves of a synchronous consumer.
 
-A record is put in the open unit of work, or after the backout of that unit. This module remembers the messages of the unit
-until the unit ends, because only the end decides their outcome. It settles only units of work that contain nothing but records,
-and decides nothing.
+A record is put in the open unit of work, or after that unit was backed out. This module remembers the messages of the unit
+until the unit ends, because their outcome is unknown before. It settles only units of work that contain nothing but records,
+and makes no decision.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class _InUnit(Struct):
 
     got: Got
     got_us: int
-    #: Whether the caller received the message. Otherwise it is a poison message that was moved.
+    #: True if the caller received the message; false for a poison message that was moved.
     delivered: bool = True
 
 
@@ -45,7 +45,7 @@ class ConsumerRecords:
         self._name: Final = name
         self._clock: Final = clock
         self._broadcast: Final = broadcast
-        #: Events from the session's thread; the event loop passes them on later.
+        #: The events that the session's thread has made. The event loop passes them on later.
         self._events: list[Event] = []
         records.notify = self._events.append
         self._unit = 0
@@ -62,7 +62,7 @@ class ConsumerRecords:
     async def record_move(self, session: Session, disposal: Disposal, undecodable: Undecodable | None) -> None:
         """Record the move of the message that was got last, or its discard. The record is put in the open unit of work.
 
-        `undecodable` is the reason of a message that does not decode; None for a message that was backed out too often.
+        `undecodable` is set if the message could not be decoded. It is None if the message was backed out too often.
         """
         disposition = disposal.disposition
         target: str | None = None
@@ -73,7 +73,7 @@ class ConsumerRecords:
                 outcome, target = RecordOutcome.DEAD_LETTERED, queue
             case Discard():
                 outcome = RecordOutcome.DISCARDED
-            case _:  # the message stays, and the caller receives it
+            case _:  # the message is not moved: the caller receives it
                 return
         last = self._in_unit[-1]
         last.delivered = False
@@ -90,7 +90,7 @@ class ConsumerRecords:
             await self._put(session, made)
 
     async def record_backout(self, session: Session) -> None:
-        """Record that the messages of the last unit are on their queue again, and record that this unit has ended.
+        """Record that the messages of the last unit are on their queue again, and that this unit has ended.
 
         The records are put in a separate unit of work.
         """
@@ -108,7 +108,7 @@ class ConsumerRecords:
 
     @property
     def open(self) -> bool:
-        """Whether a message is in the unit of work."""
+        """True if a message is in the unit of work."""
         return bool(self._in_unit)
 
     async def heartbeat(self, session: Session) -> None:
@@ -154,7 +154,7 @@ class ConsumerRecords:
     async def _commit(self, session: Session) -> None:
         try:
             await session.settle(Settlement.COMMIT)
-        except MQIError as error:  # only records are lost, and the silver tables (the cleaned records) show the gap
+        except MQIError as error:  # only records are lost, and the silver tables show the gap
             self._records.warn(error)
             self._pass_on()
 

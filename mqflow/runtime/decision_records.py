@@ -1,8 +1,8 @@
-"""Puts records of decisions with the verbs of a connection, for users without a worker.
+"""Puts records of decisions with the verbs of a connection, for the parts of mqflow that have no worker.
 
-These users are the consumer, the DLQ handler, the delay processor and the redriver. A record consists of the fields of a
-descriptor and further fields. The caller decides in which unit of work the record is put. This module knows no session: it runs
-on the thread that uses the connection. If a record is refused, the hooks get a warning, and no caller waits for the record.
+These parts are the consumer, the DLQ handler, the delay processor and the redriver. A record consists of the fields of a
+message descriptor and of further fields. The caller decides in which unit of work the record is put. This module runs on the
+thread that uses the connection. If a record is refused, the hooks get a warning, and the work continues without the record.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,15 +21,15 @@ __all__ = ("ConnectionRecorder",)
 
 
 class ConnectionRecorder:
-    """Puts the records of one user. The user can change its connection from call to call."""
+    """Puts the records of one of these parts, which passes its current connection with each call."""
 
     def __init__(self, queue: str, *, consumer: str, world: World, notify: Callable[[Event], None] | None = None) -> None:
         self._queue: Final = queue
         self._consumer: Final = consumer
         self._clock: Final = world.clock
-        #: Receives the warning that records are refused. The owner of this recorder can set this function once.
+        #: Receives the warning that records are refused. The owner of this recorder sets this function once.
         self.notify = notify
-        #: A part of every identifier that this recorder makes; no other recorder has the same source.
+        #: A part of every identifier that this recorder makes. No other recorder has the same source.
         self.source: Final = f"{int(world.random.random() * 2**48):012x}"
         self._number = 0
         self._refused = False
@@ -46,12 +46,14 @@ class ConnectionRecorder:
         in_unit_of_work: bool = True,
         **more: Any,
     ) -> MQIError | None:
-        """Put a record of the outcome of a message; return the error of a refused put.
+        """Put a record of the outcome of a message. If the put is refused, return its error.
 
-        With `in_unit_of_work`, the record is part of the open unit of work. Otherwise the record is put outside of that unit.
-        The message is on `queue`, or is put there; a remote queue has a `queue_manager`. `about` is the descriptor, or None for
-        a heartbeat. `more` has further fields of the record, of any type. A refusal or a lost connection is reported once, and
-        not raised. The message is more important than its record, and the next settlement finds a lost connection.
+        With `in_unit_of_work`, the record is part of the open unit of work; otherwise it is put outside of that unit. `queue`
+        is the queue that the message is on, or is put on; if it is a remote queue, `queue_manager` names its queue manager.
+        `about` is the message's descriptor, or None for a heartbeat. `more` has further fields of the record, of any type.
+
+        A refusal or a lost connection is reported once and not raised, because the message is more important than its record.
+        The next settlement finds a lost connection anyway.
         """
         record = self.make(connection, outcome, about, queue=queue, queue_manager=queue_manager, at_us=at_us, **more)
         return self.put_all(connection, [record], in_unit_of_work=in_unit_of_work)
@@ -59,7 +61,7 @@ class ConnectionRecorder:
     def put_all(
         self, connection: Connection, records: Sequence[DispositionRecord], *, in_unit_of_work: bool = True
     ) -> MQIError | None:
-        """Put these records like `put`, with as many records in one message as fit."""
+        """Put these records like `put`. One message carries as many records as fit."""
         how = (PutOption.SYNCPOINT if in_unit_of_work else PutOption.NO_SYNCPOINT) | PutOption.FAIL_IF_QUIESCING
         try:
             for data in disposition_record.messages_of(records):
@@ -71,13 +73,13 @@ class ConnectionRecorder:
         return None
 
     def warn(self, error: MQIError) -> None:
-        """Report that records are refused. Do not report it again before a record was accepted."""
+        """Report that records are refused. The next report comes only after a record was accepted."""
         if not self._refused and self.notify is not None:
             self.notify(Warned(text=f"{self._consumer}: decisions are not recorded. {error}", queue=self._queue))
         self._refused = True
 
     def now_us(self) -> int:
-        """Return the current time in microseconds, the unit of records."""
+        """Return the current time in microseconds since 1970, the unit of records."""
         return round(self._clock.wall() * 1_000_000)
 
     def make(
@@ -109,7 +111,7 @@ class ConnectionRecorder:
 
 
 def _described(md: MessageDescriptor) -> dict[str, Any]:  # Any: fields of several types
-    """Return the descriptor's fields by the field names of a record. BackoutCount is left out: only deliveries record it."""
+    """Return the descriptor's fields by the names of record fields, without BackoutCount: only deliveries record it."""
     return {
         "msg_id": md.message_id,
         "correl_id": md.correlation_id,

@@ -1,7 +1,7 @@
-"""The gate of a listener with a rate limit or a circuit breaker: one worker at a time waits for permission, and for a message.
+"""The gate of a listener with a rate limit or a circuit breaker. One worker at a time waits here for permission, then gets.
 
-A worker passes the gate before it gets. So no worker holds a message that it may not handle, and no message is backed out
-because of the gate. `policy.rate_limit` and `policy.circuit_breaker` decide; this module waits. It knows no session.
+A worker passes the gate before its get. So no worker holds a message that it may not handle, and no message is backed out
+because of the gate. `policy.rate_limit` and `policy.circuit_breaker` decide; this module waits.
 """
 
 import math
@@ -22,15 +22,15 @@ __all__ = ("Gate", "Pass")
 
 
 class Pass:
-    """The permission for one unit of work."""
+    """The permission for a worker to handle one unit of work."""
 
     def __init__(self, *, is_trial: bool) -> None:
-        #: Whether the breaker waits for the outcome of this unit.
+        #: True if this unit is the trial of the circuit breaker, which waits for its outcome.
         self.is_trial = is_trial
 
 
 class Gate:
-    """Lets the workers of one listener get their messages, one worker after the other."""
+    """Lets the workers of one listener get messages, one worker after the other."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Gate:
         #: The state of the rate limit.
         self._due_at = -math.inf
         self._state: BreakerState = CLOSED
-        #: Set, and replaced, when the breaker changes or the listener stops.
+        #: Set and replaced when the state of the breaker changes, or when the listener stops.
         self._changed = anyio.Event()
         self._is_stopping = False
 
@@ -63,7 +63,7 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self, most: int) -> AsyncIterator[int]:
-        """Wait until this worker may get. Yields the largest number of messages that the worker may get, up to `most`.
+        """Wait until this worker may get messages. Yields the largest number of messages it may get, up to `most`.
 
         Other workers wait until the block ends.
         """
@@ -76,9 +76,9 @@ class Gate:
             yield max(1, most)
 
     async def passed(self, count: int, message_id: bytes) -> Pass:
-        """Record that the worker whose turn it is has got `count` messages. Returns its permission to handle them.
+        """Record that the worker inside `turn` has got `count` messages. Returns the permission to handle them.
 
-        If the breaker has opened while the worker waited for a message, the worker waits here, with the message.
+        If the breaker has opened while the worker waited for a message, the worker waits here. It keeps the message.
         """
         await self._permission()
         if self._limit is not None:
@@ -90,7 +90,7 @@ class Gate:
         return Pass(is_trial=True)
 
     def ended(self, permission: Pass, outcome: Outcome | None) -> None:
-        """Record the outcome of a handling; None means the end of the unit of work. A trial without an outcome is repeated."""
+        """Record the outcome of a handling; None if the unit of work ended without one. Then a trial is repeated."""
         breaker, before = self._breaker, self._state
         if breaker is None or (outcome is None and not permission.is_trial):
             return
@@ -113,7 +113,7 @@ class Gate:
         self._notify(ListenerPaused(queue=self._queue, listener=self._listener, why=why, delay_s=breaker.open_s))
 
     async def _permission(self) -> None:
-        """Wait until a message may pass, or the listener stops."""
+        """Wait until the listener may get a message, or until it stops."""
         while not self._is_stopping and (wait_s := self._wait_s()) > 0:
             changed = self._changed
             with anyio.move_on_after(wait_s):

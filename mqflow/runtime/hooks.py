@@ -1,7 +1,7 @@
 """Passes events to the hooks, and writes the events that an operator must see to the log.
 
-If a hook raises an exception, this is reported once, and the hook still receives all events. No hook changes a message. A hook
-can name the events that it wants (`wants`, a tuple of event classes). An event that no hook wants is not made.
+If a hook raises an exception, mqflow reports this once, and the hook still receives all events. No hook can change a message. A
+hook can name the events that it wants in `wants`, a tuple of event classes. An event that no hook wants is not made.
 """
 
 import logging
@@ -44,7 +44,7 @@ LOG_FIELDS: Final = (
     "queue_manager",
     "reason",
 )
-"""The attributes of a log record: the kind of the event, and the values that the event has. `message_id` is hexadecimal."""
+"""The attributes of a log record: the kind of the event, and the values of the event. `message_id` is in hexadecimal digits."""
 
 _logger: Final = logging.getLogger("mqflow")
 _NAMED_MAX: Final = 20
@@ -61,12 +61,12 @@ class Broadcast:
         self._failed: set[int] = set()
 
     def wanted(self, event: type) -> bool:
-        """Return whether a hook wants this class of event. On a hot path, call this before you make an event."""
+        """Return whether a hook wants this class of event. Code that runs for each message asks this first."""
         return bool(self._listeners(event))
 
     def __call__(self, event: Event) -> None:
         """Pass the event to every hook that wants it, in the order of the hooks."""
-        for hook in self._by_event.get(type(event)) or self._listeners(type(event)):  # nearly always the first
+        for hook in self._by_event.get(type(event)) or self._listeners(type(event)):  # nearly always, the first operand is true
             try:
                 hook(event)
             except Exception as error:  # noqa: BLE001 - a hook is user code; the message of the event is not affected
@@ -81,7 +81,7 @@ class Broadcast:
         return found
 
     def _report(self, hook: Hook, error: Exception, event: Event) -> None:
-        """Report a failing hook the first time: a hook that fails on every message must not flood the log."""
+        """Report the first exception of a hook. Later ones are not reported, so that they do not flood the log."""
         if id(hook) in self._failed:
             return
         self._failed.add(id(hook))
@@ -98,10 +98,11 @@ class Broadcast:
 
 
 class LogEvents:
-    """Writes the events that an operator must see to the log. A message that was handled well gets no line.
+    """Writes the events that an operator must see to the log. For a message that was handled well, it writes nothing.
 
-    A message that fails has a line at its first failure, a line after 10, 100, ... failures, and a line at its end. Equal lines
-    are counted in the same way. Each record has the fields of its event as attributes (`LOG_FIELDS`), for a formatter.
+    For a message that fails, it writes a line at the first failure, after 10, 100, ... failures, and when the message is moved
+    or discarded. Lines with the same text are written and counted in the same way. Each record has the fields of its event as
+    attributes (`LOG_FIELDS`), for a formatter.
     """
 
     wants: Final = (
@@ -122,16 +123,16 @@ class LogEvents:
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
         self._log = logger
-        #: The logger `mqflow.poison`: an application with many bad messages can send these lines elsewhere, or drop them.
+        #: The logger `mqflow.poison`. An application with many bad messages can send these lines elsewhere, or drop them.
         self._poison_log = logger.getChild("poison")
-        #: The reason that was logged last. Equal reasons are logged once, so a long outage gives few lines.
+        #: The reason code that was logged last. Equal reasons are logged once, so a long outage gives few lines.
         self._cause = 0
         self._lines: Final = _Repeated()
-        #: By listener: the cause of its pause, and the number of its pauses for this cause.
+        #: For each listener: the cause of its pause, and the number of its pauses for this cause.
         self._pauses: Final[dict[str, tuple[str, int]]] = {}
 
     def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event
-        """Write the log line of an event, if the event has one."""
+        """Write the log line for an event, if the event has one."""
         fields = _fields(event)
         match event:
             case DeadLetterActed() if event.reason and not event.repeated:
@@ -174,7 +175,7 @@ class LogEvents:
                 return
 
     def _warn(self, text: str, *values: str, extra: Mapping[str, object]) -> None:
-        """Write a warning. Of equal warnings, write the 1st, 10th, 100th, ..., with their number so far."""
+        """Write a warning. Write a warning that comes again only the 10th, 100th, ... time, with its number so far."""
         times = self._lines.count((text, values))
         if times == 1:
             self._log.warning(text, *values, extra=extra)
@@ -182,7 +183,7 @@ class LogEvents:
             self._log.warning(f"{text} (%d times)", *values, times, extra=extra)
 
     def _log_pause(self, event: ListenerPaused | ListenerResumed, fields: Mapping[str, object]) -> None:
-        """Write why a listener pauses, and that it goes on. Write the same cause again only after 10, 100, ... pauses."""
+        """Write why a listener pauses, and that the pause is over. Repeat the same cause only after 10, 100, ... pauses."""
         why, pauses = self._pauses.pop(event.listener, ("", 0))
         if isinstance(event, ListenerResumed):
             times = "1 pause" if pauses == 1 else f"{pauses} pauses"
@@ -197,7 +198,7 @@ class LogEvents:
             self._log.warning(text, event.listener, event.delay_s, pauses, event.why, extra=fields)
 
     def _log_drain(self, event: Draining) -> None:
-        """Write which handlers a drain waits for; if none runs, which listeners and services."""
+        """Write which handlers still run while the application stops; or else which listeners and services."""
         for each in event.handlers[:_DRAINING_LINES_MAX]:
             at = f" at {each.frame}" if each.frame else ""
             text = "draining, %.0f s left: %s has run for %.0f s%s: message %s"
@@ -210,7 +211,7 @@ class LogEvents:
             self._log.warning(text, event.left_s, ", ".join(event.waits_for), extra={"event": "Draining"})
 
     def _log_poison(self, event: Decided | Disposed, fields: Mapping[str, object]) -> None:
-        """Write that a message failed, or that it will not be handled again and why, and on which queue it is now."""
+        """Write that a message has failed; or that it is not handled again, with the reason and the queue that it is on now."""
         of = f"{event.queue}: message {event.message_id.hex()}"
         match event:
             case Decided(outcome=Failed() | Undecodable() as outcome, plan=(Deliver(), *_)):
@@ -230,7 +231,7 @@ class LogEvents:
             case Discard(why=why):
                 ends = f"discarded ({why})"
             case Return():
-                if self._lines.count((event.message_id,)) > 1:  # each attempt to move the message ends like this
+                if self._lines.count((event.message_id,)) > 1:  # logged before, after an earlier attempt to move the message
                     return
                 ends = f"still on {event.queue}"
             case Deliver():
@@ -248,7 +249,7 @@ class LogEvents:
         self._poison_log.warning("%s failed %s, %s: %s", of, times, ends, because, exc_info=error, extra=fields)
 
     def _log_outage(self, event: Reconnecting, fields: Mapping[str, object]) -> None:
-        """Write that the connection is lost, or not there yet. Then write each new reason why an attempt to connect fails."""
+        """Write that the connection is lost, or was not made yet. Then write each new reason of a failed attempt to connect."""
         name, cause = event.queue_manager, reason_name(event.reason)
         if not event.was_connected:
             self._log.warning("%s: it is not there yet, %s; waiting for it", name, cause, extra=fields)
@@ -260,13 +261,13 @@ class LogEvents:
 
 
 class _Repeated:
-    """Counts equal log lines. If there are too many different lines, forgets the line that was counted longest ago."""
+    """Counts equal log lines. If there are too many different lines, it forgets the line that was counted longest ago."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[Hashable, int] = OrderedDict()
 
     def count(self, thing: Hashable) -> int:
-        """Return how often a log line was logged, including this time. Equal lines have an equal `thing`."""
+        """Count one more occurrence of a log line. Return how often it occurred. Equal lines have an equal `thing`."""
         times = self._counts.pop(thing, 0) + 1
         self._counts[thing] = times
         if len(self._counts) > _REMEMBERED_MAX:
@@ -284,8 +285,8 @@ def _is_round(number: int) -> bool:
 
 
 def _fields(event: Event) -> dict[str, object]:
-    """Return the fields of a log record: the kind of the event, and its values by `LOG_FIELDS` that are not empty."""
-    # getattr: each class of events has some of these fields.
+    """Return the fields of a log record: the kind of the event, and those of its values in `LOG_FIELDS` that are not empty."""
+    # getattr, because each class of events has only some of these fields.
     values = {name: getattr(event, name, None) for name in LOG_FIELDS[1:]}
     fields: dict[str, object] = {"event": type(event).__name__}
     for name, value in values.items():
@@ -298,7 +299,7 @@ def _fields(event: Event) -> dict[str, object]:
 
 
 def _because(outcome: Failed | Undecodable) -> str:
-    """Return the exception of a failure in one line."""
+    """Return the exception of a failure as one line of text."""
     text = " ".join(outcome.text.split())
     because = f"{outcome.error}: {text}" if text else outcome.error
     return because + (f" ({outcome.frame})" if outcome.frame else "")
@@ -312,7 +313,7 @@ def _in_it(event: InDoubt) -> str:
 
 
 def _if_not_text(error: BaseException) -> str:
-    """Return the traceback with escapes if a log file cannot have it as it is: lone surrogates are no Unicode text."""
+    """Return the traceback as text if the log cannot write it as it is: lone surrogates are no Unicode text, so escape them."""
     written = "".join(traceback.format_exception(error))
     try:
         written.encode()

@@ -1,8 +1,8 @@
-"""Remembers recent messages that failed: their last failure, and the backouts that they did not cause.
+"""Remembers messages that failed recently: their last failure, and the backouts that they did not cause.
 
-The queue manager counts each backout of a message in BackoutCount, also if another message of the unit of work caused it. The
-notes say which backouts do not count, which failure was the last, and which message must not be handled again. The notes are
-bounded. Without notes nothing is lost: a message is then handled more often, or less often, than its threshold says.
+The queue manager counts each backout of a message in BackoutCount, even if another message of the unit of work caused it. The
+notes say which backouts do not count, which failure was the last, and which message must not be handled again. Their number is
+limited. If a note is missing, no message is lost, but it may be handled more often or less often than its threshold says.
 """
 
 from collections import OrderedDict
@@ -23,11 +23,11 @@ _REMEMBERED_MAX: Final = 10_000
 class Note(Struct, frozen=True):
     """The facts about one message that failed before."""
 
-    #: The backouts that the message did not cause: another message failed, or the worker was cancelled.
+    #: The number of backouts that the message did not cause: another message failed, or the worker was cancelled.
     forgiven: int = 0
-    #: The last failure of its handler.
+    #: The last failure of the message's handler.
     failure: Outcome | None = None
-    #: The failure was final, and the message could not be moved yet: no handler gets the message again.
+    #: True if the failure was final but the message could not be moved yet. Then no handler gets the message again.
     is_condemned: bool = False
 
 
@@ -35,7 +35,7 @@ class MessageNotes(Protocol):
     """The notes about the messages of one queue. A key is the result of `message_key`."""
 
     def read(self, key: bytes) -> Note:
-        """Return the note about the message. Without a note, the fields have their defaults."""
+        """Return the note about the message. If there is no note, the fields have their defaults."""
         ...
 
     def forgive(self, keys: Iterable[bytes]) -> None:
@@ -47,12 +47,12 @@ class MessageNotes(Protocol):
         ...
 
     def forget(self, key: bytes) -> None:
-        """Forget a message that is gone."""
+        """Forget the note about a message that has left its queue."""
         ...
 
 
 class MemoryNotes:
-    """Notes in the memory of this process; its workers share them."""
+    """Notes in the memory of this process. All its workers share them."""
 
     def __init__(self) -> None:
         self._notes: OrderedDict[bytes, Note] = OrderedDict()
@@ -73,7 +73,7 @@ class MemoryNotes:
         self._keep(key, replace(note, failure=without_exception(outcome), is_condemned=is_condemned or note.is_condemned))
 
     def forget(self, key: bytes) -> None:
-        """Forget a message that is gone."""
+        """Forget the note about a message that has left its queue."""
         self._notes.pop(key, None)
 
     def _keep(self, key: bytes, note: Note) -> None:
@@ -87,9 +87,9 @@ _EMPTY: Final = Note()
 
 
 def message_key(got: Got) -> bytes:
-    """Return the bytes that identify a message on its queue: its MsgToken, or its MsgId and CorrelId if it has no token.
+    """Return the bytes that identify a message on its queue: its MsgToken; or MsgId and CorrelId, if it has no token.
 
-    Two messages can have the same MsgId and CorrelId, but not the same MsgToken.
+    Two messages can have the same MsgId and CorrelId, but no two messages have the same MsgToken.
     """
     if any(got.message_token):
         return got.message_token

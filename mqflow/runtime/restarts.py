@@ -1,7 +1,7 @@
-"""Restarts the tasks of consumers: if a task ends although nothing stopped it, that is an incident, and the task starts again.
+"""Restarts tasks of listeners and services. If a task ends although nothing stopped it, this is an incident: it starts again.
 
-The cause of an incident is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. A broken
-connection and a refused call are no incidents: the listener knows them. This module knows no session and no message.
+The cause of an incident is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. A lost
+connection or a refused call is not an incident; the listener itself reacts to it.
 """
 
 import traceback
@@ -23,24 +23,24 @@ __all__ = ("EndedEarlyError", "Restarts", "Task")
 
 _PACE: Final = Pace(first_s=1.0, max_s=60.0)
 _STABLE_S: Final = 60.0
-"""If a task ran this long, in seconds, its next incident counts as the first one."""
+"""If a task has run this many seconds before an incident, the incident counts as the first in a row."""
 
 
 class EndedEarlyError(Exception):
-    """A task of a consumer returned although nothing had stopped it."""
+    """A task of a listener or service returned although nothing had stopped it."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
     """A task that must run until its application stops."""
 
-    #: The name for people.
+    #: The name of the task, for people.
     name: str
     queue: str = ""
-    #: Raises `MQIError` if the application must end, and returns if the task has ended well.
+    #: Runs the task. Returns if the task has ended well, and raises `MQIError` if the application must end.
     run: Callable[[], Awaitable[None]]
-    #: Whether the task has worked before. Until then, its exception ends the application: the application cannot start.
+    #: Returns true if the task has worked before. If not, its exception ends the application, which then cannot start.
     has_run: Callable[[], bool]
-    #: Called after an incident, before the pause: the task lacks its objects until it has started again.
+    #: Called after an incident, before the pause, to record that the task's objects are not open.
     lacks: Callable[[], None]
     stopping: anyio.Event
 
@@ -55,7 +55,7 @@ class Restarts:
         self.incidents: int = 0
 
     async def keep(self, task: Task) -> None:
-        """Run the task until it has ended well, or was stopped during a pause. After an incident, pause and run the task again.
+        """Run the task until it has ended well, or was stopped during a pause. After an incident, pause, and run it again.
 
         Raises the cancellation of a cancel scope around the caller, and the errors that must end the application.
         """
@@ -94,13 +94,13 @@ async def _raise_unless_incident(error: BaseException, task: Task) -> None:
     group = error if isinstance(error, BaseExceptionGroup) else BaseExceptionGroup("", [error])
     if group.subgroup((MQIError, KeyboardInterrupt, GeneratorExit)) is not None:
         raise error
-    # Code of the application can cancel a task at any time, also during its start.
+    # Code of the application can cancel a task at any time, even during its start. This alone does not prevent the start.
     if not task.has_run() and not isinstance(error, anyio.get_cancelled_exc_class()):
         raise error
 
 
 async def _stops_within(pause_s: float, stopping: anyio.Event) -> bool:
-    """Wait for the pause or for the stop. Return whether the task must stop."""
+    """Wait until the pause is over or the task must stop. Return whether the task must stop."""
     with anyio.move_on_after(pause_s):
         await undisturbed(stopping.wait)
     return stopping.is_set()

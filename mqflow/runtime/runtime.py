@@ -1,8 +1,8 @@
-"""Runs all listeners and services of an application: starts them, drains them within a time, cancels the rest.
+"""Runs all listeners and services of an application: starts them, drains them at the end, and cancels those that take too long.
 
-The order of a stop: first, no listener gets a new message. Handlers and services then have `drain_s` to finish and to commit
-their units of work. After that, running handlers are reported with their stacks. All running handlers and services are
-cancelled, which backs their units of work out. A handler can ignore that; then `left_after` names it.
+How an application stops: first, no listener gets a new message. Then handlers and services have `drain_s` seconds to finish and
+to commit their units of work. After that, mqflow reports the running handlers with their stacks, and cancels all running
+handlers and services; this backs out their units of work. If a handler ignores its cancellation, `left_after` names it.
 """
 
 import math
@@ -35,7 +35,7 @@ __all__ = ("DecisionRecords", "Runtime", "Service", "Staging", "only_exception")
 
 
 class Service(Protocol):
-    """Runs beside the listeners, on a session of its own."""
+    """A task that runs beside the listeners, on its own session, such as the DLQ handler."""
 
     @property
     def name(self) -> str:
@@ -43,33 +43,33 @@ class Service(Protocol):
         ...
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Run the service until it has ended, or was stopped and its unit of work is settled."""
+        """Run the service until it has ended; or until it was stopped and its unit of work is settled."""
         ...
 
     def stop(self) -> None:
-        """Begin no new unit of work."""
+        """Let the service begin no new unit of work."""
         ...
 
 
 class Staging(Struct, frozen=True, kw_only=True):
-    """The staging queue of the application, and the number of processors that deliver from it."""
+    """The staging queue of the application, and the number of delay processors for this queue."""
 
     queue: str = ""
     processors: int = 0
-    #: Whether the processors put with their own authority, instead of the authority of the user that staged the message.
+    #: True if the processors put with their own authority; false for the authority of the user that staged the message.
     own_authority: bool = False
-    #: Puts a failed message on the staging queue if its handler asked for a long pause. With None, the worker waits instead.
+    #: Puts a failed message on the staging queue if its handler asked for a long pause; None if the worker waits instead.
     retries: Retries | None = None
 
 
 class DecisionRecords(Struct, frozen=True, kw_only=True):
-    """The settings for the records of the application's decisions."""
+    """The settings for records of the application's decisions."""
 
-    #: The queue for the records; empty for no records.
+    #: The queue that gets the records; empty for no records.
     queue: str = ""
-    #: Makes the recorder of a service with this name, for example "delay processor".
+    #: Returns the recorder for a service with this name, for example "delay processor".
     recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None
-    #: Makes the notes about the failed messages of a queue.
+    #: Returns the notes about failed messages of a queue.
     notes: Callable[[str], MessageNotes] = lambda _: MemoryNotes()
 
 
@@ -109,7 +109,7 @@ class Runtime:
         ]
         queues = [staging.queue] * staging.processors
         if isinstance(supervisor.queue_manager, StagingQueueManager) and staging.queue != EMBEDDED_STAGING_QUEUE:
-            # Other applications stage on the queue manager's own queue, and only this process can deliver from it.
+            # Other applications can stage on the queue manager's own queue, and only this process can deliver from it.
             queues.append(EMBEDDED_STAGING_QUEUE)
         processors = [
             DelayProcessor(
@@ -127,23 +127,23 @@ class Runtime:
         self._restarts: Final = Restarts(broadcast, world)
         self._services: list[Service] = [*processors, *services]
         self._listeners: Final = [RunningListener(state, self._restarts) for state in self._states]
-        #: Listeners and services, in the order in which they were started.
+        #: The listeners and services that run now, in the order in which they were started.
         self._running: dict[RunningListener | Service, None] = {}
         self._stopping: Final = anyio.Event()
-        #: Whether handlers or services were cancelled before their end.
+        #: True if handlers or services were cancelled before they had finished.
         self.cut_off: bool = False
         self._ended = anyio.Event()
         self._clock: Final = world.clock
-        #: The moment in monotonic seconds when the drain is over and all handlers are cancelled.
+        #: The time when the drain is over and all handlers are cancelled, in monotonic seconds.
         self._drain_until = math.inf
         self._cancel: anyio.CancelScope | None = None
 
     @asynccontextmanager
     async def running(self, *, drain_s: float) -> AsyncIterator[None]:
-        """Run every listener inside this context; at the end of the context, drain the listeners within `drain_s`.
+        """Run every listener inside this context. At its end, drain the listeners, for at most `drain_s` seconds.
 
-        An exception inside the context cancels all listeners. An exception of one listener ends all listeners; if it is the
-        only exception, it is raised without a group.
+        An exception inside the context cancels all listeners. An exception of one listener ends all of them; if it is the only
+        exception, it is raised without a group around it.
         """
         try:
             async with anyio.create_task_group() as group:
@@ -152,20 +152,20 @@ class Runtime:
                     for service in self._services:
                         await group.start(self._run, service)
                     for listener in self._listeners:
-                        if self._stopping.is_set():  # stopped while an earlier listener waited for its connection
+                        if self._stopping.is_set():  # a stop was requested while an earlier listener was starting
                             break
                         await group.start(self._run, listener)
                     if not self._stopping.is_set():
                         self.supervisor.readiness.started()
                     yield
-                finally:  # also if the group cancels its tasks: a get that waits in another thread notices a stop alone
+                finally:  # also after a cancellation, because a get in another thread notices only a stop
                     self.stop()
                 await self._drain(drain_s)
         except BaseExceptionGroup as error:
             raise only_exception(error) from None
 
     def stop(self) -> None:
-        """Stop getting messages, and stop waiting for a queue manager. Running handlers go on."""
+        """Stop getting messages, and stop waiting for a queue manager. Handlers that run go on."""
         self._stopping.set()
         self.supervisor.stop()
         for listener in self._listeners:
@@ -174,16 +174,16 @@ class Runtime:
             service.stop()
 
     def watch(self) -> None:
-        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """From now on, record the call that each worker waits for. Without this, no worker spends time on such records."""
         for listener in self._listeners:
             listener.watch()
 
     def statuses(self) -> tuple[ListenerStatus, ...]:
-        """Return the present state of each listener and its workers. Any thread can call this function."""
+        """Return the present state of each listener and its workers. Any thread may call this function."""
         return tuple(listener.status() for listener in self._listeners)
 
     def order(self, listener: str, *, held: bool | None = None, concurrency: int | None = None) -> None:
-        """Pause (`held`) or resume the listener of this name or queue, or change the number of its workers.
+        """Pause or resume (`held`) the listener with this name or queue, or change the number of its workers.
 
         Open units of work are finished and settled first. Raises `ValueError` if the number of workers is not possible.
         """
@@ -195,13 +195,13 @@ class Runtime:
 
     @property
     def works(self) -> bool:
-        """Whether a listener or a service runs, or waits for its connection."""
+        """True if a listener or a service runs, or waits for its connection."""
         return bool(self._running)
 
     def give_up(self, name: str, error: Exception) -> None:
-        """Record that all listeners and services have ended with this error, while those of other queue managers go on.
+        """Record that all listeners and services have ended with this error. Those of other queue managers continue.
 
-        This is an incident, and the application is not ready any more.
+        This counts as an incident, and the application is not ready any more.
         """
         self._restarts.incidents += 1
         self.supervisor.readiness.lacks(self, str(error))
@@ -213,7 +213,7 @@ class Runtime:
 
     @property
     def incidents(self) -> int:
-        """The number of times that a task of a listener or a service ended although nothing had stopped it."""
+        """The number of times that a task of a listener or service has ended although nothing stopped it."""
         return self._restarts.incidents
 
     @property
@@ -222,7 +222,7 @@ class Runtime:
         return min((state.spec.time_limit_s or math.inf for state in self._states), default=math.inf)
 
     def cancel(self) -> bool:
-        """Cancel all running listeners and services, which backs their units of work out. Return whether any was running."""
+        """Cancel all listeners and services that run; this backs out their units of work. Return whether any of them ran."""
         if self._cancel is None or not self._running:
             return False
         self._drain_until = min(self._drain_until, self._clock.monotonic())
@@ -236,9 +236,9 @@ class Runtime:
         return True
 
     def left_after(self, bound_s: float) -> str:
-        """Return the handlers and services that still run `bound_s` after the drain's end, with stacks; "" before, or for none.
+        """Return the handlers and services that still run `bound_s` after the end of the drain, with their stacks.
 
-        Any thread can call this function, because a handler can block the event loop.
+        Before that time, or if nothing runs, return "". Any thread may call this function: a handler can block the event loop.
         """
         if self._clock.monotonic() < self._drain_until + bound_s:
             return ""
@@ -267,7 +267,7 @@ class Runtime:
         if not self._running:
             return
         self._drain_until = min(self._drain_until, self._clock.monotonic() + drain_s)
-        self._ended = anyio.Event()  # possibly set before, while nothing ran
+        self._ended = anyio.Event()  # the old event can be set, because nothing ran until now
         with anyio.move_on_after(drain_s):
             while True:
                 with anyio.move_on_after(_DRAINING_EVERY_S):
@@ -279,7 +279,7 @@ class Runtime:
         self.cancel()
 
     def _draining(self) -> Draining:
-        """Return the event of a drain that goes on."""
+        """Return the event that reports the progress of a drain."""
         return Draining(
             left_s=self._drain_until - self._clock.monotonic(),
             handlers=tuple(each for listener in self._listeners for each in listener.running()),
@@ -288,7 +288,7 @@ class Runtime:
 
 
 class _Status(TaskStatus[None]):
-    """Reports the first start of a listener or a service. After an incident, readiness waits for the next start."""
+    """Reports the first start of a listener or a service. After a restart it reports nothing, but readiness waits."""
 
     def __init__(self, first: TaskStatus[None], readiness: Readiness, name: str) -> None:
         self._first: Final = first
@@ -307,7 +307,7 @@ class _Status(TaskStatus[None]):
 
 
 def only_exception(error: BaseException) -> BaseException:
-    """Return the only exception of a group, at any depth; exceptions with equal texts count as one."""
+    """Return the only exception of a group, at any depth. Exceptions with equal texts count as one exception."""
     while isinstance(error, BaseExceptionGroup) and len({str(each) for each in error.exceptions}) == 1:
         error = error.exceptions[0]
     return error

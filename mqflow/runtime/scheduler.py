@@ -1,11 +1,11 @@
-"""Runs the schedules of an application: puts a message at each firing, exactly one for all workers of the application.
+"""Runs the schedules of an application: puts one message each time a schedule is due, even if several workers run.
 
 Each schedule has one state message on a queue. Every worker browses the state message and waits until the schedule is due. Then
-it gets the state message, and puts the message of the firing and the next state message, all in one unit of work. If there are
-several workers, only one gets the state message.
+it gets the state message, and puts the schedule's message and the next state message, in one unit of work. If there are several
+workers, only one of them gets the state message.
 
-A worker that finds no state message opens the queue exclusively, and then puts the first state message. So no other worker has
-a state message in an open unit of work. `policy.schedule` decides; this module waits, and knows no listener.
+If a worker finds no state message, it opens the queue exclusively before it puts the first state message. So no other worker
+can have the state message in an open unit of work. `policy.schedule` decides; this module waits and puts.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,11 +34,11 @@ from mqflow.world import Clock
 __all__ = ("Scheduled", "Scheduler")
 
 _LOOK_S_MAX: Final = 60.0
-"""The longest time between two looks at the state, in seconds: a clock can be corrected meanwhile."""
+"""The longest time between two looks at the state message, in seconds. During this time, the clock can be corrected."""
 _AGAIN_S: Final = 0.5
-"""The time to the next look if another worker has the state."""
+"""The seconds until the next look if another worker has the state message."""
 _PAUSE_S: Final = 5.0
-"""The time to the next attempt after a refused call."""
+"""The seconds until the next attempt after a refused call."""
 _UTF8: Final = 1208
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.NEW_MSG_ID
 _AS_THEY_ARE: Final = GetOption.PROPERTIES_FORCE_MQRFH2
@@ -52,35 +52,35 @@ class Scheduled(Protocol):
 
     @property
     def name(self) -> str:
-        """The name, unique in the application."""
+        """The name of the schedule, unique in the application."""
         ...
 
     @property
     def rule(self) -> ScheduleRule:
-        """The moments of the schedule."""
+        """The rule that says when the schedule is due."""
         ...
 
     @property
     def queue(self) -> str:
-        """The queue that gets a message at each firing."""
+        """The queue that gets a message each time the schedule is due."""
         ...
 
     @property
     def state_queue(self) -> str:
-        """The queue of the state message."""
+        """The queue that has the state message."""
         ...
 
     @property
     def message(self) -> Callable[[float, float], tuple[MessageDescriptor, bytes]]:
-        """Takes the moment of a firing and the moment of the firing before. Returns the message to put."""
+        """The function that makes the message to put. It gets the due time, and the due time before that."""
         ...
 
 
 class _Step(Struct, frozen=True):
-    """An open unit of work, or none, and the time until the next check of the schedule."""
+    """The result of one check of a schedule: an open unit of work, if there is one, and the time until the next check."""
 
     wait_s: float = 0.0
-    #: The handle to close after the end of the unit of work.
+    #: The handle to close when the unit of work has ended; None if it is closed already.
     handle: ObjectHandle | None = None
     #: The event to report after the commit.
     fired: ScheduleFired | None = None
@@ -100,7 +100,7 @@ class Scheduler:
         self._application: Final = application
         self._stopping: Final = anyio.Event()
         self._lost: Session | None = None
-        #: By schedule: the reason code that was reported last, so that each cause is reported once.
+        #: For each schedule: the reason code that was reported last, so that each cause is reported once.
         self._reported: dict[str, int] = {}
 
     @property
@@ -109,13 +109,13 @@ class Scheduler:
         return "the schedules"
 
     def stop(self) -> None:
-        """Stop firing. An open unit of work is settled; then `run` returns."""
+        """Stop putting messages. An open unit of work is settled, then `run` returns."""
         self._stopping.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Put the messages of the schedules until `stop`. The service counts as started once it could open all its queues.
+        """Put the messages of the schedules until `stop`. The service counts as started when it could open all its queues.
 
-        Raises `MQIError` if a queue cannot be opened at the start, or if the connection cannot be made again.
+        Raises `MQIError` if a queue cannot be opened at the start, or if reconnecting fails permanently.
         """
         started = False
         while not self._stopping.is_set():
@@ -153,7 +153,7 @@ class Scheduler:
                 await self._stopping.wait()
 
     async def _look(self, session: Session, schedule: Scheduled) -> float:
-        """Fire the schedule if it is due. Return the seconds until the next check. Raises the error of a lost connection."""
+        """Put the schedule's message if it is due. Return the seconds until the next check. Raises for a lost connection."""
         step = _Step()
         try:
             step = await session.call(self._step, session, schedule)
@@ -165,13 +165,13 @@ class Scheduler:
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
             await session.settle(Settlement.BACKOUT)
-            if error.reason == Reason.OBJECT_IN_USE:  # a worker opens the queue exclusively for a moment only
+            if error.reason == Reason.OBJECT_IN_USE:  # another worker has opened the queue exclusively, for a moment
                 return _AGAIN_S
             self._report(schedule, error)
             return _PAUSE_S
         finally:
             if step.handle is not None:
-                with suppress(MQIError):  # a lost connection has closed it
+                with suppress(MQIError):  # if the connection is lost, the handle is closed
                     await session.call(session.connection.close, step.handle)
         self._reported.pop(schedule.name, None)
         if step.fired is not None:
@@ -179,7 +179,7 @@ class Scheduler:
         return step.wait_s
 
     def _report_doubt(self, schedule: Scheduled, step: _Step, error: MQIError) -> None:
-        """Report that nobody knows whether the schedule has fired. The next check of its state message shows it."""
+        """Report that nobody knows whether the message was put. The next check of the state message shows it."""
         put = () if step.fired is None else (step.fired.message_id,)
         self._broadcast(
             InDoubt(
@@ -196,7 +196,7 @@ class Scheduler:
             self._reported[schedule.name] = int(error.reason)
             self._broadcast(Warned(text=f"The schedule {schedule.name} waits. {error}", queue=schedule.queue))
 
-    # -- on the thread of the session
+    # -- these methods run on the thread of the session
 
     def _check(self, session: Session) -> None:
         """Raise the `MQIError` of a queue that cannot be opened."""
@@ -206,7 +206,7 @@ class Scheduler:
             session.connection.close(session.connection.open(schedule.state_queue, _BROWSE))
 
     def _step(self, session: Session, schedule: Scheduled) -> _Step:
-        """Do the next step of a schedule, up to its commit. After an error there is no open unit of work."""
+        """Do the next step of a schedule, except for the commit. After an error there is no open unit of work."""
         connection = session.connection
         handle = connection.open(schedule.state_queue, _BROWSE)
         try:
@@ -232,13 +232,13 @@ class Scheduler:
         options: OpenOption,
         do: Callable[[Session, ObjectHandle, Scheduled], _Step],
     ) -> _Step:
-        """Open the state queue and call `do`. After an error, back out before the close, which lets other workers open it."""
+        """Open the state queue and call `do`. After an error, back out first and then close the queue, for other workers."""
         connection = session.connection
         handle = connection.open(schedule.state_queue, options)
         try:
             return do(session, handle, schedule)
         except BaseException:
-            with suppress(MQIError):  # the first error is the one to report
+            with suppress(MQIError):  # only the first error is reported
                 connection.backout()
                 connection.close(handle)
             raise
@@ -252,7 +252,7 @@ class Scheduler:
         state: ScheduleState,
         decision: Fire | Begin,
     ) -> _Step:
-        """Get the state, and put the message and the next state."""
+        """Get the state message, and put the schedule's message and the next state message."""
         for got in found:
             identifier = got.descriptor.message_id
             options = GetOptions(options=GetOption.SYNCPOINT | _AS_THEY_ARE, match=MatchOption.MSG_ID, message_id=identifier)
@@ -276,13 +276,13 @@ class Scheduler:
         return _Step(handle=handle, fired=fired, has_unit=True)
 
     def _begun(self, session: Session, handle: ObjectHandle, schedule: Scheduled) -> _Step:
-        """Put the first state, unless another worker has put it since."""
+        """Put the first state message, if no other worker has put it since."""
         if not self._browsed(session.connection, handle, schedule):
             self._put_state(session, schedule, self._clock.wall())
         return _Step(handle=handle, has_unit=True)
 
     def _browsed(self, connection: Connection, handle: ObjectHandle, schedule: Scheduled) -> Sequence[Got]:
-        """Return the state messages of the schedule: one, or more if somebody has copied it. The next firing removes all."""
+        """Return the state messages of the schedule. If somebody has copied it, there are several; the next step gets all."""
         key = key_of(self._application, schedule.name)
         options = GetOptions(options=GetOption.BROWSE_NEXT | _AS_THEY_ARE, match=MatchOption.CORREL_ID, correlation_id=key)
         found: list[Got] = []

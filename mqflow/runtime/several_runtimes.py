@@ -1,7 +1,6 @@
-"""Runs the runtimes of an application with several queue managers: one start, one stop, one drain.
+"""Runs the runtimes of an application that uses several queue managers: with one start, one stop and one drain.
 
-Each runtime has its own supervisor, so an outage of one queue manager does not stop the listeners of another. This file knows
-no listener and no message.
+Each runtime has its own supervisor, so an outage of one queue manager does not stop the listeners of another queue manager.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +19,7 @@ __all__ = ("SeveralRuntimes",)
 
 
 class SeveralRuntimes:
-    """The runtimes of one application, by the name of each queue manager; the application's own has the empty name."""
+    """The runtimes of one application, by the name of the queue manager. The application's own one has an empty name."""
 
     def __init__(self, runtimes: Mapping[str, Runtime]) -> None:
         self._runtimes: Final = runtimes
@@ -30,9 +29,10 @@ class SeveralRuntimes:
     async def running(self, *, drain_s: float) -> AsyncIterator[None]:
         """Run every listener inside this context, as `Runtime.running` does. At its end all drain at the same time.
 
-        The context begins when the listeners of every queue manager have started; until then, those that have started work. An
-        error at the start ends the start of all. After the start, an error can end the listeners of one queue manager. Then the
-        others go on (`Runtime.give_up`). If no other queue manager has work, the error is raised.
+        The context begins when all listeners of every queue manager have started. Listeners that have started earlier already
+        get messages. An error during the start ends the start of all. After the start, an error can end the listeners of one
+        queue manager; those of other queue managers go on (`Runtime.give_up`). If no other queue manager has work, the error is
+        raised.
         """
         try:
             async with anyio.create_task_group() as group:
@@ -41,7 +41,7 @@ class SeveralRuntimes:
                         for name, runtime in self._runtimes.items():
                             starts.start_soon(group.start, partial(self._run, name, runtime, drain_s))
                     yield
-                finally:  # each runtime leaves its context now, which stops it and then drains it
+                finally:  # the end of its context stops and drains each runtime
                     self._stopping.set()
         except BaseExceptionGroup as error:
             raise only_exception(error) from None

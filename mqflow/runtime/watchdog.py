@@ -1,7 +1,6 @@
-"""Finds stuck code: returns the stack of a handler, watches for a blocked event loop, and for a stop that does not end.
+"""Finds stuck code: returns the stack of a handler, and detects a blocked event loop and a stop that does not end.
 
-The watchdog has a thread of its own, because a task on a blocked event loop cannot report the block. This module knows threads,
-coroutines and a clock. It knows no handler and no session.
+The watchdog has its own thread, because a task on a blocked event loop cannot report that the loop is blocked.
 """
 
 import logging
@@ -30,7 +29,7 @@ _logger: Final = logging.getLogger("mqflow")
 
 
 class Watchdog:
-    """Watches the event loop that it was created on, and the stop of the application on it."""
+    """Watches the event loop on which it was made, and the stop of the application on this loop."""
 
     def __init__(
         self,
@@ -40,7 +39,7 @@ class Watchdog:
         overdue: Callable[[], str] = lambda: "",
         end: Callable[[str], None] = _logger.error,
     ) -> None:
-        """Take a function that names the tasks that delay the stop ("" for none), and a function that ends the process."""
+        """Take a function that names the tasks that delay the stop, or returns "", and a function that ends the process."""
         self._clock: Final = clock
         self._blocked_after_s = blocked_after_s
         self._overdue: Final = overdue
@@ -63,11 +62,11 @@ class Watchdog:
             self._ended.set()
 
     def report_after(self, limit_s: float) -> None:
-        """Report a block of the event loop after `limit_s` at the latest, because a handler has this time limit."""
+        """Report a blocked event loop after `limit_s` at the latest, because a handler has this time limit."""
         self._blocked_after_s = min(self._blocked_after_s, limit_s)
 
     def turned(self) -> None:
-        """Record that the event loop runs."""
+        """Record that the event loop is not blocked."""
         self._beat_at = self._clock.monotonic()
         self._reported = False
 
@@ -81,7 +80,7 @@ class Watchdog:
 
     @property
     def _beat_s(self) -> float:
-        """The pause between two looks: a fifth of the time after which a block is reported, within its bounds."""
+        """The pause between two checks: a fifth of the time after which a blocked loop is reported, within limits."""
         return max(_BEAT_S_MIN, min(_BEAT_S_MAX, self._blocked_after_s / 5))
 
     async def _beat(self) -> None:
@@ -100,9 +99,9 @@ class Watchdog:
 
 
 def stack_of(running: object) -> str:
-    """Return the stack of a suspended coroutine, or of the thread with this identity; "" if the thread does not run.
+    """Return the stack of a suspended coroutine, or of the thread with this identity; "" if that thread does not run.
 
-    It begins at the first frame of the application inside a listener: the frames around it are the same in each stack.
+    The stack begins at the first frame of the application inside a listener, because the frames outside are always the same.
     """
     frames = _frames(running)
     within = next((at for at, (frame, _) in enumerate(frames) if frame.f_code.co_filename.startswith(_RUNTIME)), len(frames))
@@ -112,7 +111,7 @@ def stack_of(running: object) -> str:
 
 
 def place_of(running: object) -> str:
-    """Return `file:line in function` of the innermost frame of the application, or "". See `stack_of`."""
+    """Return `file:line in function` of the innermost frame of the application, or "". For `running`, see `stack_of`."""
     return frame_in(_written(_frames(running)))
 
 
@@ -124,7 +123,7 @@ def _written(frames: _Frames) -> list[tuple[str, int, str]]:
 
 
 def _frames(running: object) -> _Frames:
-    """Return the frames of a thread, or of a coroutine and of the coroutines that it awaits, the outermost first."""
+    """Return the frames of a thread; or of a coroutine, and of the coroutines that it awaits. The outermost comes first."""
     if isinstance(running, int):
         frame = sys._current_frames().get(running)  # noqa: SLF001 - the documented way to see another thread's stack
         return [] if frame is None else list(traceback.walk_stack(frame))[::-1]

@@ -1,4 +1,4 @@
-"""Opens the queue manager of a URL: URL forms, channel tables, and the settings of reconnection.
+"""Opens the queue manager of a URL: the forms of URLs, channel tables, and the settings for reconnecting.
 
 No module here imports `mqflow.app.handlers`, `mqflow.app.run` or `mqflow.runtime.listener`.
 """

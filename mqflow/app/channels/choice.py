@@ -1,7 +1,7 @@
-"""Chooses the channel table, or the single channel, that mqflow itself uses to connect to IBM MQ.
+"""Chooses the channel table or the single channel with which mqflow connects to IBM MQ.
 
-`policy.channels.sources` takes the decision. If IBM's client finds the channel itself, for example in a binary table, mqflow
-chooses none.
+`policy.channels.sources` makes the decision. If IBM's client itself must find the channel, for example in a binary table,
+mqflow chooses nothing.
 """
 
 import os
@@ -22,11 +22,11 @@ def readable_choice(
     configuration: ClientConfiguration,
     environment: Mapping[str, str] | None = None,
 ) -> Choice | None:
-    """Return the table or channel that mqflow itself uses; None if IBM's client finds the channel.
+    """Return the table or channel that mqflow uses; None if IBM's client must find the channel.
 
-    pymqi cannot pass a table to IBM's client, so mqflow uses the table of the URL itself. Without a host and a table in the
-    URL, `policy.channels.sources` chooses: MQSERVER, or a JSON table of MQCCDTURL, of MQCHLLIB and MQCHLTAB, or of
-    mqclient.ini. Raises `ConfigurationError` for an invalid MQSERVER.
+    pymqi cannot pass a table to IBM's client, so mqflow uses the table of the URL itself. If the URL has no host and no table,
+    `policy.channels.sources` chooses: MQSERVER, or a JSON table. MQCCDTURL, or MQCHLLIB and MQCHLTAB, or mqclient.ini give the
+    place of the table. Raises `ConfigurationError` for an invalid MQSERVER.
     """
     if options.ccdt_url:
         return TableAt(options.ccdt_url, Origin.URL) if package == "pymqi" else None

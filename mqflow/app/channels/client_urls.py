@@ -1,7 +1,7 @@
 """The URLs of IBM MQ: ``ibmmq://host:1414/QM1?channel=APP.SVRCONN``, and the values that the settings add.
 
-A URL names the queue manager and its address. The settings have the user and the protection of the channel. So logs can show a
-URL, and a URL with a password is refused. This file knows the grammar and the records; it loads no client package.
+A URL names the queue manager and its address. The user and the protection of the channel are in the settings. So logs may show
+a URL; a URL with a password is refused. This file loads no client package.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from mqflow.mqi.names import is_object_name
 __all__ = ("CLIENT_FORMS", "CLIENT_SCHEMES", "client_options", "where_to")
 
 CLIENT_SCHEMES: Final = ("ibmmq", "pymqi", "auto")
-"""The client package to use; `auto` takes pymqi if it is installed, else ibmmq."""
+"""The client package to use. `auto` means pymqi if it is installed, otherwise ibmmq."""
 CLIENT_FORMS: Final = (
     "ibmmq://HOST:PORT/QMGR?channel=NAME (more hosts after commas), ibmmq:///QMGR?ccdt=URL (a CCDT), ibmmq:///QMGR (as IBM's "
     "client finds it), the same with pymqi: or auto:"
@@ -37,7 +37,7 @@ _CREDENTIALS: Final = (
 
 
 def where_to(url: str) -> ConnectOptions:
-    """Return the connect options of the URL. Raises `ConfigurationError`, without any secret, for a URL of another form."""
+    """Return the connect options of the URL. Raises `ConfigurationError`, without any secret, if the URL has another form."""
     parts = split(url)
     if "@" in parts.netloc:
         raise ConfigurationError(f"{parts.scheme}://...@{parts.netloc.rpartition('@')[2]}: {_CREDENTIALS}")
@@ -63,8 +63,8 @@ def where_to(url: str) -> ConnectOptions:
 def client_options(url: str, settings: Settings) -> ConnectOptions:
     """Return the connect options of the URL, with the user and the protection of the channel from the settings.
 
-    The files of secrets are read for each connection, not here, because they can change while an application runs.
-    Raises the errors of `where_to`, and `ConfigurationError` for settings that exclude each other.
+    Files with secrets are read at each connection, not here, because they can change while an application runs. Raises the
+    errors of `where_to`, and `ConfigurationError` for settings that exclude each other.
     """
     where = where_to(url)
     tls = settings.tls
@@ -105,7 +105,7 @@ def _queue_manager(url: str, path: str) -> str:
 
 
 def _host(url: str, text: str) -> tuple[str, int]:
-    """Return host and port of ``mq.example:1414``, ``mq.example(1414)`` (as MQ writes it), ``[::1]:1414`` or ``mq.example``."""
+    """Return the host and port of ``mq.example:1414``, ``mq.example(1414)`` (as in MQ), ``[::1]:1414`` or ``mq.example``."""
     host, port = text, str(_PORT)
     if text.endswith(")"):
         host, _, port = text[:-1].partition("(")
@@ -122,7 +122,7 @@ def _host(url: str, text: str) -> tuple[str, int]:
 
 
 def _check_address(url: str, values: Mapping[str, str], hosts: tuple[tuple[str, int], ...]) -> None:
-    """Raise `ConfigurationError` if host, channel, CCDT or binding is invalid, or if they exclude each other."""
+    """Raise `ConfigurationError` if a host, channel, CCDT or binding is invalid, or if they exclude each other."""
     channel, ccdt, binding = values.get("channel", ""), values.get("ccdt", ""), values.get("binding", "")
     if hosts and not channel:
         raise ConfigurationError(f"{shown_url(url)!r}: a host needs a channel: ?channel=APP.SVRCONN.")

@@ -1,8 +1,8 @@
 """Finds and opens the queue manager of a URL.
 
-`embedded:./data?qmgr=QM1` keeps its data in that folder, `embedded::memory:?qmgr=QM1` keeps its data in memory, and another
-process serves `embedded+unix:PATH?qmgr=QM1`. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ (`client_urls`). The
-code of a kind of queue manager is imported only when a URL needs it. This file knows URLs and settings; it moves no message.
+`embedded:./data?qmgr=QM1` keeps its data in that folder, and `embedded::memory:?qmgr=QM1` in memory. The queue manager of
+`embedded+unix:PATH?qmgr=QM1` is served by another process. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ (see
+`client_urls`). The code for a kind of queue manager is imported only when a URL needs it.
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ __all__ = (
 )
 
 SERVED_SOCKET: Final = "served.sock"
-"""The socket, in the folder of an embedded queue manager, on which its process serves other processes."""
+"""The name of the socket through which a process serves an embedded queue manager. It is in the queue manager's folder."""
 _DEFAULT_NAME: Final = "QM1"
 _EMBEDDED_SCHEMES: Final = ("embedded", "embedded+unix")
 _FORMS: Final = (
@@ -45,7 +45,7 @@ _FORMS: Final = (
 
 
 class OpenQueueManager(QueueManager, Protocol):
-    """An open queue manager, which the caller must close."""
+    """An open queue manager. The caller must close it."""
 
     @property
     def administration(self) -> "Administration":
@@ -53,7 +53,7 @@ class OpenQueueManager(QueueManager, Protocol):
         ...
 
     def close(self) -> None:
-        """Close the queue manager. When this returns, all commits of an embedded queue manager are on the disk."""
+        """Close the queue manager. When this method returns, all commits of an embedded queue manager are on the disk."""
         ...
 
 
@@ -63,14 +63,14 @@ class Location(Struct, frozen=True, kw_only=True):
     #: "embedded", "memory", "served" or "client".
     kind: str
     queue_manager: str
-    #: The folder of the data, or the socket.
+    #: The folder of the data, or the socket; None for other kinds.
     path: Path | None = None
-    #: The addresses of a queue manager that is served over TCP.
+    #: The addresses of a queue manager that is served over TCP; None for other kinds.
     at: ServedAt | None = None
 
 
 def locate(url: str) -> Location:
-    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted forms, for a URL of another form."""
+    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted forms, if the URL has another form."""
     parts = split(url)
     if parts.scheme in SERVED_SCHEMES:
         at = served_at(url)
@@ -100,7 +100,7 @@ def locate(url: str) -> Location:
 
 
 def is_client_url(url: str) -> bool:
-    """Return whether the URL leads to IBM MQ, by a client package."""
+    """Return whether the URL names a queue manager of IBM MQ, which needs a client package."""
     return split(url).scheme in CLIENT_SCHEMES
 
 
@@ -109,11 +109,11 @@ def open_queue_manager(
 ) -> OpenQueueManager:
     """Open the queue manager of the URL and return it. The caller must close it.
 
-    The settings have the user and, for IBM MQ, TLS. Without settings, the user of an embedded queue manager is the user of
-    this process; for IBM MQ and over TCP, `load()` gives the settings.
+    The settings have the user and, for IBM MQ, TLS. Without settings, an embedded queue manager gets the user of this process.
+    For IBM MQ and over TCP, the settings are then loaded with `load()`.
 
-    Raises `ConfigurationError` for a URL of another form and for a client package that cannot be used. Raises a `FolderError`
-    for a folder that another process uses, that a newer version made, or that is not the folder of a queue manager.
+    Raises `ConfigurationError` for a URL of another form, and for a client package that cannot be used. Raises `FolderError`
+    if the folder is in use by another process, was made by a newer version, or is not that of a queue manager.
     """
     location = locate(url)
     user = "" if settings is None else settings.user
@@ -187,7 +187,7 @@ def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
 
 
 def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQueueManager:
-    """Open the queue manager of the URL and return it. If another process serves the queue manager, connect to that process.
+    """Open the queue manager of the URL and return it. If another process serves it, connect to that process instead.
 
     Raises the errors of `open_queue_manager`.
     """
@@ -203,6 +203,6 @@ def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQu
 
 
 def served_url(location: Location) -> str:
-    """Return the URL for other processes, while one process serves the embedded queue manager of the folder."""
+    """Return the URL with which other processes reach the embedded queue manager that this process serves."""
     assert location.path is not None  # noqa: S101 - the caller has a folder
     return f"embedded+unix:{location.path / SERVED_SOCKET}?qmgr={location.queue_manager}"

@@ -1,6 +1,6 @@
-"""The options of reconnection for an application: from its settings, else from mqclient.ini, else IBM MQ's defaults.
+"""The options for reconnecting: from the settings, otherwise from mqclient.ini, otherwise IBM MQ's defaults.
 
-This file knows settings, the client configuration and the DEFRECON of a channel. `policy` takes the decisions.
+This file reads the settings, mqclient.ini and the DEFRECON of a channel. `policy` makes the decisions.
 """
 
 from collections.abc import Callable
@@ -25,15 +25,15 @@ __all__ = ("client_configuration", "mode_by_channel", "reconnection")
 
 
 def reconnection(settings: ReconnectSettings, queue_manager: QueueManager, configuration: ClientConfiguration) -> Reconnection:
-    """Return the options of reconnection. Raises `ConfigurationError` for mode ANY with the name of one queue manager.
+    """Return the options for reconnecting. Raises `ConfigurationError` for mode ANY with the name of one queue manager.
 
-    If the settings leave a value open, mqclient.ini gives it (ReconDelay, MQReconnectTimeout, DefRecon). If both leave the
-    mode open, the channel of the connection gives it, if a channel table describes the channel.
+    If the settings do not set a value, it comes from mqclient.ini (ReconDelay, MQReconnectTimeout, DefRecon). If neither sets
+    the mode, it comes from the channel of the connection, if a channel table describes this channel.
     """
     by_channel = mode_by_channel(settings, queue_manager.name, configuration)
 
     def mode() -> ReconnectMode:
-        # Only a queue manager from a channel table has the attribute; its module is imported only for such a table.
+        # Only a queue manager from a channel table has this attribute, and its module is imported only for such a table.
         return by_channel(getattr(queue_manager, "default_reconnect", DefaultReconnect.NO))
 
     return Reconnection(

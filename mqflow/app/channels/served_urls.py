@@ -1,7 +1,7 @@
 """The URLs of queue managers that are served over TCP: ``embedded+tls://host:1414,other:1414/QM1?ca=ca.pem``.
 
-If a URL has several addresses, they are those of an active queue manager and its standby; a client tries them in turn. The
-settings have user and password, because logs show URLs. This file knows the grammar; it makes no connection.
+If a URL has several addresses, they belong to an active queue manager and its standby: a client tries them in turn. The user
+and the password are in the settings, because logs show URLs. This file makes no connection.
 """
 
 from pathlib import Path
@@ -23,19 +23,19 @@ SERVED_FORMS: Final = (
 
 
 class ServedAt(Struct, frozen=True, kw_only=True):
-    """The name and addresses of a queue manager that is served over TCP."""
+    """The name and the addresses of a queue manager that is served over TCP."""
 
     queue_manager: str
     addresses: tuple[TcpAddress, ...]
     tls: bool
-    #: The file of the authority that signed the server's certificate; None for the authorities of the system.
+    #: The file with the certificate authority of the server; None for the authorities of the operating system.
     authority: Path | None = None
-    #: The certificate of the client and its key; None for a user with a password.
+    #: The files with the client's certificate and its key; None for a user with a password.
     certificate: tuple[Path, Path] | None = None
 
 
 def served_at(url: str) -> ServedAt:
-    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted form, for a URL of another form."""
+    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted form, if the URL has another form."""
     parts = urlsplit(url)
     if "@" in parts.netloc:
         raise ConfigurationError(

@@ -1,7 +1,7 @@
 """Reads channel tables and mqclient.ini from the places that `policy.channels` chooses.
 
-Only this module and `table_fetch` read files and https; `policy` chooses the place and parses the bytes. This file knows no
-connection. Its caller reads the table again before each pass over the channels of the table.
+Only this module and `table_fetch` read files and https. `policy` chooses the place and parses the bytes. The caller reads the
+table again before each pass over its channels.
 """
 
 import os
@@ -31,18 +31,18 @@ _CONFIGURATION_BYTES_MAX: Final = 1_048_576
 
 
 class Latest(Struct, frozen=True):
-    """The present table, or the last table that could be read."""
+    """The current table or, if it cannot be read, the last table that could be read."""
 
     table: ChannelTable
-    #: Why the table could not be read this time, in a sentence; empty if it could be read.
+    #: A sentence that says why the table could not be read this time; empty if it could be read.
     problem: str = ""
 
 
 class Tables:
-    """Reads the chosen table again for each call. Only one thread at a time can use it."""
+    """Reads the chosen table again at each call. Only one thread at a time may use it."""
 
     def __init__(self, choice: Choice, *, name: str = "", http_allowed: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Take the choice and the name of the queue manager to connect to; a channel from MQSERVER accepts any name."""
+        """Take the choice, and the name of the queue manager to connect to. A channel from MQSERVER accepts any name."""
         self._choice: Final = choice
         self._name = name
         self._http_allowed = http_allowed
@@ -50,9 +50,10 @@ class Tables:
         self._last: ChannelTable | None = None
 
     def read(self) -> Latest:
-        """Return the present table; if it cannot be read or is wrong, the last table, with the reason.
+        """Return the current table. If it cannot be read or is wrong, return the last good table, with the reason.
 
-        Raises `ChannelTableError` only before the first success, so that an unfinished file does not end an application.
+        Raises `ChannelTableError` only if no table could be read before. So an unfinished file does not end a running
+        application.
         """
         try:
             self._last = self._read()
@@ -76,7 +77,7 @@ class Tables:
 
 
 def read_table(location: str, *, http_allowed: bool = False, clock: Clock = SYSTEM_CLOCK) -> ChannelTable:
-    """Return the table at a path or URL. Raises `ChannelTableError` if it cannot be read or is wrong."""
+    """Return the table at a path or URL. Raises `ChannelTableError` if the table cannot be read or is wrong."""
     found = locate_table(location, http_allowed=http_allowed)
     return parse(_file(found) if found.path else fetch(found, clock=clock), found.shown)
 
@@ -88,10 +89,10 @@ def read_client_configuration(
     home: Path | None = None,
     data: str = DATA_DIRECTORY,
 ) -> ClientConfiguration:
-    """Return the values of the first mqclient.ini that can be read; the defaults if there is no such file.
+    """Return the values of the first mqclient.ini that can be read. If there is no such file, return the defaults.
 
-    A file that cannot be read counts as absent, as for IBM's client. Raises `ClientConfigurationError` for a value that cannot
-    be used.
+    As for IBM's client, a file that cannot be read is ignored. Raises `ClientConfigurationError` for a value that cannot be
+    used.
     """
     environment = os.environ if environment is None else environment
     own = environment.get("HOME", "") if home is None else str(home)
@@ -113,7 +114,7 @@ def _file(location: TableLocation) -> bytes:
 
 
 def _bytes(path: str, most: int) -> bytes:
-    """Return the first `most` + 1 bytes of the file. Raises `ValueError` for a pipe or a device, which may never end."""
+    """Return the first `most` + 1 bytes of the file. Raises `ValueError` for a pipe or a device, because it may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,8 +1,8 @@
-"""Connects to IBM MQ by the channels of a channel table (CCDT), if mqflow and not IBM's client chooses the channel.
+"""Connects to IBM MQ by the channels of a channel table (CCDT), if mqflow itself chooses the channel.
 
-For pymqi mqflow always chooses, because pymqi cannot pass a table to IBM's client.
+With pymqi, mqflow always chooses, because pymqi cannot pass a table to IBM's client.
 
-This file knows the connect options of a table entry. `policy.channels` decides which entries to try, and in which order.
+This file makes the connect options for a table entry. `policy.channels` decides which entries are tried, and in which order.
 """
 
 import logging
@@ -41,7 +41,7 @@ def by_table(
     mode: Callable[[DefaultReconnect], ReconnectMode],
     http_allowed: bool = False,
 ) -> TableQueueManager:
-    """Return the queue manager of the table or of the single channel; connections use the client package of `dialect`.
+    """Return the queue manager of the table or of the single channel. It connects with the client package of `dialect`.
 
     Raises `ClientPackageError` for options that the package does not support, and for TLS settings without a cipher spec.
     """
@@ -72,9 +72,9 @@ def by_table(
 
 
 def channel_options(options: ConnectOptions, attempt: Candidate) -> ConnectOptions:
-    """Return the connect options for an attempt: with its channel, its address, and the TLS values of its table entry.
+    """Return the connect options for an attempt: with the channel, the address and the TLS values of its table entry.
 
-    The name of a group becomes an asterisk, because only the table knows groups.
+    The name of a group becomes an asterisk, because IBM's client does not know the groups of the table.
     """
     channel, target = attempt.channel, connect_name(options.queue_manager)
     return replace(

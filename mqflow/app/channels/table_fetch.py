@@ -1,6 +1,6 @@
-"""Fetches a channel table over https, with limits of time and size, from the named address only.
+"""Fetches a channel table over https, from the named address only, with limits of time and size.
 
-A fetch follows no redirection, uses no proxy, and refuses link-local addresses (where clouds keep their secrets).
+A fetch follows no redirection, uses no proxy, and refuses link-local addresses, where clouds keep their secrets.
 `policy.channels.table_json` parses the bytes.
 """
 
@@ -20,7 +20,7 @@ from mqflow.world import Clock
 __all__ = ("FETCH_S", "fetch")
 
 FETCH_S: Final = 5.0
-"""The time limit of a fetch, in seconds, from the first packet on; the system resolves the host name with its own limits."""
+"""The time limit of a fetch in seconds, from the first packet. Before that, the system resolves the host name."""
 
 _OK: Final = 200
 _REDIRECTIONS: Final = range(300, 400)
@@ -29,10 +29,10 @@ _REDIRECTIONS: Final = range(300, 400)
 def fetch(
     location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S, context: Callable[[], ssl.SSLContext] | None = None
 ) -> bytes:
-    """Return the bytes of the table: at most the size limit of a table, plus one byte.
+    """Return the bytes of the table. If the table is too large, return one byte more than the limit, so that it is refused.
 
-    Certificates must be signed by the system's authorities (SSL_CERT_FILE names others), unless `context` says otherwise.
-    Raises `ChannelTableError` for every failure; its text has no password.
+    Certificates must be signed by the system's authorities, or by those of SSL_CERT_FILE or `context` if one is given.
+    Raises `ChannelTableError` for every failure, with a text that has no password.
     """
     until = clock.monotonic() + limit_s
     connection = _connection(location, limit_s, context)
@@ -60,9 +60,9 @@ def _body(answer: "_Until") -> bytes:
 
 
 class _Until(io.RawIOBase):
-    """Reads from a socket until a deadline, also if a slow server sends single bytes."""
+    """Reads from a socket until a deadline, even if a slow server sends its bytes one by one."""
 
-    # `Any` for the socket: this module must not import `socket`; http.client makes it.
+    # `Any` for the socket: http.client makes it, and this module must not import `socket`.
     def __init__(self, sock: Any, until: float, clock: Clock) -> None:
         self._socket = sock
         self._until = until
@@ -92,7 +92,7 @@ def _connection(
 
 
 def _refuse_link_local(peer: str) -> None:
-    # Check the address of the connection, not of the name: a second look-up of a name can give another address.
+    # Check the address of the connection and not the name: a second look-up of the name can give another address.
     address = ip_address(peer.partition("%")[0])
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

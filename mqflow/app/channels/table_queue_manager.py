@@ -1,7 +1,7 @@
-"""A queue manager, or a group of them, from a channel table: each connect is one pass over all candidates.
+"""A queue manager, or a group of them, from a channel table. Each connect tries all candidates in turn.
 
-The supervisor waits between two connects. So each pass reads the table first and tries every candidate before the next wait.
-This file knows tables and the order of candidates; the given `dial` makes the connections.
+The supervisor waits between two connects. So each connect reads the table first, and tries every candidate before the next
+wait. The function `dial` makes the connections.
 """
 
 import threading
@@ -35,15 +35,15 @@ __all__ = ("Dial", "TableQueueManager", "Tried")
 
 
 class Dial(Protocol):
-    """Makes one connection to one address."""
+    """Connects to one address."""
 
     def __call__(self, attempt: Candidate, *, application_name: str, user: str) -> Connection:
-        """Return a connection. Raises `MQIError`. The call must limit its time: a stopped server must not block the pass."""
+        """Return a connection. Raises `MQIError`. The call must have a time limit, because a stopped server may not answer."""
         ...
 
 
 class Tried(Struct, frozen=True):
-    """An attempt to connect, and its error; None if it succeeded."""
+    """An attempt to connect, with its error; None if it succeeded."""
 
     attempt: Candidate
     error: MQIError | None
@@ -58,7 +58,7 @@ def _no_warning(_: str) -> None:
 
 
 class TableQueueManager:
-    """The queue manager, or the group, that a name in a channel table stands for. Threads can connect at the same time."""
+    """The queue manager, or the group, that a name means in a channel table. Several threads can connect at the same time."""
 
     def __init__(
         self,
@@ -74,12 +74,13 @@ class TableQueueManager:
     ) -> None:
         """Take a name ("QM1", "*GROUP", "*"), the tables, and the function that makes connections.
 
-        With `ReconnectMode.Q_MGR`, all later connections must be to the first queue manager reached. With `ReconnectMode.ANY`,
-        each connection can be to another queue manager, and a message from one cannot be requeued on another. Use it only for
-        programs with independent connections. The mode can depend on the channel's DEFRECON.
+        With `ReconnectMode.Q_MGR`, all connections must reach the same queue manager as the first one. With
+        `ReconnectMode.ANY`, each connection can reach another queue manager, and a message from one cannot be requeued on
+        another. Use that mode only if the connections of a program are independent. The mode can depend on the channel's
+        DEFRECON.
 
-        `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence if the table could be read
-        before and cannot be read now. `warn` receives the same sentence only once.
+        `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence if the table cannot be read
+        any more. It receives the same sentence only once.
         """
         self._name = name
         self._tables = tables
@@ -88,12 +89,12 @@ class TableQueueManager:
         self._host = host
         self._mode = mode
         self.notify = notify
-        #: DEFRECON of the channel of the last connection.
+        #: The DEFRECON of the channel of the last connection.
         self.default_reconnect: DefaultReconnect = DefaultReconnect.NO
-        #: Whether a queue manager of this name has ever answered. After its first answer, lost connections are reconnected.
+        #: True if a queue manager of this name has ever answered. Only then are lost connections reconnected.
         self.reached: bool = False
         self._warn = warn
-        #: The last warning; empty after the table could be read again.
+        #: The last warning; empty once the table can be read again.
         self._last_warning = ""
         self._lock = threading.Lock()
         self._preference: Preference | None = None
@@ -106,19 +107,19 @@ class TableQueueManager:
 
     @property
     def administration(self) -> NoReturn:
-        """Raises `ConfigurationError`: mqflow does not administer IBM MQ."""
+        """Always raises `ConfigurationError`, because mqflow does not administer IBM MQ."""
         raise ConfigurationError(
             f"{self._name or 'A queue manager'} comes from a channel table, and mqflow cannot administer it."
         )
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close between connections."""
+        """Do nothing, because this object holds no connection."""
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
         """Return a connection to the first candidate that answers.
 
-        Raises `MQIError` 2058 if no entry matches, the error of `after_pass` if no candidate answers, and `ChannelTableError`
-        if the table could never be read.
+        Raises `MQIError` 2058 if no entry matches, and the error of `after_pass` if no candidate answers. Raises
+        `ChannelTableError` if the table could never be read.
         """
         preference = self._read()
         attempts = candidates(preference, self._name, random=self._random.random, host=self._host)
@@ -165,7 +166,7 @@ class TableQueueManager:
         return connection
 
     def _check(self, connection: Connection, channel: Channel) -> None:
-        """Raise 2058 if the connected queue manager has another name, and 2546 if it is not the first queue manager."""
+        """Raise 2058 if the connected queue manager has a wrong name, and 2546 if it is not the first queue manager."""
         reached = connection.queue_manager_name
         if connect_name(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"

@@ -1,4 +1,4 @@
-"""The configuration of an application: settings and plugins.
+"""The configuration of an application: its settings and its plugins.
 
 No module here imports `mqflow.verbs`, `mqflow.runtime`, `mqflow.embedded` or `mqflow.bindings`.
 """

@@ -1,8 +1,8 @@
-"""Finds the plugins that other distributions add to mqflow through entry points, and loads them by name.
+"""Finds the plugins that installed distributions offer to mqflow through entry points, and loads them by name.
 
-A list of plugins reads only metadata and imports no plugin. An installed plugin takes no part in the handling of messages until
-an application names it as middleware, hook or codec. A plugin that cannot be loaded is an error with the reason. A command is
-loaded when it is called, so a broken command breaks no other. This file knows metadata, but no application.
+To list the plugins, mqflow reads metadata and imports nothing. A plugin takes no part in the handling of messages until an
+application names it as middleware, hook or codec. A plugin that cannot be loaded is an error with the reason. A command is
+loaded only when it is called, so a broken command does not break other commands.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ __all__ = ("Group", "Plugin", "PluginError", "find", "installed", "load", "named
 
 
 class Group(Enum):
-    """The kinds of plugins; the value is the entry point group."""
+    """The kinds of plugins. The value is the name of the entry point group."""
 
     MIDDLEWARE = "mqflow.middleware"
     HOOKS = "mqflow.hooks"
@@ -32,9 +32,9 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """One entry point of an installed distribution."""
 
     group: Group
-    #: The name by which applications and commands ask for the plugin.
+    #: The name by which applications and commands refer to the plugin.
     name: str
-    #: The place of the object: "module:object".
+    #: The place of the plugin's object: "module:object".
     target: str
     distribution: str
     version: str
@@ -44,7 +44,7 @@ class Plugin(Struct, frozen=True, kw_only=True):
 
 
 class PluginError(ConfigurationError):
-    """A plugin is not installed, is offered by two distributions, or cannot be used. The text says which, and what to do."""
+    """A plugin is not installed, is offered by two distributions, or cannot be used. The text names it, and says what to do."""
 
 
 #: The attributes that an object of a group must have: at least one attribute of each set.
@@ -57,7 +57,7 @@ _NEEDS: Final[dict[Group, tuple[frozenset[str], ...]]] = {
 
 
 def installed(group: Group | None = None) -> tuple[Plugin, ...]:
-    """Return the plugins of the installed distributions, of one group or of all, by group and name. Imports no plugin."""
+    """Return the plugins of all installed distributions, or of one group, sorted by group and name. Imports no plugin."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - 15 ms, and an application without plugins needs none
 
     groups = (group,) if group else tuple(Group)
@@ -66,7 +66,7 @@ def installed(group: Group | None = None) -> tuple[Plugin, ...]:
 
 
 def find(group: Group, name: str) -> Plugin:
-    """Return the plugin of this name. Raises `PluginError` if no distribution offers it, or more than one."""
+    """Return the plugin with this name. Raises `PluginError` if no distribution offers it, or if several do."""
     offered = installed(group)
     matching = [plugin for plugin in offered if plugin.name == name]
     match matching:
@@ -84,17 +84,17 @@ def find(group: Group, name: str) -> Plugin:
 
 
 def load(plugin: Plugin) -> Any:  # `Any`: the group says which type the object has
-    """Return the object of the plugin; if the entry point names a class, an instance made without arguments.
+    """Return the object of the plugin. If the entry point names a class, return an instance, made without arguments.
 
-    Raises `PluginError` with the cause: the import failed, or the object is missing or cannot be made. The cause can also
-    be that the object lacks attributes of its group.
+    Raises `PluginError` with the cause: the import failed, the object is missing or cannot be made, or it lacks attributes that
+    its group needs.
     """
     from importlib.metadata import EntryPoint  # noqa: PLC0415 - as in `installed`
 
     try:
         loaded = EntryPoint(plugin.name, plugin.target, plugin.group.value).load()
         made = loaded() if isinstance(loaded, type) else loaded
-    except (Exception, SystemExit) as error:  # a plugin that ends the process at its import is a broken plugin
+    except (Exception, SystemExit) as error:  # also SystemExit: an import that ends the process is broken
         raise PluginError(
             f"Plugin {plugin} cannot be loaded: {type(error).__name__}: {error}. "
             f"Repair or uninstall {plugin.distribution}, or do without {plugin.name!r}."
@@ -108,7 +108,7 @@ def load(plugin: Plugin) -> Any:  # `Any`: the group says which type the object 
 
 
 def named(group: Group, wanted: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the wanted objects, in order; a text is the name of a plugin and is replaced by the plugin's object."""
+    """Return the wanted objects, in order. A text is the name of a plugin, and is replaced by the plugin's object."""
     return tuple(load(find(group, each)) if isinstance(each, str) else each for each in wanted)
 
 

@@ -1,4 +1,4 @@
-"""The settings of an application: one frozen record from arguments, the environment and a file, the strongest first.
+"""The settings of an application, as one frozen record. Arguments override the environment; the environment overrides a file.
 
 Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment. msgspec converts and checks each value. An error
 names the key, the source and the accepted values. This file knows no queue manager and no command line.
@@ -37,7 +37,7 @@ _Count = Annotated[int, Meta(ge=1)]
 
 
 class Secret:
-    """A value that no repr, log, error or `mqflow explain` shows. Only `reveal()` returns it."""
+    """A value that mqflow does not show in a repr, a log, an error or `mqflow explain`. Only `reveal()` returns it."""
 
     __slots__ = ("_value",)
 
@@ -59,13 +59,13 @@ class Secret:
 
 
 class LedgerSettings(Struct, frozen=True, kw_only=True):
-    """The settings of the decision ledger."""
+    """The settings of the decision ledger, the file that has the history of messages (see `mqflow explain`)."""
 
     #: "troubled": messages that failed or needed a decision; "all": every delivery; "nothing": no ledger.
     record: Literal["troubled", "all", "nothing"] = "troubled"
     #: The file of the ledger; empty for `decisions.db` beside the data.
     file: str = ""
-    #: The number of entries to keep; the ledger deletes the oldest above this number.
+    #: The largest number of entries. If there are more, the ledger deletes the oldest.
     entries_max: _Count = 200_000
 
 
@@ -76,7 +76,7 @@ class TLSSettings(Struct, frozen=True, kw_only=True):
     cipher_spec: str = ""
     #: SSLKEYR: the key repository, a file of certificates and keys.
     key_repository: str = ""
-    #: A file with the password of the key repository; the line end is ignored. Empty if a stash file has the password.
+    #: A file with the password of the key repository; its line end is ignored. Empty if a stash file has the password.
     key_repository_password_file: str = ""
     #: CERTLABL: the label of the client certificate in the key repository.
     certificate_label: str = ""
@@ -87,40 +87,40 @@ class TLSSettings(Struct, frozen=True, kw_only=True):
 class HTTPSettings(Struct, frozen=True, kw_only=True):
     """The settings of the pages for probes, metrics and status."""
 
-    #: Where `mqflow run` serves the pages: "127.0.0.1:8080", or a port alone for the loopback interface. Empty for no pages.
+    #: Where `mqflow run` serves the pages: "127.0.0.1:8080", or only a port, on the loopback interface. Empty for no pages.
     address: str = ""
 
 
 class ReconnectSettings(Struct, frozen=True, kw_only=True):
-    """The settings of automatic client reconnection."""
+    """The settings for reconnecting after an outage (IBM calls this automatic client reconnection)."""
 
-    #: The queue manager to reconnect to, as in CLIENTRECONNECTOPTIONS. QMGR: the same queue manager. ANY: any of its group.
-    #: ASDEF: as DefRecon says, or else the channel. DISABLED: do not reconnect.
+    #: The queue manager to reconnect to, as in CLIENTRECONNECTOPTIONS. QMGR: only the same queue manager. ANY: any queue
+    #: manager of its group. ASDEF: as DefRecon says, or else the channel. DISABLED: no reconnection.
     mode: Literal["ANY", "ASDEF", "DISABLED", "QMGR"] = "QMGR"
     #: The delay before each attempt in milliseconds, in the form of ReconDelay in mqclient.ini: "(1000,250)(2000,500)".
     #: Empty for the delays of the IBM MQ classes for JMS.
     delays: str = ""
-    #: Give up after this many seconds; None for no limit.
+    #: The application gives up after this many seconds; None for no limit.
     limit_s: _Seconds | None = None
-    #: The start waits this many seconds for a queue manager that cannot be reached yet; infinity for no limit. None: `mqflow
-    #: run` waits without a limit, and other programs get the error immediately.
+    #: At its start, the application waits this many seconds for a queue manager that cannot be reached; infinity for no limit.
+    #: With None, `mqflow run` waits without a limit, and other programs get the error immediately.
     start_limit_s: _Seconds | None = None
 
     @property
     def ladder(self) -> Ladder:
-        """The delays in seconds. Raises `DelaysError` if `delays` has another form; `load` has checked it already."""
+        """The delays in seconds. Raises `DelaysError` if `delays` has another form; `load` has already checked it."""
         return parse_delays(self.delays) if self.delays else LADDER
 
 
-# With `omit_defaults`, `to_builtins` returns only the fields that a source set.
+# Because of `omit_defaults`, `to_builtins` returns only the fields that a source has set.
 class ListenerSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Settings that override the options of one listener; None keeps the value of its decorator."""
+    """Settings that replace the options of one listener. None means the option in the decorator."""
 
-    #: The number of workers.
+    #: The number of workers of the listener.
     concurrency: _Count | None = None
-    #: The largest number of deliveries in one unit of work.
+    #: The largest number of messages in one unit of work.
     unit_of_work: _Count | None = None
-    #: "queue" for BOTHRESH, or a number; 0 disables poison handling.
+    #: "queue" for the BOTHRESH of the queue, or a number; 0 means that no message is poison.
     backout_threshold: Annotated[int, Meta(ge=0)] | Literal["queue"] | None = None
     #: The backout requeue queue, instead of BOQNAME.
     backout_requeue_queue: str | None = None
@@ -129,88 +129,88 @@ class ListenerSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QueueManagerSettings(Struct, frozen=True, kw_only=True):
-    """The settings of one more queue manager of an application. Everything else has the values of `Settings`.
+    """The settings of a further queue manager of an application. All other settings have the values of `Settings`.
 
-    The settings of the connection never come from `Settings`: no queue manager gets the password of another.
+    User, password and TLS never come from `Settings`, so no queue manager gets the password of another.
     """
 
-    #: The queue manager; empty for the URL of its `App`.
+    #: The URL of the queue manager; empty for the URL of its `App`.
     url: str = ""
     #: The user that connects.
     user: str = ""
-    #: From MQFLOW_QUEUE_MANAGERS_NAME_PASSWORD or `password_file`, never from a settings file.
+    #: Comes from MQFLOW_QUEUE_MANAGERS_NAME_PASSWORD or `password_file`, never from a settings file.
     password: Secret | None = None
-    #: A file with the password; the line end is ignored.
+    #: A file with the password; its line end is ignored.
     password_file: str = ""
-    #: As `token_file` of `Settings`.
+    #: See `Settings.token_file`.
     token_file: str = ""
     #: TLS on the channel to IBM MQ.
     tls: TLSSettings = TLSSettings()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """All settings of an application. `load` makes the record; the fields' names are the keys of `mqflow.toml`."""
+    """All settings of an application, as `load` returns them. The names of the fields are the keys of `mqflow.toml`."""
 
-    #: The queue manager, and how to reach it.
+    #: The URL of the queue manager.
     url: str = "embedded:./data?qmgr=QM1"
     #: The user that connects.
     user: str = ""
-    #: From MQFLOW_PASSWORD or `password_file`, never from a settings file.
+    #: Comes from MQFLOW_PASSWORD or `password_file`, never from a settings file.
     password: Secret | None = None
-    #: A file with the password; the line end is ignored.
+    #: A file with the password; its line end is ignored.
     password_file: str = ""
-    #: A file with a JSON web token, instead of user and password (IBM MQ through ibmmq). Each connection reads it again.
+    #: A file with a JSON web token, used instead of user and password (IBM MQ through ibmmq). It is read at each connection.
     token_file: str = ""
     #: TLS on the channel to IBM MQ.
     tls: TLSSettings = TLSSettings()
-    #: True allows a channel table (CCDT) over http, though others on the network can change it; https is always allowed.
+    #: True to allow a channel table (CCDT) over http. Others on the network can change such a table. https is always allowed.
     ccdt_over_http: bool = False
-    #: The application name for the queue manager (PutApplName); empty for the name of the `App`.
+    #: The application name for the queue manager, the PutApplName of messages; empty for the name of the `App`.
     application_name: str = ""
-    #: True makes the APPLTAG of each connection name the application, the process and the listener. PutApplName of a message
-    #: that a handler puts is then the same text.
+    #: True if the APPLTAG of each connection names the application, the process and the listener. This text is then also the
+    #: PutApplName of messages that a handler puts.
     tag_connections: bool = False
-    #: The seconds that handlers have to finish after SIGTERM; must be less than the orchestrator's grace period.
+    #: The seconds that handlers have to finish after SIGTERM. Must be less than the grace period of the orchestrator.
     drain_s: _Seconds = 25.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: The log of `mqflow run`: lines for people, or a JSON object on each line.
     log_format: Literal["console", "json"] = "console"
-    #: The staging queue for delayed messages. Empty for SYSTEM.DDELAY.LOCAL.QUEUE on an embedded queue manager and for
-    #: MQFLOW.DDELAY.QUEUE on IBM MQ, where an administrator must define it.
+    #: The staging queue for delayed messages. Empty for the default: SYSTEM.DDELAY.LOCAL.QUEUE on an embedded queue manager,
+    #: MQFLOW.DDELAY.QUEUE on IBM MQ. On IBM MQ, an administrator must define the queue.
     delay_queue: str = ""
-    #: A `Retry(after=...)` of more seconds waits on the staging queue, if the application delivers delayed messages.
+    #: If `Retry(after=...)` asks for more seconds, the message waits on the staging queue. This needs a delay processor.
     retry_in_worker_s: _Seconds = 5.0
-    #: The queue for a record of each decision, for example MQFLOW.DISPOSITION; empty for no records.
+    #: The queue that gets a record of each decision, for example MQFLOW.DISPOSITION; empty for no records.
     disposition_queue: str = ""
     #: The decision ledger.
     ledger: LedgerSettings = LedgerSettings()
     #: The pages for probes, metrics and status; off by default.
     http: HTTPSettings = HTTPSettings()
-    #: True asks the command server of IBM MQ for the age of the oldest message on each queue (PCF: Inquire Queue Status). Then
-    #: the user needs PUT on SYSTEM.ADMIN.COMMAND.QUEUE, and DSP on the queues.
+    #: True to ask the command server of IBM MQ for the age of the oldest message on each queue (PCF: Inquire Queue Status). For
+    #: this, the user needs PUT on SYSTEM.ADMIN.COMMAND.QUEUE, and DSP on the queues.
     queue_status: bool = False
-    #: Automatic client reconnection.
+    #: The settings for reconnecting after an outage.
     reconnect: ReconnectSettings = ReconnectSettings()
-    #: True makes `mqflow run` give OpenTelemetry to the application. OpenTelemetry's own variables set providers and exporters.
+    #: True if `mqflow run` adds OpenTelemetry to the application. OpenTelemetry's own variables set providers and exporters.
     telemetry: bool = False
-    #: The settings of listeners, by queue or listener name; see `listener`.
+    #: The settings of listeners, by the name of the queue or of the listener; see the method `listener`.
     listeners: Mapping[str, ListenerSettings] = field(default_factory=dict[str, ListenerSettings])
-    #: The settings of further queue managers, by the name of the included `App`; see `of_queue_manager`.
+    #: The settings of further queue managers, by the name of the included `App`; see the method `of_queue_manager`.
     queue_managers: Mapping[str, QueueManagerSettings] = field(default_factory=dict[str, QueueManagerSettings])
     #: The source of each value that is not a default, by key: "environment (MQFLOW_DRAIN_S)".
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
-    #: A sentence for each variable that mqflow does not know and ignores.
+    #: A sentence for each `MQFLOW_` variable that mqflow does not know and therefore ignores.
     warnings: tuple[str, ...] = ()
 
     def url_over(self, declared: str | None) -> str:
-        """Return the URL to use: from these settings if a source set it, else the declared URL, else the default.
+        """Return the URL to use: the URL of these settings if a source has set it, otherwise `declared`, otherwise the default.
 
-        A URL from a source overrides the URL in the code, because one image runs in every stage.
+        A URL from a source replaces the URL in the code, because the same image runs in development and in production.
         """
         return declared if declared and "url" not in self.sources else self.url
 
     def listener(self, name: str, queue: str) -> ListenerSettings:
-        """Return the settings by the listener's name; for fields that are not set there, the settings by its queue."""
+        """Return the settings for the listener's name. Fields that are not set there come from the settings for its queue."""
         fields: dict[str, Any] = {}
         for key in map(_listener_key, (queue, name)):
             found = next((settings for known, settings in self.listeners.items() if _listener_key(known) == key), None)
@@ -218,13 +218,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         return ListenerSettings(**fields)
 
     def of_queue_manager(self, name: str) -> "Settings":
-        """Return the settings of the application on another of its queue managers: the connection is that of this name.
+        """Return the settings of the application for another of its queue managers, with the connection settings of this name.
 
         Raises `SettingsError` if the file of the password cannot be read.
         """
         found = next((known for known in self.queue_managers if _listener_key(known) == _listener_key(name)), None)
         own = QueueManagerSettings() if found is None else self.queue_managers[found]
-        fields = {key: getattr(own, key) for key in own.__struct_fields__ if key != "url"}  # the same names, by their names
+        fields = {key: getattr(own, key) for key in own.__struct_fields__ if key != "url"}  # both records have these fields
         parts = {key: source for key, source in self.sources.items() if key.split(".")[0] not in own.__struct_fields__}
         if found is not None:
             prefix = f"{shown_key(('queue_managers', found))}."
@@ -233,7 +233,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def check_settings(settings: object) -> None:
-    """Raise for another object, and for a value that the constructor takes although no source may give it.
+    """Raise an error if the object is not a `Settings`, or if it has a value that no source may give.
 
     The error is a `ConfigurationError` or a `SettingsError`.
     """
@@ -244,9 +244,9 @@ def check_settings(settings: object) -> None:
 
 
 def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str]:
-    """Yield a warning for each name in `settings.listeners` that is not known but similar to a known name.
+    """Yield a warning for each name in `settings.listeners` that is unknown but similar to a known name.
 
-    Names without a similar known name give no warning, because one file can serve several applications.
+    An unknown name that is not similar gives no warning, because several applications can share a file.
     """
     names = {_listener_key(name): name for name in known}
     for name in settings.listeners:
@@ -256,7 +256,7 @@ def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str
 
 
 class SettingsError(ValueError):
-    """A setting cannot be used. The text names the key, the source and the accepted values."""
+    """A setting cannot be used. The text names the key, its source and the accepted values."""
 
     def __init__(self, key: str, source: str, problem: str) -> None:
         super().__init__(f"Setting {key} from {source}: {problem}")
@@ -265,7 +265,7 @@ class SettingsError(ValueError):
 
 
 class _Given(NamedTuple):
-    """A value from a source; `strict` is false for a text that can stand for a number or a truth value."""
+    """A value from a source. `strict` is false if the value is a text that can mean a number or a truth value."""
 
     value: object
     source: str
@@ -281,9 +281,9 @@ _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
 _NO_SETTINGS: Final = frozenset(
     {_CONFIG_VARIABLE, "MQFLOW_CONTROL_FOLDER", "MQFLOW_DEBUG", "MQFLOW_NOTES_FILE", "MQFLOW_WORKER"}
 )
-"""Variables of a command or of a host, which no settings file has."""
+"""Variables that belong to a command or to a host. They have no key in a settings file."""
 _OTHER_PREFIXES: Final = ("MQFLOW_ALERT_", "MQFLOW_STANDIN_", "MQFLOW_TEST_")
-"""Prefixes of variables that are no settings: of `mqflow spark stream`, of `mqflow standin run`, and of test runs."""
+"""Prefixes of variables that are not settings: for `mqflow spark stream`, `mqflow standin run`, and test runs."""
 
 
 def load(
@@ -292,11 +292,12 @@ def load(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """Return the settings: arguments over `MQFLOW_*` variables over the nearest `mqflow.toml` or `[tool.mqflow]`.
+    """Return the settings. Arguments override `MQFLOW_*` variables; these override `mqflow.toml` or `[tool.mqflow]`.
 
-    An argument that is None counts as not given. `load` searches the file in `folder` (default: the current folder) and above,
-    unless MQFLOW_CONFIG names it. Raises `SettingsError` for an unknown key, for a value of the wrong kind and for a file that
-    cannot be read. An unknown variable gives only a warning, because orchestrators set such variables (MQFLOW_PORT).
+    An argument that is None counts as not given. The file is searched in `folder` (default: the current folder) and in the
+    folders above it, unless MQFLOW_CONFIG names it. Raises `SettingsError` for an unknown key, for a value of the wrong kind,
+    and for a file that cannot be read. An unknown variable gives only a warning, because orchestrators set such variables
+    (MQFLOW_PORT).
     """
     environment = os.environ if environment is None else environment
     given: _Layer = {}
@@ -321,12 +322,12 @@ def shown_key(key: tuple[str, ...]) -> str:
 
 
 def _listener_key(name: str) -> str:
-    # A variable's name has neither dots nor slashes: ORDERS.IN and MQFLOW_LISTENERS_ORDERS_IN_* mean the same queue.
+    # The name of a variable has neither dots nor slashes, so MQFLOW_LISTENERS_ORDERS_IN_* is for the queue ORDERS.IN.
     return "".join(c if c.isalnum() else "_" for c in name).upper()
 
 
 def _merge(given: _Layer, layer: _Layer) -> None:
-    """Overwrite `given` with the stronger layer. The name of a listener is spelled as in the weakest source that has it."""
+    """Put the values of `layer` into `given`; they replace weaker values. A listener's name keeps its first spelling."""
     names: dict[str, str] = {}
     for key in given:
         match key:
@@ -355,13 +356,13 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _L
             close = closest(variable, _VARIABLES)
             warnings.append(f"{variable} is not a setting, so it is ignored." + (f" Did you mean {close}?" if close else ""))
         else:
-            # Not strict, msgspec reads "5" as a number, but also "null" as None, and a variable cannot mean "not set".
+            # If `strict` is false, msgspec reads "5" as a number, but also "null" as None. A variable cannot mean "not set".
             layer[key] = _Given(text, f"environment ({variable})", strict=text.lower() == "null")
     return layer
 
 
 def _check_is_text(variable: str, text: str) -> None:
-    """Raise `SettingsError` for bytes that are not UTF-8. Python keeps such bytes as surrogates, which nothing can encode."""
+    """Raise `SettingsError` if the text has bytes that are not UTF-8. Python keeps such bytes as surrogates."""
     try:
         (variable + text).encode()
     except UnicodeEncodeError:
@@ -375,7 +376,7 @@ def _variable(key: _Key) -> str:
 
 
 def _named_variable(variable: str) -> _Key | None:
-    """Return the key of a variable of one listener or queue manager: its name stands inside the variable."""
+    """Return the key of a variable for one listener or queue manager, whose name is a part of the variable's name."""
     for table, kinds in _TABLES.items():
         rest = variable.removeprefix(f"{_PREFIX}{table.upper()}_")
         for key in sorted(kinds, key=len, reverse=True):
@@ -406,7 +407,7 @@ def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds v
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # tomllib also lets errors of `int` pass
+    except (OSError, ValueError, RecursionError) as error:  # tomllib can also raise errors of `int`
         raise SettingsError("(all)", str(path), f"the file cannot be read as TOML: {error}.") from error
 
 
@@ -428,7 +429,7 @@ def _leaves(above: _Key, table: Mapping[str, object]) -> Iterator[tuple[_Key, ob
             yield key, value
 
 
-# The kinds below are type annotations: `Any`, as in msgspec, which has no narrower type for them.
+# The kinds below are type annotations. msgspec has no narrower type for them than `Any`.
 
 
 def _kinds(record: type[Struct], above: _Key = ()) -> Iterator[tuple[_Key, Any]]:
@@ -439,15 +440,15 @@ def _kinds(record: type[Struct], above: _Key = ()) -> Iterator[tuple[_Key, Any]]
             yield (*above, info.name), info.type
 
 
-#: The kinds of the keys below a name that the user chooses, by table.
+#: The kinds of the keys in the tables whose own keys are names that the user chooses.
 _TABLES: Final = {"listeners": dict(_kinds(ListenerSettings)), "queue_managers": dict(_kinds(QueueManagerSettings))}
-#: The kind of every key that has a fixed name: all keys except those of `_TABLES`.
+#: The kind of every key that has a fixed name: all keys except those in `_TABLES`.
 _TYPES: Final = {key: kind for key, kind in _kinds(Settings) if key[0] not in {*_TABLES, "sources", "warnings"}}
 _VARIABLES: Final = {_variable(key): key for key in _TYPES}
 
 
 def _convert(given: _Layer, warnings: Iterable[str]) -> Settings:
-    """Return the record. Raises `SettingsError` for the first key or value that cannot be used."""
+    """Return the settings of these values. Raises `SettingsError` for the first key or value that cannot be used."""
     table: dict[str, Any] = {}
     for key, value in given.items():
         below = table
@@ -478,12 +479,12 @@ def _shortened(text: str) -> str:
 
 
 def _secret(_: type, value: object) -> object:
-    """Return a text as a `Secret`, the one type that msgspec does not know. msgspec refuses any other value."""
+    """Return a text as a `Secret`, the only type here that msgspec does not know. Refuse any other value."""
     return Secret(value) if isinstance(value, str) else value
 
 
 def _with_password(settings: Settings) -> Settings:
-    """Return the settings; if they have no password, add the password from `password_file`."""
+    """Return the settings. If they have no password, add the password in `password_file`."""
     if not settings.password_file or settings.password is not None:
         return settings
     try:
@@ -508,7 +509,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _accepted(kind: Any) -> str:
-    """Return the accepted values in words. msgspec's own errors name neither the words of a Literal nor a range in English."""
+    """Return the accepted values in words: msgspec's errors do not list the words of a Literal, or the ends of a range."""
     info = inspect.type_info(kind)
     parts = info.types if isinstance(info, inspect.UnionType) else (info,)
     return " or ".join(words for part in parts for words in _words(part))

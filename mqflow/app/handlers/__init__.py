@@ -1,4 +1,4 @@
-"""Handlers: their signatures, codecs, messages and context, and the messages that they put.
+"""Handlers: their signatures, codecs, messages and contexts, and the messages that they put.
 
 No module here imports `mqflow.embedded`, `mqflow.bindings`, `mqflow.app.run` or `mqflow.app.channels`.
 """

@@ -1,4 +1,4 @@
-"""The options of a listener for messages that fail, which override the attributes of the queue. Records only."""
+"""The options of a listener for messages that fail. They replace the attributes of the queue. Records only."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -14,25 +14,25 @@ __all__ = ("Backout", "Batch")
 class Backout(Struct, frozen=True, kw_only=True):
     """The rules for poison messages: the threshold, the backout requeue queue, and the pause between deliveries."""
 
-    #: The backout count from which a message is poison: "queue" reads BOTHRESH, a number overrides it, 0 means never.
+    #: The backout count at which a message is poison. "queue" means BOTHRESH; a number replaces it; 0 means never.
     threshold: int | Literal["queue"] = "queue"
-    #: The backout requeue queue: "queue" reads BOQNAME, a name overrides it, "" means no queue. (A queue named QUEUE is in
-    #: upper case.)
+    #: The backout requeue queue. "queue" means BOQNAME; a name replaces it; "" means no queue. (For a queue whose name is
+    #: QUEUE, write the name in upper case.)
     queue: str = "queue"
-    #: The pause before each redelivery.
+    #: The pauses before redeliveries.
     pace: Pace = REDELIVERY
-    #: Exceptions after which no redelivery helps: the message is poison after the first failure.
+    #: Exceptions after which a redelivery cannot help: the message is poison after its first failure.
     never_retry: tuple[type[BaseException], ...] = ()
-    #: For a message whose body does not decode. "at-once": it is poison after the first failure. "redeliver": it is redelivered
-    #: up to the threshold.
+    #: For a message whose body cannot be decoded. "at-once": the message is poison after its first failure. "redeliver": it is
+    #: delivered again up to the threshold.
     undecodable: Literal["at-once", "redeliver"] = "at-once"
-    #: The program whose rules the listener follows.
+    #: The kind of consumer whose rules the listener follows.
     behaviour: Behaviour = Behaviour.JMS_LISTENER
-    #: Whether the sender of a request gets an exception report as the answer if its request is moved or discarded.
+    #: True if the sender of a request gets an exception report as its answer when the request is moved or discarded.
     answer_requests: bool = True
 
     def __post_init__(self) -> None:
-        # Without this check, the first message that fails would end the application, also after each restart.
+        # Without this check, the first message that fails would end the application, and again after each restart.
         _check(
             self,
             threshold=(_is_threshold, "'queue' (BOTHRESH), 0 for never, or a number above"),
@@ -46,11 +46,11 @@ class Backout(Struct, frozen=True, kw_only=True):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """The size of a batch: the messages that a `list[T]` handler receives together, in one unit of work."""
+    """The size of a batch. A handler of `list[T]` receives the messages of a batch together, in one unit of work."""
 
-    #: The largest number of messages.
+    #: The largest number of messages in a batch.
     max: int = 200
-    #: The time that the first message waits for further messages, in milliseconds.
+    #: The milliseconds that the first message waits for further messages.
     wait_ms: int = 500
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Converts a body to a payload and back. Each payload type has one decoder, compiled when its listener is declared.
+"""Converts a body to a payload and back. Each payload type has one decoder, which is made when its listener is declared.
 
-The annotation chooses the decoder, never the message. `bytes` is the body and `str` is its text. Any other type is JSON, which
-msgspec reads (Struct, dataclass, TypedDict, dict, list ...); pydantic reads its own models. An application's own codec is an
-object with `decode` and `encode`.
+The annotation chooses the decoder; the message does not. `bytes` is the body and `str` is its text. Any other type is read from
+JSON: by pydantic for its own models, and otherwise by msgspec (Struct, dataclass, TypedDict, dict, list ...). An application
+can have its own codec, an object with `decode` and `encode`.
 """
 
 from collections.abc import Callable
@@ -20,38 +20,38 @@ __all__ = ("CCSID_UTF8", "Codec", "Decode", "Encoded", "decoder_for", "encode")
 
 CCSID_UTF8: Final = 1208
 _UTF8: Final = frozenset({0, CCSID_UTF8, 367})
-_PLAIN: Final = frozenset({Format.NONE, Format.STRING})
 """Character sets in which JSON is UTF-8 without conversion; 0 is the queue manager's character set, here 1208."""
+_PLAIN: Final = frozenset({Format.NONE, Format.STRING})
 
 Decode = Callable[[Message], Any]
 Encoded = tuple[bytes, str, int] | tuple[bytes, str, int, int]
-"""Body, format and character set, and perhaps the encoding."""
+"""Body, format and character set of a message, and perhaps its encoding."""
 
 
 class Codec(Protocol):
-    """Decodes and encodes the payloads of a listener or a publisher that has its own format."""
+    """Decodes and encodes the payloads of a listener or a publisher that has a format of its own."""
 
     def decode(self, message: Message, payload_type: Any) -> Any:
         """Return the payload. A `ValueError`, a `TypeError` or an `UndecodableError` makes the message undecodable."""
         ...
 
     def encode(self, payload: Any) -> Encoded:
-        """Return body, format (MQFMT_*) and character set, and for a body with binary numbers also the encoding (MQENC_*).
+        """Return body, format (MQFMT_*) and character set. If the body has binary numbers, add the encoding (MQENC_*).
 
-        Without the encoding, the descriptor has MQENC_NATIVE, or the fields of the `descriptor` of the put.
+        Without the encoding, the descriptor has MQENC_NATIVE, or the fields of the keyword `descriptor` of the put.
         """
         ...
 
 
 def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
-    """Return a function from message to payload. For any body that does not decode it raises `UndecodableError`."""
+    """Return a function that makes a payload from a message. It raises `UndecodableError` if a body cannot be decoded."""
     if codec is not None:
         return _guarded(lambda message: codec.decode(message, payload_type))
     if payload_type is bytes:
         return _guarded(lambda message: message.body)
     if payload_type is str:
         return _guarded(lambda message: message.text())
-    if hasattr(payload_type, "model_validate_json"):  # a pydantic model; pydantic itself need not be installed
+    if hasattr(payload_type, "model_validate_json"):  # a pydantic model; without pydantic there is no such class
         validate = payload_type.model_validate_json
         return _guarded(lambda message: validate(_json(message)))
     decode = msgspec.json.Decoder(payload_type).decode
@@ -59,13 +59,13 @@ def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
     guarded = _guarded(lambda message: decode(_json(message)))
 
     def decode_json(message: Message) -> Any:
-        # Most messages come here, so the data of a plain message in UTF-8 are decoded without a further call.
+        # Most messages are plain and in UTF-8. Their data are decoded without a further call.
         descriptor = message.descriptor
         if descriptor.format in _PLAIN and descriptor.ccsid in _UTF8:
             try:
                 return decode(message.data)
             except (ValueError, TypeError, RecursionError, ArithmeticError, LookupError):
-                pass  # decoded again, for the error that says why
+                pass  # decoded again below, for an error that gives the reason
         return guarded(message)
 
     return decode_json
@@ -74,7 +74,7 @@ def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
 def encode(payload: Any, codec: Codec | str | None = None) -> Encoded:
     """Return body, format and character set for a payload: bytes unchanged, text and JSON as UTF-8 in MQSTR.
 
-    Raises `ConfigurationError` if the codec of a put is a name: only declarations look up names, once.
+    Raises `ConfigurationError` if `codec` is a name: only declarations may name a codec, so that it is looked up once.
     """
     if isinstance(codec, str):  # a `str` has an `encode` of its own
         problem = "the codec of a put is an object. App, listener and publisher also take the name of a plugin"
@@ -85,13 +85,13 @@ def encode(payload: Any, codec: Codec | str | None = None) -> Encoded:
         return bytes(payload), Format.NONE, 0
     if isinstance(payload, str):
         return payload.encode(), Format.STRING, CCSID_UTF8
-    if hasattr(payload, "model_dump_json"):  # an instance of a pydantic model, as above
+    if hasattr(payload, "model_dump_json"):  # an instance of a pydantic model
         return payload.model_dump_json().encode(), Format.STRING, CCSID_UTF8
     return msgspec.json.encode(payload), Format.STRING, CCSID_UTF8
 
 
 def _json(message: Message) -> bytes:
-    """Return the JSON of the body as UTF-8, converted from the character set of the message."""
+    """Return the body, which is JSON, converted from the character set of the message to UTF-8."""
     if message.descriptor.format in _PLAIN:
         return message.data if message.descriptor.ccsid in _UTF8 else message.text().encode()
     return message.body if message.parts.ccsid in _UTF8 else message.text().encode()
@@ -110,9 +110,9 @@ def _guarded(decode: Decode) -> Decode:
 
 
 def _cause(error: Exception) -> str:
-    """Return why a body does not decode. The text never quotes the body, as the texts of pydantic do by default."""
-    errors_of = getattr(error, "errors", None)  # only a ValidationError of pydantic has it
+    """Return why a body cannot be decoded. The text never quotes the body; the texts of pydantic quote it by default."""
+    errors_of = getattr(error, "errors", None)  # only a ValidationError of pydantic has this method
     if not callable(errors_of):
         return f"{error}"
-    errors: Any = errors_of(include_url=False, include_context=False, include_input=False)  # a list of pydantic's dicts
+    errors: Any = errors_of(include_url=False, include_context=False, include_input=False)  # dictionaries that pydantic makes
     return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the body'}: {each['msg']}" for each in errors)

@@ -1,7 +1,7 @@
-"""A synchronous consumer of a queue or topic: the application calls `receive` and settles the unit of work itself.
+"""A synchronous consumer of a queue or topic. The application calls `receive`, and commits or backs out itself.
 
-The consumer requeues a poison message inside the unit of work in which the application receives, so the move commits with that
-unit of work. This file takes no decision itself.
+The consumer moves a poison message in the unit of work in which the application receives. So the move is committed together
+with that unit of work. This file makes no decision itself.
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
@@ -47,11 +47,11 @@ __all__ = ("Consumer",)
 T = TypeVar("T")
 
 _RECORDED_WAIT_MS: Final = 5_000
-"""The longest single wait of a consumer with decision records. Between waits the consumer puts its heartbeat, once a minute."""
+"""The longest single wait of a consumer that puts decision records. Between two waits it can put its heartbeat record."""
 
 
 class Consumer:
-    """Receives the messages of one queue or subscription, one unit of work at a time. `App.consumer` makes it."""
+    """Receives the messages of one queue or subscription, one unit of work at a time. `App.consumer` returns it."""
 
     def __init__(
         self,
@@ -68,15 +68,15 @@ class Consumer:
         application_name: str,
         records: ConnectionRecorder | None = None,
     ) -> None:
-        """Take a subscription, or the name of a queue with its selector; and the parts of the application."""
+        """Take a subscription, or the name of a queue and its selector; and the parts of the application."""
         self._subscription: Final = None if isinstance(chosen, str) else chosen
-        #: The queue, or the topic string.
+        #: The name of the queue, or the topic string.
         self.queue: Final = chosen if isinstance(chosen, str) else chosen.topic
-        #: The message that `receive` returned last, also if it returned the payload.
+        #: The message that `receive` returned last, even if `receive` returned only its payload.
         self.message: Message | None = None
         self._supervisor: Final = supervisor
         self._selector: Final = selector
-        #: The queue of the subscription, open on this session.
+        #: The session, and the handle of the subscription's queue on this session.
         self._subscribed: tuple[Session, ObjectHandle] | None = None
         self._behaviour: Final = behaviour
         self._settings: Final = SettingsCache(None, None, behaviour, self._warn)
@@ -89,16 +89,16 @@ class Consumer:
         self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
         self._name: Final = f"consumer of {self.queue}"
         self._reconnecting: Final = ReconnectingSession(supervisor, self._name)
-        #: Puts a record of each decision; None puts no records.
+        #: Puts a record of each decision; None for no records.
         self._records: Final = (
             None if records is None else ConsumerRecords(records, self.queue, self._name, clock=clock, broadcast=broadcast)
         )
-        #: The message identifiers of the open unit of work.
+        #: The MsgIds of the messages in the open unit of work.
         self._received: list[bytes] = []
         self._sent: list[bytes] = []
-        #: The events about moves in the open unit of work; the hooks receive them after the commit.
+        #: The events about messages that were moved in the open unit of work. The hooks receive them after the commit.
         self._moves: list[Event] = []
-        #: Why the unit of work is backed out already; empty after the caller has received the error.
+        #: The reason why the unit of work was backed out; empty if it was not, or if the caller has received the error.
         self._backout_cause = ""
 
     async def open(self) -> None:
@@ -106,7 +106,7 @@ class Consumer:
         await self._opened()
 
     async def close(self) -> None:
-        """Back the open unit of work out, and close the connection. A subscription that is not durable ends with it."""
+        """Back out the open unit of work, and close the connection. A subscription that is not durable ends with it."""
         if self._records is not None and self._records.open and self._reconnecting.queue_manager_name:
             with anyio.CancelScope(shield=True), suppress(MQIError):  # if the connection is lost, the queue manager backs out
                 await self.backout()
@@ -123,20 +123,19 @@ class Consumer:
 
     # Any: the overloads have the types.
     async def receive(self, payload_type: Any = Message, *, wait_ms: int = WAIT_UNLIMITED) -> Any:
-        """Wait for the next message and return it; with a payload type, return its payload.
+        """Wait for the next message and return it. With a payload type, return its payload.
 
-        The attribute `message` is then this message, also if the function returned the payload.
+        After that, the attribute `message` is this message, even if this method returned the payload.
 
-        Returns None if no message comes within `wait_ms` milliseconds. Without `wait_ms`, the wait has no limit, as in JMS.
+        Returns None if no message comes within `wait_ms` milliseconds. By default the wait has no limit, as in JMS.
 
-        A transacted consumer has the message in the open unit of work until `commit` or `backout`. Without `transacted`, the
-        message is committed immediately. The consumer moves a poison message, or a message whose body does not decode, in the
-        same unit of work, and returns the next message. Raises `UndecodableError` if no queue takes a message that does not
-        decode.
+        With a transacted consumer, the message is in the open unit of work until `commit` or `backout`. Without `transacted`,
+        it is committed immediately. If a message is poison, or cannot be decoded, the consumer moves it in the same unit of
+        work, and returns the next message. Raises `UndecodableError` if a message cannot be decoded and no queue accepts it.
 
-        After a lost connection the consumer reconnects, and the wait begins again. If the unit of work had messages, the queue
-        manager backs them out, and this function raises `MQIError` 2003 once. Raises the `MQIError` of the get for other
-        errors. After every error the message is on its queue again.
+        If the connection is lost, the consumer reconnects, and the wait begins again. If the unit of work had messages, the
+        queue manager backs it out, and this method raises `MQIError` 2003 once. For other errors it raises the `MQIError` of
+        the get. After every error, the message is on its queue again.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
         decode = None if payload_type is Message else decoder_for(payload_type, self._codec)
@@ -146,7 +145,7 @@ class Consumer:
         waited_ms = 0
         while True:
             session, mover = await self._opened()
-            try:  # without its settings, a message could only be backed out, again and again
+            try:  # without the settings, nothing can be decided about a message
                 await self._settings.retry(session, mover.handle, session.generation)
             except MQIError as error:
                 await self._lose_or_raise(error)
@@ -195,7 +194,7 @@ class Consumer:
         return await self.send(outgoing(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:
-        """Put an `Outgoing` message in the open unit of work; a consumer that is not transacted commits it immediately."""
+        """Put an `Outgoing` message in the open unit of work. If the consumer is not transacted, commit it immediately."""
         self._raise_if_backed_out("MQPUT")
         session, _ = await self._opened()
         try:
@@ -213,13 +212,13 @@ class Consumer:
     async def commit(self) -> None:
         """Commit the unit of work. Raises `MQIError` 2003 if it was backed out, 2009 or 2549 if its outcome is unknown.
 
-        For an unknown outcome the hooks also receive `InDoubt`. The commit is never repeated on another connection; the next
-        `receive` makes a new connection.
+        If the outcome is unknown, the hooks also receive an `InDoubt` event. The commit is never repeated on another
+        connection; the next `receive` makes a new connection.
         """
         await self._settle(Settlement.COMMIT)
 
     async def backout(self) -> None:
-        """Back the unit of work out: all its messages, also moved ones, are on the queue again with BackoutCount + 1."""
+        """Back out the unit of work. All its messages, even moved ones, are then on the queue again, with BackoutCount + 1."""
         await self._settle(Settlement.BACKOUT)
 
     async def _settle(self, settlement: Settlement) -> None:
@@ -255,7 +254,7 @@ class Consumer:
                 self._broadcast(moved)
 
     async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
-        """Return the length of the next wait: the rest of `wait_ms`, or less, so that an idle consumer puts its heartbeat."""
+        """Return the length of the next wait: the rest of `wait_ms`, or less if an idle consumer must put its heartbeat."""
         left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
         if self._received or self._sent:
             return left_ms
@@ -263,12 +262,12 @@ class Consumer:
         return _RECORDED_WAIT_MS if left_ms < 0 else min(left_ms, _RECORDED_WAIT_MS)
 
     async def _opened(self) -> tuple[Session, PoisonMover]:
-        """Return the session, with its queue open. If the last session was lost, this is a new session."""
+        """Return a session on which the queue is open. If the last session was lost, connect a new session."""
         while True:
             session = await self._reconnecting.get()
             try:
                 handle = await self._input(session)
-            except MQIError as error:  # `_input` calls MQ only on a new session, which has no unit of work to lose
+            except MQIError as error:  # only on a new session, which has no unit of work to lose
                 if not await self._reconnecting.lose(error):
                     await self._give_up_subscription()
                     raise
@@ -276,24 +275,24 @@ class Consumer:
                 return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
 
     async def _input(self, session: Session) -> ObjectHandle:
-        """Return the handle of the queue, or of the queue of the subscription. Raises the `MQIError` of MQOPEN or MQSUB."""
+        """Return the handle of the queue, or of the subscription's queue. Raises the `MQIError` of MQOPEN or MQSUB."""
         if self._subscription is None:
             return await session.call(session.open_objects.hold, self.queue, INPUT, selection=self._selector)
         if self._subscribed is None or self._subscribed[0] is not session:
-            # After an outage, the subscription can have another queue.
+            # After an outage, the subscription can have another managed queue.
             queue = await queue_of(session, await subscribe(self._subscription, session, self._supervisor))
             self._subscribed = session, await session.call(session.connection.open, queue, INPUT)
         return self._subscribed[1]
 
     async def _give_up_subscription(self) -> None:
-        """Close the session, so that the next call subscribes again on another session. For a queue, do nothing."""
+        """Close the session, so that the next call subscribes again on another session. Do nothing for a queue."""
         if self._subscription is not None:
             await self._reconnecting.close()
 
     async def _lose_or_raise(self, error: MQIError) -> None:
-        """Close a lost session. Raise the error if the session is not lost, or 2003 if it had an open unit of work."""
+        """Close the session if it is lost; otherwise raise the error. Raise 2003 if the session had an open unit of work."""
         if not await self._reconnecting.lose(error):
-            if classify(int(error.reason)) is Class.REOPEN and self._subscription is not None:  # an operator deleted it
+            if classify(int(error.reason)) is Class.REOPEN and self._subscription is not None:  # it was deleted
                 await self._give_up_subscription()
                 self._forget_unit(str(error), has_messages=bool(self._received or self._sent))
             raise error
@@ -302,7 +301,7 @@ class Consumer:
         self._raise_if_backed_out("MQGET", error)
 
     def _forget_unit(self, why: str, *, has_messages: bool) -> None:
-        """Record that the unit of work is backed out. If the unit had messages of the caller, the next call raises."""
+        """Record that the unit of work is backed out. If it had messages of the caller, the next call raises 2003."""
         self._received.clear()
         self._sent.clear()
         self._moves.clear()
@@ -311,14 +310,14 @@ class Consumer:
         self._backout_cause = why if has_messages else ""
 
     def _raise_if_backed_out(self, verb: str, error: MQIError | None = None) -> None:
-        """Raise 2003, once, if the unit of work was backed out without a call of the caller."""
+        """Raise 2003, once, if the unit of work was backed out although the caller has not asked for it."""
         why, self._backout_cause = self._backout_cause, ""
         if why:
             raise error_for(Reason.BACKED_OUT, verb, self.queue, detail=why) from error
 
     @asynccontextmanager
     async def _backed_out_if_abandoned(self, session: Session) -> AsyncIterator[None]:
-        """Back the unit of work out if the caller abandons the call inside, because the result of the call is then unknown."""
+        """If the caller abandons the call inside the block, back out the unit of work: the result of the call is unknown."""
         try:
             yield
         except BaseException as error:
@@ -329,9 +328,9 @@ class Consumer:
     async def _deliver_or_back_out(
         self, got: Got, message: Message, decode: Decode | None, session: Session, mover: PoisonMover
     ) -> list[Any]:
-        """Return the message or its payload, in a list; an empty list means that the message was moved.
+        """Return a list with the message or its payload. An empty list means that the message was moved.
 
-        If this function raises an error, it first backs the unit of work out, because the caller does not get the message.
+        Before this method raises an error, it backs out the unit of work, because the caller does not get the message.
         """
         has_messages = len(self._received) > 1 or bool(self._sent)
         try:
@@ -354,7 +353,7 @@ class Consumer:
             if not (isinstance(error, MQIError) and await self._reconnecting.lose(error)):
                 try:
                     await session.settle(Settlement.BACKOUT)
-                except MQIError:  # a connection that cannot back out cannot be used again
+                except MQIError:  # if the backout fails, the connection cannot be used again
                     await self._reconnecting.close()
                 session.abandoned = False
         why = f"A receive or a put was cut off, and the unit of work was backed out. {error}"
@@ -364,22 +363,22 @@ class Consumer:
         self._broadcast(Warned(text=f"{self._name}: {text}", queue=self.queue))
 
     async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
-        """Decide about a message that was backed out before. Return true to deliver it; false means that it was moved."""
+        """Decide about a message that was backed out before. Return true if the caller gets it, false if it was moved."""
         settings = await self._inquired(session, mover)
         plan = self._decide(got.descriptor, settings.attributes, settings.dead_letter_queue, self._behaviour)
         plan = settings.kept(plan, got.descriptor, self._behaviour)
         if plan == (Deliver(),):
             self._say_decided(got, settings, plan, None)
             return True
-        # If the plan ends with `Return`, no queue took the message. The caller gets it: otherwise no program would ever get it.
+        # If the plan ends with `Return`, no queue accepted the message. Then the caller gets it, because nobody else would.
         return isinstance(await self._carry_out(got, settings, plan, None, session, mover), Return)
 
     async def _move_undecodable(self, got: Got, error: Exception, session: Session, mover: PoisonMover) -> bool:
-        """Move the message in the open unit of work, with the error as its reason. Return whether a queue took it."""
+        """Move the message in the open unit of work, with the error as the reason. Return whether a queue accepted it."""
         settings, outcome = await self._inquired(session, mover), outcome_of(error)
         assert isinstance(outcome, Undecodable)  # noqa: S101 - both exceptions mean that.
-        # By IBM's page, a JMS consumer discards a message that was backed out too often and that no queue takes. This message
-        # can be sound, and the payload type wrong. So it stays on its queue, like the message of a listener.
+        # By IBM's page, a JMS consumer discards a message that was backed out too often and that no queue accepts. But this
+        # message can be correct, and the payload type wrong. So it stays on its queue, as a message of a listener does.
         plan = dispose(
             got.descriptor,
             settings.attributes,
@@ -421,7 +420,7 @@ class Consumer:
         session: Session,
         mover: PoisonMover,
     ) -> Disposition:
-        """Carry out the plan in the open unit of work, and return the disposition. Report a move after the commit."""
+        """Carry out the plan in the open unit of work, and return the disposition. A move is reported after the commit."""
         self._say_decided(got, settings, plan, outcome)
         count = got.descriptor.backout_count
         why = Why(

@@ -1,6 +1,6 @@
-"""The context of a delivery, with which a handler puts messages in the unit of work of the delivery.
+"""The context of a delivery. With it, a handler puts messages in the unit of work of the delivery.
 
-This file knows the delivery, but does not settle it.
+This file does not end the unit of work.
 """
 
 import sys
@@ -22,7 +22,7 @@ __all__ = ("Context",)
 
 
 class Context:
-    """The delivery that a handler handles. A handler receives it in a parameter that is annotated `Context`."""
+    """The delivery that a handler handles. A handler receives it through a parameter with the annotation `Context`."""
 
     def __init__(self, delivery: Delivery, message: Message, sender: Callable[[Delivery], Send], codec: Codec | None) -> None:
         self._delivery: Final = delivery
@@ -37,10 +37,10 @@ class Context:
 
     @property
     def decision(self) -> Decided | None:
-        """The backout decision before this delivery; None at the first delivery of a message."""
+        """The backout decision before this delivery; None if the message was not backed out before."""
         return self._delivery.decision
 
-    # The functions that put are plain functions that return coroutines: a coroutine function cannot see that nobody awaits it.
+    # These are plain functions that return coroutines, because a coroutine function cannot find out that nobody awaits it.
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message in the unit of work of this delivery. Other programs can get the message after the commit.
@@ -48,10 +48,10 @@ class Context:
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
         and others. Without `persistent` the message is persistent, as in JMS. On a temporary dynamic queue it never is.
 
-        This call opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the
-        commit. The delay of the message begins at this call, and its expiry begins at the put. If the handler fails, nothing is
-        put. In the result, only the MsgId and the fields that you gave are final. The queue manager fills in put date and time,
-        user, and the defaults of the queue later.
+        This call opens the queue and chooses the MsgId. mqflow puts the message after the handler has returned, and before the
+        commit. The delay of the message begins at this call; its expiry begins at the put. If the handler fails, nothing is
+        put. In the result, only the MsgId and the fields that you gave are final. Later, the queue manager sets the put date
+        and time, the user, and the defaults of the queue.
 
         Raises `MQIError` if the queue cannot be opened, for example 2085 or 2035. If the queue manager refuses the put itself,
         for example with 2053, the delivery fails with that `MQIError`. Raises `DeliveryOverError` after the delivery has ended.
@@ -62,16 +62,16 @@ class Context:
     def publish(
         self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]
     ) -> Coroutine[Any, Any, Put]:
-        """Publish on a topic in the unit of work of this delivery. Subscribers get it after the delivery is committed.
+        """Publish on a topic in the unit of work of this delivery. Subscribers get the message after the commit.
 
-        With `retain` the queue manager also keeps the publication for later subscribers. Arguments and errors are those of
-        `put`.
+        With `retain`, the queue manager also keeps the publication for later subscribers. The keyword arguments and the errors
+        are those of `put`.
         """
         coroutine = self._publish(topic, payload, retain, keywords)
         return note(self._delivery, coroutine, "ctx.publish", sys._getframe(1))  # noqa: SLF001 - as above
 
     def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
-        """Put a message like `put`, in a handler that is a plain function and therefore runs in a thread."""
+        """Put a message like `put`, from a handler that is a plain function and therefore runs in a thread."""
         from anyio import from_thread  # noqa: PLC0415 - 1 ms, and few handlers are plain functions that put
 
         keywords.setdefault("codec", self._codec)
@@ -85,7 +85,7 @@ class Context:
     def send(self, message: Outgoing) -> Coroutine[Any, Any, Put]:
         """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.
 
-        Raises `DeliveryOverError` if the delivery has ended. The caller is then a task that the handler left behind, or the
+        Raises `DeliveryOverError` if the delivery has ended. This happens in a task that the handler has left behind, or in the
         thread of a handler after its time limit. Such a put would be in the unit of work of another message. The other errors
         are those of `put`.
         """

@@ -1,6 +1,6 @@
 """The declaration of a DLQ handler: a rules table, further rules in Python, and whether to reload a changed table.
 
-The table is read when it is declared, so that a table with errors never runs. This file handles no message itself.
+The table is read when it is declared, so an application with a faulty table does not start.
 """
 
 import logging
@@ -28,9 +28,9 @@ _logger: Final = logging.getLogger("mqflow")
 
 
 class DeadLetterRules:
-    """The rules of a DLQ handler: Python rules in the order of their declaration, then the rules of the table.
+    """The rules of a DLQ handler: first the Python rules, in the order of their declaration, then the rules of the table.
 
-    `App.dead_letter_handler` makes it.
+    `App.dead_letter_handler` returns this object.
     """
 
     def __init__(self, table: str | Path | None, queue: str, *, reload: bool) -> None:
@@ -43,12 +43,12 @@ class DeadLetterRules:
 
     @property
     def queue(self) -> str:
-        """The queue to handle: as declared, else INPUTQ of the table; empty for the queue manager's dead-letter queue."""
+        """The dead-letter queue: as declared, otherwise INPUTQ of the table; empty for the DEADQ of the queue manager."""
         return self._queue or self._table.control.input_queue
 
     @property
     def control(self) -> Control:
-        """The control data of the table."""
+        """The control data of the table, its settings for all rules."""
         return self._table.control
 
     def rule(
@@ -61,11 +61,11 @@ class DeadLetterRules:
         attempts: int = 1,
         put_authority: PutAuthority = PutAuthority.DEF,
     ) -> Callable[[Predicate], Predicate]:
-        """Declare the decorated function as the pattern of a rule: it receives a `DeadLetter` and returns whether it matches.
+        """Declare the decorated function as the condition of a rule. It receives a `DeadLetter` and returns whether it matches.
 
-        The DLQ handler carries out the action as for a rule of its rules table. If the function raises, the message stays on
-        the queue, and the handler warns once. Raises `ValueError` for FWD without `forward_queue` or for another action with
-        it, and `ConfigurationError` for an async function.
+        The DLQ handler carries out the action like that of a rule in its rules table. If the function raises an exception, the
+        message stays on the queue, and the handler warns once. Raises `ValueError` for FWD without `forward_queue`, and for
+        another action with it. Raises `ConfigurationError` for an async function.
         """
         if (action is Action.FWD) != bool(forward_queue):
             raise ValueError("Action.FWD needs forward_queue, and no other action takes one.")
@@ -91,21 +91,21 @@ class DeadLetterRules:
 
     def rules(self) -> Rules:
         """Return all rules, in the order in which the handler applies them."""
-        # A function may read the body; the table reads descriptor and MQDLH only.
+        # A function may read the body. The rules of the table read only the descriptor and the MQDLH.
         every = (*self._functions, *matchers(self._table.rules))
         return Rules(self._table.control, every, whole=bool(self._functions))
 
     def service(
         self, supervisor: Supervisor, *, broadcast: Broadcast, clock: Clock, records: ConnectionRecorder | None = None
     ) -> DeadLetterService:
-        """Return the service that applies the rules. With `records` it puts a record of each action."""
+        """Return the service that applies the rules. With `records`, it puts a record of each action."""
         changed = self._changed if self._reload and self._path else None
         return DeadLetterService(
             self.rules(), self.queue, supervisor, broadcast=broadcast, clock=clock, changed=changed, records=records
         )
 
     def _read(self) -> RulesTable:
-        """Return the table in the file. Raises `RulesError` with every error of the table."""
+        """Return the rules table in the file. Raises `RulesError` with all errors of the table."""
         assert self._path is not None  # noqa: S101 - called only if there is a file
         self._stamp = _stamp(self._path)
         table = parse(self._path.read_text("utf-8"))
@@ -114,7 +114,7 @@ class DeadLetterRules:
         return table
 
     def _changed(self) -> Rules | None:
-        """Return the new rules if the file has changed, else None. If the file has errors or is gone, the old rules stay."""
+        """Return the new rules if the file has changed, otherwise None. If it has errors or is missing, the old rules stay."""
         assert self._path is not None  # noqa: S101 - as above
         if _stamp(self._path) in {self._stamp, (0, 0)}:
             return None
@@ -128,7 +128,7 @@ class DeadLetterRules:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return a value that changes with the file; zeros if there is no file."""
+    """Return a value that changes when the file changes; zeros if there is no file."""
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""A handler function: its parameters, the decoder of its payload, and the way to call it. Reads the signature once.
+"""A handler function: its parameters, the decoder for its payload, and the way to call it. Reads the signature only once.
 
 This file knows annotations, but no queue and no session.
 """
@@ -38,13 +38,13 @@ _PAYLOAD, _MESSAGE, _CONTEXT = range(3)
 class Place(Struct, frozen=True):
     """The place where an application has included the router of a handler."""
 
-    #: The router; None if the application itself declares the handler.
+    #: The router; None if the application itself has declared the handler.
     router: object = None
-    #: The prefix of the queues that the router names.
+    #: The text before the names of the router's queues.
     prefix: str = ""
-    #: The codec of publishers of the router that have no codec of their own.
+    #: The codec for publishers of the router that have no codec of their own.
     codec: Codec | None = None
-    #: Returns the running application. It tells one application from another, because each has a queue manager of its own.
+    #: Returns the running application. Each application has its own function, so that it differs from other applications.
     running: object = None
 
 
@@ -52,7 +52,7 @@ _OF_APPLICATION: Final = Place()
 
 
 class Handler:
-    """A function that handles messages of a queue; with `where`, it handles only the messages that `where` accepts."""
+    """A function that handles the messages of a queue. If it has `where`, it handles only messages that `where` accepts."""
 
     def __init__(
         self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None, place: Place = _OF_APPLICATION
@@ -63,7 +63,7 @@ class Handler:
         self.declared_in: Final = place
         named = _named(function)
         self.name: Final = f"{named.__module__}.{named.__qualname__}"
-        #: The last part of the name.
+        #: The last part of the function's name.
         self.short_name: Final[str] = named.__name__
         if where is not None and not callable(where):
             raise ConfigurationError(f"{self.name}: where={where!r} is not a function of the Message. A text is a `selector`.")
@@ -75,7 +75,7 @@ class Handler:
         self.is_async: Final = any(map(inspect.iscoroutinefunction, _bodies_of(function)))
         wanted = _wanted(function, self.name)
         payload_type = wanted.payload_type
-        #: The handler takes a whole unit of work: its payload is annotated `list[T]`, or it takes `list[Message]` alone.
+        #: True if a call takes a whole unit of work: its payload is annotated `list[T]`, or it takes only `list[Message]`.
         self.takes_batch: Final = get_origin(payload_type) is list or (payload_type is _Nothing and wanted.message_list is True)
         if wanted.message_list not in {None, self.takes_batch}:
             problem = "a handler of list[T] takes list[Message], and a handler of one message takes Message"
@@ -83,12 +83,12 @@ class Handler:
         if wanted.from_message and self.takes_batch:
             problem = "Header and Property belong to one message, and this handler takes a list. Take list[Message]"
             raise ConfigurationError(f"{self.name}: {problem}.")
-        #: The return annotation, if it says that the handler returns a payload; otherwise empty.
+        #: The return annotation as text, if it says that the handler returns a payload; otherwise empty.
         self.result_type: Final = _shown(wanted.result_hint) if _is_payload(wanted.result_hint) else ""
-        #: The type of that payload, without None and the outcomes; None if the handler returns no payload.
+        #: The type of this payload, without None and outcomes; None if the handler returns no payload.
         self.result: Final = _payload_of(wanted.result_hint)
         element = get_args(payload_type)[0] if get_origin(payload_type) is list else payload_type
-        #: The type of the payload of one message; None if the handler takes no payload.
+        #: The type of one message's payload; None if the handler takes no payload.
         self.payload_type: Final = None if element is _Nothing else element
         self.codec: Final = codec
         if codec is None and element is not _Nothing:
@@ -96,27 +96,27 @@ class Handler:
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
         self._positions: Final = tuple(wanted.positions.items())
-        #: The name of the parameter, if the payload is the only parameter; otherwise empty.
+        #: The name of the payload's parameter, if it is the only parameter; otherwise empty.
         is_only = [*wanted.positions.values()] == [_PAYLOAD] and not wanted.from_message
         self._only_payload: Final = next(iter(wanted.positions)) if is_only else ""
         #: The parameters that receive a header field or a property.
         self.from_message: Final = tuple(wanted.from_message)
         self._call: Final = _injected(function, self.name) if wanted.injects else function
-        #: One limiter for each run, because it belongs to an event loop, and tests run an application on several loops.
+        #: One limiter for each run, because a limiter belongs to an event loop, and tests run an application on several loops.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
 
     @property
     def place(self) -> str:
-        """The file and the line of the function; empty if the function has no source."""
-        code = getattr(_bodies_of(self.function)[-1], "__code__", None)  # a function of C has no code
+        """The file and the line of the function; empty if its source is not known."""
+        code = getattr(_bodies_of(self.function)[-1], "__code__", None)  # a function that is written in C has no code
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
     async def __call__(
         self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
     ) -> Any:
-        """Call the function and return its result; a plain function runs in a thread of its own pool.
+        """Call the function and return its result. A plain function runs in a thread of the handler's own pool.
 
-        A plain function can return an awaitable, which this awaits: a decorator can hide that its function is async.
+        If a plain function returns an awaitable, this method awaits it: a decorator can hide that its function is async.
         """
         if self._only_payload:
             arguments = {self._only_payload: payload}
@@ -139,7 +139,7 @@ class Handler:
             return await result
         limiter = self._limiter.get(None)
         if limiter is None:
-            # The number of workers is the limit. With a limit here, an abandoned thread would delay the next message.
+            # The number of workers limits the threads. A limit here could delay the next message behind an abandoned thread.
             limiter = anyio.CapacityLimiter(math.inf)
             self._limiter.set(limiter)
         work = partial(_in_thread, delivery, self._call, arguments)
@@ -151,14 +151,14 @@ class Handler:
 
 
 class _Nothing:
-    """Stands for the payload type of a handler that takes no payload."""
+    """The payload type of a handler that takes no payload."""
 
 
 class _Wanted:
     def __init__(self) -> None:
         self.positions: dict[str, int] = {}
         self.payload_type: Any = _Nothing
-        #: Whether the parameter for the message is a list; None without such a parameter.
+        #: True if the parameter for the message is a list; None if there is no such parameter.
         self.message_list: bool | None = None
         self.result_hint: Any = None
         self.injects = False
@@ -199,7 +199,7 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
 
 
 def _is_marked(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> bool:
-    """Record a parameter that is marked `Header`, `Property` or `Depends`. Return whether it is."""
+    """If the parameter is marked `Header`, `Property` or `Depends`, record this. Return whether it is marked."""
     part = from_message(parameter, hint, name)
     if part is not None:
         wanted.from_message.append(part)
@@ -210,14 +210,14 @@ def _is_marked(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: s
 
 
 def _is_payload(hint: Any) -> bool:
-    """Return whether a handler with this return annotation returns a payload to send; false if it does not say."""
+    """Return whether a handler with this return annotation returns a payload to put; false if the annotation does not say."""
     if get_origin(hint) in {Union, UnionType}:
         return any(map(_is_payload, get_args(hint)))
     return hint not in {None, NoneType, Any, NoReturn, Never, Outcome, *OUTCOMES} and not isinstance(hint, TypeVar)
 
 
 def _payload_of(hint: Any) -> Any:
-    """Return the part of a return annotation that is the type of a payload; None if the annotation names no payload."""
+    """Return the part of a return annotation that is the type of a payload; None if no part is."""
     if get_origin(hint) in {Union, UnionType}:
         return Union[tuple(filter(_is_payload, get_args(hint)))] if _is_payload(hint) else None  # noqa: UP007 - the parts are found at run time
     return hint if _is_payload(hint) else None
@@ -228,14 +228,14 @@ def _shown(hint: Any) -> str:
 
 
 def _bodies_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
-    """Return the callable without a `partial` around it. For an object with `__call__`, return the object and its method."""
+    """Return the callable without a `partial` around it. For an object with `__call__`, return the object and this method."""
     while isinstance(function, partial):
         function = function.func
     return (function,) if inspect.isroutine(function) or isinstance(function, type) else (function, type(function).__call__)
 
 
-def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes have names, but no common type says so
-    """Return the function, or the class of a callable object: both have a name."""
+def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes have no common type that has a name
+    """Return the function; for a callable object, return its class. Both have a name."""
     function = _bodies_of(function)[0]
     return function if hasattr(function, "__qualname__") else type(function)  # an object with `__call__` need not have a name
 
@@ -262,7 +262,7 @@ def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name
 
 
 def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
-    """Return whether the parameter is a `Depends`; false if the library of `Depends` is not imported."""
+    """Return whether the parameter is a `Depends`; false if no module has imported the library of `Depends`."""
     model = sys.modules.get("fast_depends.dependencies.model")
     if model is None:
         return False
@@ -282,4 +282,4 @@ def _injected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Any]:
     delivery.running = threading.get_ident()
-    return (function(**arguments),)  # trio lets no thread return a coroutine, but it lets a thread return a tuple
+    return (function(**arguments),)  # on trio, a thread cannot return a coroutine, but it can return a tuple

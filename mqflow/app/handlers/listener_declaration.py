@@ -1,7 +1,7 @@
-"""The declaration of a listener: its queue, its handlers and its options. Translates them into a `ListenerSpec`.
+"""The declaration of a listener: its queue, its handlers and its options. Makes the `ListenerSpec` for the runtime.
 
-Each queue has one `Listener`. Several handlers on one queue share its workers, and `where` chooses the handler of a message.
-This file knows declarations; it gets no message.
+Each queue has one `Listener`. If a queue has several handlers, they share its workers, and `where` chooses the handler for each
+message. This file gets no message.
 """
 
 import logging
@@ -46,39 +46,39 @@ _logger: Final = logging.getLogger("mqflow")
 
 
 _RECORDS: Final = (("backout", Backout), ("batch", Batch), ("rate_limit", RateLimit), ("breaker", CircuitBreaker))
-"""The options that take a record, with its class."""
+"""The options whose values are records, with the class of each record."""
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
-    """The options of a listener. Raises `ConfigurationError` for a value that is not accepted."""
+    """The options of a listener. Raises `ConfigurationError` for a value that cannot be used."""
 
-    #: The number of workers. Each has its own connection and unit of work, so N workers handle N messages at the same time.
+    #: The number of workers. Each worker has its own connection and unit of work, so N workers handle N messages at a time.
     concurrency: int = 1
     #: The rules for poison messages.
     backout: Backout = Backout()
-    #: The size of a batch, for handlers of `list[T]`; None for the defaults of `Batch`.
+    #: The size of a batch, for a handler of `list[T]`; None for the defaults of `Batch`.
     batch: Batch | None = None
-    #: For handlers of one message: the largest number of waiting messages that share a unit of work.
+    #: For a handler of one message: the largest number of messages that share a unit of work, if so many are on the queue.
     unit_of_work: int = 1
-    #: The handler of `list[T]` takes one complete message group, in logical order, as one unit of work. A message without a
-    #: group is a group of one.
+    #: True if a handler of `list[T]` takes one complete message group, in logical order, as one unit of work. A message without
+    #: a group counts as a group of one message.
     groups: bool = False
-    #: With `groups`: the largest number of messages in a group. A larger group fails, and is moved like a poison message.
+    #: With `groups`: the largest number of messages in a group. A larger group is poison, and is moved.
     group_messages_max: int = 1_000
-    #: The seconds after which a handler is cancelled and its unit of work is backed out; None for no limit.
+    #: The seconds after which a handler is cancelled, and its unit of work is backed out; None for no limit.
     time_limit_s: float | None = None
-    #: Open the queue exclusively, with one message in flight: messages are handled and redelivered in the order of the queue.
+    #: True to open the queue exclusively and handle one message at a time, so that also redeliveries keep the queue's order.
     strict_order: bool = False
     #: The seconds after which a handler that still runs is reported as stuck (`HandlerStuck`).
     stuck_after_s: float = 60.0
-    #: The largest rate of messages, for all workers together.
+    #: The largest rate of messages, for all workers together; None for no limit.
     rate_limit: RateLimit | None = None
-    #: Pauses the listener while its handler fails, and then lets one message through.
+    #: Pauses the listener while its handler fails, and then tries one message. None for no circuit breaker.
     breaker: CircuitBreaker | None = None
 
     def __post_init__(self) -> None:
         for name, kind in _RECORDS:
-            given = getattr(self, name)  # a field of this record, by its name
+            given = getattr(self, name)  # the name of a field of this record
             if not isinstance(given, kind) and (given is not None or name == "backout"):
                 raise ConfigurationError(f"{name}={given!r}: it must be a {kind.__name__}, {name}={kind.__name__}(...).")
         for name in ("concurrency", "unit_of_work", "group_messages_max"):
@@ -103,7 +103,7 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
 
 
 class ListenerKeywords(TypedDict, total=False):
-    """The fields of `ListenerOptions`, as keywords of `App.listener`."""
+    """The fields of `ListenerOptions`, as keyword arguments of `App.listener`."""
 
     concurrency: int
     backout: Backout
@@ -119,24 +119,24 @@ class ListenerKeywords(TypedDict, total=False):
 
 
 class Publisher(Struct, frozen=True, kw_only=True):
-    """A decorator that puts a handler's result on a queue, in the unit of work of the delivery. `App.publisher` makes it."""
+    """A decorator that puts a handler's result on a queue, in the unit of work of the delivery. `App.publisher` returns it."""
 
-    #: The queue of the results.
+    #: The queue for the results.
     queue: str
-    #: None: DEFPSIST of the queue decides.
+    #: True or False; None if DEFPSIST of the queue decides.
     persistent: bool | None = True
     priority: int | None = None
     expiry_s: float | None = None
     #: The time from the put until the message becomes available: a timedelta, or seconds.
     delay: timedelta | float | None = None
     codec: Codec | None = None
-    #: Returns the running application. Raises `ConfigurationError` without one.
+    #: Returns the running application. Raises `ConfigurationError` if the application is not running.
     running: "Callable[[], PutsMessages] | None" = None
-    #: The router that made the publisher; None for an application.
+    #: The router that made the publisher; None if an application made it.
     router: object = None
 
     def __post_init__(self) -> None:
-        # As the setters of a JMS producer do: values that no message can have are refused here.
+        # Values that no message can have are refused here, as by the setters of a JMS producer.
         self._outgoing(b"", None)
 
     def __call__(self, function: F) -> F:
@@ -148,7 +148,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
         return function
 
     def at(self, place: Place, handler: str) -> "Publisher":
-        """Return this publisher with the prefix and the codec of the place where an application has included the router.
+        """Return this publisher with the prefix and the codec of `place`, where an application has included its router.
 
         Raises `ConfigurationError` if the publisher belongs to another router or another application.
         """
@@ -167,15 +167,15 @@ class Publisher(Struct, frozen=True, kw_only=True):
         return replace(self, queue=place.prefix + self.queue, codec=self.codec or place.codec, router=None)
 
     def put(self, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Put a message on this queue, as `App.put` does. The keyword arguments override the options of the publisher."""
+        """Put a message on this queue, like `App.put`. The keyword arguments replace the options of the publisher."""
         return self._puts().put(self.queue, payload, **self._keywords(self.codec) | keywords)
 
     def put_many(self, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
-        """Put a message for each payload on this queue, all in one unit of work, as `App.put_many` does."""
+        """Put a message for each payload on this queue, all in one unit of work, like `App.put_many`."""
         return self._puts().put_many(self.queue, payloads, **self._keywords(self.codec) | keywords)
 
     def outgoing(self, payload: Any) -> Outgoing:
-        """Return the message to put for a payload."""
+        """Return the message to put for this payload."""
         return self._outgoing(payload, self.codec)
 
     def _puts(self) -> "PutsMessages":
@@ -195,7 +195,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
 
 class PutsMessages(Protocol):
-    """A running application, as far as a publisher needs it."""
+    """The part of a running application that a publisher needs."""
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message, as `App.put` does."""
@@ -207,13 +207,13 @@ class PutsMessages(Protocol):
 
 
 def publishers_of(handler: Handler) -> Sequence[Publisher]:
-    """Return the publishers that decorate the handler, innermost first. Raises the error of `Publisher.at`."""
+    """Return the publishers that decorate the handler, the innermost first. Raises the error of `Publisher.at`."""
     publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
     return [each.at(handler.declared_in, handler.name) for each in publishers]
 
 
 class Listener:
-    """The handlers of one queue."""
+    """The handlers of one queue or subscription."""
 
     def __init__(
         self,
@@ -224,19 +224,19 @@ class Listener:
         selection: str = "",
         middleware: Sequence[Any] = (),
     ) -> None:
-        #: The queue; for a subscription, its topic string.
+        #: The name of the queue; for a subscription, its topic string.
         self.queue: Final = queue
         self.subscription: Final = subscription
-        #: The selector of a queue; empty for a subscription, which has its own selector.
+        #: The selector for the messages of a queue; empty for a subscription, which has its own selector.
         self.selection: Final = selection
         self.options = options
         self.name: Final = name
-        #: The middleware of the routers that declare the listener. It runs inside the middleware of the application.
+        #: The middleware of the routers that declared the listener. It runs inside the middleware of the application.
         self.middleware: Final = tuple(middleware)
         self.handlers: Final[list[Handler]] = []
 
     def add(self, handler: Handler) -> None:
-        """Add a handler after the present ones. Raises `ConfigurationError` if it can never get a message."""
+        """Add a handler after the others. Raises `ConfigurationError` if it can never get a message."""
         if self.handlers and (handler.takes_batch or self.handlers[0].takes_batch):
             raise ConfigurationError(
                 f"{handler.name}: a handler of batches must be the only handler of its queue ({self.queue})."
@@ -274,7 +274,7 @@ class Listener:
     def spec(
         self, name: str, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
     ) -> ListenerSpec:
-        """Return the record of this listener for the runtime. Its name in the application can have a prefix."""
+        """Return the record of this listener for the runtime. `name` is its name in the application, perhaps with a prefix."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch and not options.groups else None
         unit_of_work = options.group_messages_max if options.groups else options.unit_of_work
@@ -309,12 +309,12 @@ class Listener:
 
 
 def _may_leave_the_loop(options: ListenerOptions) -> bool:
-    """Return whether the thread of a session may handle many messages before the event loop decides something."""
+    """Return whether the thread of a session may handle many messages before the event loop decides anything."""
     return options.time_limit_s is None and options.rate_limit is None and options.breaker is None
 
 
 def _decoded(decode: Decode, messages: Sequence[Message]) -> Sequence[Any]:
-    """Return the payload of each message of a batch. The `UndecodableError` of a message has the descriptor of the message."""
+    """Return the payload of each message of a batch. An `UndecodableError` has the descriptor of its message."""
     payloads = list[Any]()
     for message in messages:
         try:
@@ -340,7 +340,7 @@ class _Chain:
         self._listener = listener
         self._name: Final = name
         self._broadcast: Final = broadcast
-        #: The handlers whose results went nowhere, and that were reported.
+        #: The handlers whose results could not be put anywhere, and for which this was reported.
         self._reported: Final[set[Handler]] = set()
         self._middleware = tuple(middleware)
         self._codec = codec
@@ -350,7 +350,7 @@ class _Chain:
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
         self._has_middleware: Final = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
         self._call: Final = around_handler(self._middleware, self._read)
-        #: The functions that receive each decision: one for each middleware with `decided`.
+        #: The functions that receive each decision, one for each middleware with `decided`.
         self.decided: Final[Sequence[Witness]] = tuple(
             partial(self._decided, layer) for layer in self._middleware if isinstance(layer, DecisionMiddleware)
         )
@@ -363,23 +363,24 @@ class _Chain:
                 where = f"{listener.name}: {handler.name} returns {handler.result_type} and has no publisher"
                 _logger.info("%s, so a result for a message without a ReplyToQ goes nowhere", where)
 
-    # Functions that only pass a call on are plain functions: an extra coroutine takes time for each message.
+    # Functions that only pass on a call are plain functions, because a further coroutine takes time for each message.
 
     def _directly(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome | None]:
-        """Call the handler without middleware; the worker makes an outcome of an exception."""
+        """Call the handler without middleware. The worker makes an outcome of an exception."""
         queue = self._listener.queue
         return self._handle([Message(each.got.descriptor, each.got.body, queue) for each in deliveries], deliveries)
 
     async def _through_middleware(self, deliveries: Sequence[Delivery]) -> Outcome:
-        """Call the handler inside the middleware, which receives an outcome and never an exception.
+        """Call the handler inside the middleware. The middleware receives an outcome and never an exception.
 
-        Raises `TypeError` if the middleware returns no outcome: the handler may have failed, and None would commit the message.
+        Raises `TypeError` if the middleware returns no outcome. With None, the message would be committed even if its handler
+        failed.
         """
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
         make_context = partial(Context, deliveries[0], messages[0], self._sender, self._codec)
         incoming = Incoming(messages, self._name, deliveries[0].decision, deliveries, make_context)
-        outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
+        outcome: Any = await self._call(incoming)  # `Any`: middleware is code of the user, and can return anything
         if deliveries[0].calls:
             await check(deliveries[0])
         deliveries[0].is_over = True
@@ -402,9 +403,9 @@ class _Chain:
         await check(delivery)
 
     async def _read(self, incoming: Incoming) -> Outcome:
-        """Return the outcome of the handler: the innermost call, which all middleware surrounds.
+        """Return the outcome of the handler. This is the innermost call, inside all middleware.
 
-        If the handler fails, its puts are dropped. Middleware that completes the delivery nevertheless puts its own messages.
+        If the handler fails, its puts are dropped. If middleware completes the delivery nevertheless, it puts its own messages.
         """
         kept = incoming.deliveries[0].kept_puts
         before = len(kept)
@@ -470,7 +471,7 @@ class _Chain:
             self._report_lost(handler, messages[0], result)
 
     def _report_lost(self, handler: Handler, message: Message, result: Any) -> None:
-        """Report, once for a handler, that its result goes nowhere."""
+        """Report, once for each handler, that its result is not put anywhere."""
         if handler in self._reported:
             return
         self._reported.add(handler)

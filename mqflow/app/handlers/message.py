@@ -1,4 +1,4 @@
-"""`Message`: the read-only message that a handler receives. It parses headers when they are first read.
+"""`Message`: the read-only message that a handler receives. It parses the headers of a message only when they are needed.
 
 This file knows headers and character sets, but no connection.
 """
@@ -19,14 +19,14 @@ _PLAIN: Final = frozenset({Format.NONE, Format.STRING})
 
 
 class Message:
-    """A delivered message: descriptor, properties and body."""
+    """A message that was delivered: descriptor, properties and body."""
 
     def __init__(self, descriptor: MessageDescriptor, data: bytes, queue: str) -> None:
         #: The message descriptor (MQMD).
         self.descriptor: Final = descriptor
-        #: All data after the descriptor, with the headers.
+        #: All data after the descriptor, including the headers.
         self.data: Final = data
-        #: The queue of the message, by its name in the declaration of the listener.
+        #: The queue of the message, with the name that the listener has declared.
         self.queue: Final = queue
 
     @property
@@ -36,7 +36,7 @@ class Message:
 
     @cached_property
     def parts(self) -> chain.Headers:
-        """The chain of headers, and the body with the format, encoding and character set from the last header.
+        """The chain of headers, and the body, with the format, encoding and character set that the last header names.
 
         Raises `HeaderError` if a header cannot be parsed.
         """
@@ -44,8 +44,8 @@ class Message:
 
     @property
     def properties(self) -> Mapping[str, PropertyValue]:
-        """The application properties: the `usr` folder of the RFH2, empty without RFH2. Raises `HeaderError`."""
-        # Telemetry reads this of every message, and the first read of a cached property takes a lock.
+        """The application properties, from the `usr` folder of the RFH2; empty without an RFH2. Raises `HeaderError`."""
+        # Telemetry reads this for every message, and the first read of a cached property takes a lock.
         return {} if self.descriptor.format in _PLAIN else self._properties
 
     @cached_property
@@ -53,7 +53,7 @@ class Message:
         found: dict[str, PropertyValue] = {}
         for link in self.parts.chain:
             if isinstance(link, rfh2.RFH2):
-                found = {**rfh2.properties(link), **found}  # the first value of a name counts, as within one header
+                found = {**rfh2.properties(link), **found}  # the first value counts, as in one header
         return found
 
     @cached_property
@@ -65,7 +65,7 @@ class Message:
         return next((str(topic) for topic in found if topic), "")
 
     def text(self) -> str:
-        """Return the body as text, by its character set. Raises `MQIError` 2111 or 2119 if it cannot be converted."""
+        """Return the body as text, from its character set. Raises `MQIError` 2111 or 2119 if it cannot be converted."""
         return chain.text(self.descriptor, self.data)
 
     @property

@@ -1,7 +1,7 @@
-"""Middleware: layers around each handler and each put, observers of each decision, and the functions that build the chains.
+"""Middleware: code that runs around each handler and each put, or that receives each decision.
 
-A middleware is an object with `consume`, `publish` or `decided`, or with several of them. The application builds each chain
-once, at its start. This file knows messages and outcomes of handlers; it takes no decision.
+A middleware is an object with one or more of the methods `consume`, `publish` and `decided`. When the application starts, this
+file chains the middleware and the handler, or the put, once. It makes no decision.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -43,33 +43,33 @@ class Incoming:
     ) -> None:
         self._make_context = make_context
         self.messages: Sequence[Message] = messages
-        #: The deliveries of the runtime, one for each message; not for use by middleware.
+        #: The records of the runtime, one for each message. Middleware must not use them.
         self.deliveries: Sequence[Delivery] = deliveries
-        #: The message; the first message of a batch.
+        #: The message; for a batch, its first message.
         self.message: Message = messages[0]
         self.queue: str = self.message.queue
         self.listener: str = listener
-        #: The backout decision before this delivery; None at the first delivery of a message.
+        #: The backout decision before this delivery; None if the message was not backed out before.
         self.decision: Decided | None = decision
 
     @property
     def context(self) -> Context:
-        """The context for puts in the unit of work of this delivery; `consume` and `decided` say when the puts take effect.
+        """The context for puts in the unit of work of this delivery. `consume` and `decided` explain when the puts take effect.
 
-        Raises `RuntimeError` for a record that a test made without a delivery.
+        Raises `RuntimeError` if a test made this object without a delivery.
         """
         if self._make_context is None:
             raise RuntimeError(f"This delivery of {self.listener} has no unit of work: no listener made it.")
         return self._make_context()
 
     def belongs_to_trace(self, trace_id: str) -> None:
-        """Write the trace into the decision records of these deliveries. `trace_id` has 32 hexadecimal digits."""
+        """Record the trace of these deliveries, for the decision records. `trace_id` has 32 hexadecimal digits."""
         for each in self.deliveries:
             each.trace_id = trace_id
 
 
 Call = Callable[[Incoming], Awaitable[Outcome]]
-"""The rest of the chain around a handler, and the handler."""
+"""Calls the rest of the chain, which ends with the handler."""
 
 
 @runtime_checkable
@@ -77,10 +77,10 @@ class ConsumeMiddleware(Protocol):
     """Middleware that runs around the handling of each message or batch."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return the result of `call_next`, or another outcome. `Completed` commits; after any other outcome, puts are dropped.
+        """Return the result of `call_next`, or another outcome. `Completed` commits. After any other outcome, puts are dropped.
 
-        So a middleware can handle a failure in one unit of work: put with `delivery.context`, then return `Completed()`. The
-        puts of the handler that failed are dropped.
+        So middleware can handle a failure in the same unit of work: put with `delivery.context`, then return `Completed()`. The
+        puts of the failed handler are dropped.
         """
         ...
 
@@ -99,12 +99,12 @@ class DecisionMiddleware(Protocol):
     """Middleware that receives each backout decision of a listener, before the decision is carried out."""
 
     async def decided(self, delivery: Incoming, decision: Decided) -> None:
-        """Receive the decision about the message of the delivery. The first item of `decision.plan` is tried first.
+        """Receive the decision about the message of the delivery. The first disposition in `decision.plan` is tried first.
 
-        If the plan moves or discards the message, the puts of `delivery.context` are in the same unit of work: both take
-        effect, or neither. If the queue manager refuses such a put, the unit is backed out and the listener pauses. Then the
-        decision is made again. After a decision to deliver, the puts are dropped. If this raises, mqflow warns, drops the puts
-        and carries the decision out.
+        If the plan moves or discards the message, puts with `delivery.context` are in the same unit of work, so both take
+        effect or neither. If the queue manager refuses such a put, the unit is backed out and the listener pauses; then the
+        decision is made again. If the plan delivers the message again, the puts are dropped. If this method raises, mqflow logs
+        a warning, drops the puts and carries out the decision.
         """
         ...
 
@@ -114,7 +114,7 @@ Middleware = ConsumeMiddleware | PublishMiddleware | DecisionMiddleware
 
 
 def around_handler(middleware: Sequence[Any], innermost: Call) -> Call:
-    """Return a call that passes through each `consume`; the first middleware is the outermost."""
+    """Return a function that calls each `consume`, with the first middleware as the outermost, and then `innermost`."""
     call = innermost
     for layer in reversed([each for each in middleware if isinstance(each, ConsumeMiddleware)]):
         call = partial(layer.consume, call_next=call)
@@ -122,7 +122,7 @@ def around_handler(middleware: Sequence[Any], innermost: Call) -> Call:
 
 
 def around_put(middleware: Sequence[Any], innermost: Send) -> Send:
-    """Return a put that passes through each `publish`; the first middleware is the outermost."""
+    """Return a function that calls each `publish`, with the first middleware as the outermost, and then `innermost`."""
     send = innermost
     for layer in reversed([each for each in middleware if isinstance(each, PublishMiddleware)]):
         send = partial(layer.publish, call_next=send)

@@ -1,7 +1,6 @@
-"""Finds the typical mistakes in declarations and puts, before anything runs. Each error names the mistake and the cure.
+"""Finds the usual mistakes in declarations and puts before anything runs. Each error names the mistake and its remedy.
 
-The functions accept values of any type, because a user can write anything. This file changes nothing, and knows no queue
-manager.
+The functions accept values of any type, because a user can pass anything.
 """
 
 import inspect
@@ -38,12 +37,12 @@ _LAYER: Final = ("consume", "decided", "publish")
 
 
 def check_target(call: str, queue: object, topic: object, *, of_topics: str) -> None:
-    """Raise `ConfigurationError` unless the call has a queue or a topic, and not both.
+    """Raise `ConfigurationError` if the call has neither a queue nor a topic, or has both.
 
-    `of_topics` names the options in the call that only a topic can have; empty for none.
+    `of_topics` names the options of the call that only a topic can have; empty if the call has no such option.
     """
     if inspect.isroutine(queue) or isinstance(queue, type):
-        name = getattr(queue, "__name__", "the handler")  # a function has a name, another callable need not
+        name = getattr(queue, "__name__", "the handler")  # a callable object need not have a name
         raise ConfigurationError(f"@app.{call} above {name} has no queue: write @app.{call}('ORDERS.IN'), with your queue.")
     for what, given in (("queue", queue), ("topic", topic)):
         if not isinstance(given, str):
@@ -57,7 +56,7 @@ def check_target(call: str, queue: object, topic: object, *, of_topics: str) -> 
 
 
 def check_number(call: str, name: str, given: object, unit: str) -> None:
-    """Raise `TypeError` if the value of this argument of a call is not a number."""
+    """Raise `TypeError` if the value of the argument `name` is not a number."""
     if not isinstance(given, int | float):
         raise TypeError(f"{call}({name}={given!r}): it takes a number of {unit}.")
 
@@ -71,7 +70,7 @@ def check_selector(call: str, selector: object) -> None:
 
 def check_lifespan(lifespan: object) -> None:
     """Raise `ConfigurationError` if the object is not a function that returns an async context manager for the application."""
-    if hasattr(lifespan, "__aenter__"):  # hasattr: the user's object can be anything
+    if hasattr(lifespan, "__aenter__"):  # `hasattr`, because a user can pass any object
         raise ConfigurationError("lifespan is called already. Give the function itself: App(lifespan=life), without ().")
     if not callable(lifespan):
         raise ConfigurationError(f"lifespan={lifespan!r} is not a function. {_LIFESPAN}.")
@@ -87,7 +86,7 @@ def check_lifespan(lifespan: object) -> None:
 
 @asynccontextmanager
 async def entered(lifespan: Callable[[Any], AbstractAsyncContextManager[None]], app: object) -> AsyncIterator[None]:
-    """Enter the lifespan. Raises `ConfigurationError` if it does not yield exactly once."""
+    """Enter the lifespan. Raises `ConfigurationError` if its function does not yield exactly once."""
     try:
         async with lifespan(app):
             yield
@@ -109,22 +108,22 @@ def check_startup(call: str, function: object) -> None:
 
 
 def check_sequence(call: str, name: str, given: object) -> None:
-    """Raise `ConfigurationError` if the value of this argument of a call is not a list."""
+    """Raise `ConfigurationError` if the value of the argument `name` is a text, or cannot be iterated."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ConfigurationError(f"{call}({name}={given!r}): it takes a list. Write {call}({name}=[...]).")
 
 
 def check_layers(middleware: Iterable[object]) -> None:
-    """Raise `ConfigurationError` for a class, and for an object without a method of middleware: it would never be called."""
+    """Raise `ConfigurationError` for a class, or for an object without any method of middleware: nothing would call it."""
     for layer in middleware:
         if isinstance(layer, type):
             raise ConfigurationError(f"Middleware {layer.__qualname__} is a class. Give an instance: {layer.__qualname__}().")
-        if not any(callable(getattr(layer, name, None)) for name in _LAYER):  # the methods that the protocols name
+        if not any(callable(getattr(layer, name, None)) for name in _LAYER):  # the names of the methods of the protocols
             raise ConfigurationError(f"Middleware {layer!r} has no method consume, publish or decided, so it would do nothing.")
 
 
 def check_hooks(hooks: Iterable[object]) -> None:
-    """Raise `ConfigurationError` for an async hook: mqflow calls hooks as plain functions."""
+    """Raise `ConfigurationError` for an async hook, because mqflow calls hooks as plain functions."""
     for hook in hooks:
         if inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(type(hook).__call__):
             problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
@@ -132,7 +131,7 @@ def check_hooks(hooks: Iterable[object]) -> None:
 
 
 def check_codec(codec: object) -> None:
-    """Raise `ConfigurationError` for a class, and for an object that cannot decode and encode."""
+    """Raise `ConfigurationError` for a class, or for an object that lacks `decode` or `encode`."""
     if isinstance(codec, type):
         raise ConfigurationError(f"codec={codec.__qualname__} is a class. Give an instance: codec={codec.__qualname__}().")
     for name in _CODEC:
@@ -141,7 +140,7 @@ def check_codec(codec: object) -> None:
 
 
 def check_payload_type(payload_type: Any, handler: str) -> None:
-    """Raise `ConfigurationError` if JSON can never decode to this type, so that every message would be undecodable."""
+    """Raise `ConfigurationError` if no JSON can be decoded to this type, because every message would be undecodable."""
     if hasattr(payload_type, "model_validate_json"):  # a pydantic model, which msgspec does not know
         return
     shown = getattr(payload_type, "__name__", payload_type)  # an annotation such as `A | B` has no name
@@ -157,7 +156,7 @@ def check_payload_type(payload_type: Any, handler: str) -> None:
 
 
 def check_result(handler: str, result: object) -> None:
-    """Raise `TypeError` for an exception, and for the class of an outcome: such a result would commit the message."""
+    """Raise `TypeError` if the result is an exception or the class of an outcome, because it would commit the message."""
     if isinstance(result, BaseException) or (isinstance(result, type) and issubclass(result, BaseException)):
         shown = result.__name__ if isinstance(result, type) else type(result).__name__
         raise TypeError(f"{handler} returned {shown}, which is an exception. Write `raise {shown}(...)`. The delivery fails.")
@@ -166,7 +165,7 @@ def check_result(handler: str, result: object) -> None:
 
 
 def check_keywords(keywords: Mapping[str, object], known: Sequence[str]) -> None:
-    """Raise `TypeError` for a keyword that no put has: otherwise the message would be put without it."""
+    """Raise `TypeError` for a keyword that no put has, because the message would be put without it."""
     for name in keywords:
         if name not in known:
             close = closest(name, known)
@@ -175,10 +174,10 @@ def check_keywords(keywords: Mapping[str, object], known: Sequence[str]) -> None
 
 
 def _holds_json(kind: type) -> bool:
-    """Return whether a value of JSON can be an instance of this class, for example of `object`; true if nobody can know."""
+    """Return whether a value from JSON can be an instance of this class, such as `object`; true if that is not known."""
     try:
         return any(issubclass(each, kind) for each in _JSON)
-    except TypeError:  # a protocol with attributes answers for objects only
+    except TypeError:  # `issubclass` does not accept a protocol that has attributes
         return True
 
 

@@ -1,7 +1,7 @@
-"""`Outgoing`: a message to put, made from a payload, properties and keywords, and the function that puts it.
+"""`Outgoing`: a message to put, made from a payload, properties and keywords. Also the functions that put it.
 
-A put is in the unit of work of a delivery, or in its own unit of work; the session decides. This file knows sessions and verbs,
-and takes no decision.
+The session decides whether a put is in the unit of work of a delivery, or in a separate unit of work. This file makes no
+decision.
 """
 
 import math
@@ -53,36 +53,36 @@ __all__ = (
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 EXPIRY_TENTHS_MAX: Final = 999_999_999
 _OF_EVERY_MESSAGE: Final = frozenset({"codec", "persistent"})
-"""The keywords that leave the message with a descriptor of `_plain`."""
+"""Keyword arguments that do not stop a message from sharing its descriptor with similar messages (see `_plain`)."""
 _ENCODED_TYPES: Final = ((bytes, str, int), (bytes, str, int, int))
 _PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
 class PutKeywords(TypedDict, total=False):
-    """The keyword arguments of a put. Except for `persistent`, None is the same as a missing keyword."""
+    """The keyword arguments of a put. None is the same as a missing argument, except for `persistent`."""
 
-    #: Encodes the payload instead of the codec of the application.
+    #: The codec for the payload, in place of the codec of the application.
     codec: Codec | None
     #: The application properties, for the `usr` folder of an RFH2.
     properties: Mapping[str, PropertyValue] | None
-    #: Without this keyword the message is persistent, unless `descriptor` says persistent or not persistent. None leaves the
-    #: choice to `descriptor`; if `descriptor` does not choose, DEFPSIST of the queue or topic decides. A temporary dynamic
-    #: queue takes non-persistent messages only, so each message is non-persistent there.
+    #: True or False. By default the message is persistent, unless `descriptor` says that it is not. With None, `descriptor`
+    #: decides; if it does not, DEFPSIST of the queue or topic decides. A temporary dynamic queue accepts only non-persistent
+    #: messages, so there every message is non-persistent.
     persistent: bool | None
-    #: 0 to 9; without this keyword DEFPRTY of the queue.
+    #: The priority, 0 to 9; by default, DEFPRTY of the queue decides.
     priority: int | None
     #: The lifetime of the message: a timedelta, or seconds.
     expiry: timedelta | float | None
-    #: The time that the message waits on the staging queue after the put: a timedelta, or seconds.
+    #: The time after the put at which the message becomes available: a timedelta, or seconds.
     delay: timedelta | float | None
-    #: 24 bytes.
+    #: The CorrelId, 24 bytes.
     correlation_id: bytes | None
-    #: 24 bytes.
+    #: The MsgId, 24 bytes.
     message_id: bytes | None
-    #: The queue for the reply; makes the message a request.
+    #: The queue for the reply. It makes the message a request.
     reply_to: str
-    #: The descriptor to start from, for example with report options. For a payload of bytes it also gives format and
-    #: character set.
+    #: A descriptor to start from, for example with report options. If the payload is bytes, its format and character set count
+    #: too.
     descriptor: MessageDescriptor | None
 
 
@@ -90,9 +90,9 @@ _KEYWORDS: Final = (*PutKeywords.__annotations__,)
 
 
 class Outgoing(Struct, frozen=True, kw_only=True):
-    """A message to put. `publish` middleware receives it and can replace it."""
+    """A message to put. Middleware with `publish` receives it, and can replace it."""
 
-    #: The queue, or the topic string of a publication.
+    #: The name of the queue, or the topic string of a publication.
     queue: str
     queue_manager: str = ""
     descriptor: MessageDescriptor
@@ -103,15 +103,15 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     publishes: bool = False
     #: True for a retained publication.
     retain: bool = False
-    #: The delay in milliseconds; 0 for none.
+    #: The delay in milliseconds; 0 for no delay.
     delay_ms: int = 0
 
 
 Framed = tuple[Outgoing, MessageDescriptor, bytes]
-"""A message, with the descriptor and the data that `framed` made of it."""
+"""A message, with the descriptor and the data that `framed` has made from it."""
 
 Send = Callable[[Outgoing], Awaitable[Put]]
-"""The rest of the chain around a put, and the put."""
+"""Calls the rest of the chain, which ends with the put."""
 Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 """The type of `PublishMiddleware.publish`."""
 
@@ -119,11 +119,11 @@ Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgoing:
     """Return the message to put. The keyword arguments are the fields of `PutKeywords`.
 
-    Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
+    Without the keyword `persistent` the message is persistent, as in JMS, unless the keyword `descriptor` says otherwise.
 
-    Raises `PayloadError` for a payload that has no encoding, and `TypeError` for a keyword that no put has.
-    Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay. Raises 2046 for an invalid delay,
-    and for a message that cannot have a delay.
+    Raises `PayloadError` for a payload that cannot be encoded, and `TypeError` for a keyword that no put has. Raises `MQIError`
+    2013 for an expiry that is not positive, or is shorter than the delay. Raises 2046 for an invalid delay, and for a message
+    that cannot have a delay.
     """
     if not isinstance(queue, str):
         raise TypeError(f"put({queue!r:.40}, ...): the queue comes first, and is a text. The payload comes second.")
@@ -138,7 +138,7 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     )
     fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": (*encoding, Encoding.NATIVE)[0]}
     if not message_format and not encoding and keywords.get("descriptor") is not None:
-        fields = {}  # only the given descriptor can name the format of bytes
+        fields = {}  # for bytes, only the given descriptor names the format
     expiry, chosen = keywords.get("expiry"), start.persistence != Persistence.AS_Q_DEF
     persistent = keywords.get("persistent", None if chosen else True)
     if persistent is not None:
@@ -156,16 +156,16 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
 
 
 def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> Encoded:
-    """Return body, format and character set, and perhaps the encoding of the body.
+    """Return the body, format and character set, and perhaps the encoding.
 
-    Raises `PayloadError`, with the line of the put, if the encoding fails. An error that the user's own codec raises is raised
-    unchanged.
+    Raises `PayloadError`, with the line of the put, if the payload cannot be encoded. An error that a codec of the user raises
+    is not changed.
     """
     try:
         encoded = encode(payload, codec)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         if codec is not None:
-            raise  # an error of the user's own code
+            raise  # an error from a codec of the user
         raise PayloadError(queue, str(error).rstrip("."), calling_frame()) from error
     if codec is not None and not (isinstance(encoded, tuple) and (*map(type, encoded),) in _ENCODED_TYPES):
         problem = f"{type(codec).__qualname__}.encode returned {encoded!r:.60}, and not a body, a format and a character set"
@@ -174,7 +174,7 @@ def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> Encoded:
 
 
 def _check(queue: str, keywords: PutKeywords) -> None:
-    """Raise an error for a keyword that no put has, and for a value that no descriptor can hold."""
+    """Raise an error for a keyword that no put has, or a value that no descriptor can have."""
     check_keywords(keywords, _KEYWORDS)
     given: Mapping[str, object] = keywords
     for name in ("message_id", "correlation_id"):
@@ -194,7 +194,7 @@ def _check(queue: str, keywords: PutKeywords) -> None:
 
 
 def all_outgoing(queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Sequence[Outgoing]:
-    """Return the messages to put, one for each payload. An error of `outgoing` has a note with the index of its payload."""
+    """Return the messages to put, one for each payload. If `outgoing` raises, its error has a note with the payload's index."""
     if not isinstance(payloads, Iterable):
         raise TypeError(f"put_many({queue!r}, {payloads!r:.40}): it takes a list of payloads. One payload is put with `put`.")
     messages: list[Outgoing] = []
@@ -214,9 +214,9 @@ def _plain(
     persistent: bool | None,  # noqa: FBT001 - private
     encoding: int = Encoding.NATIVE,
 ) -> MessageDescriptor:
-    """Return the descriptor of messages without further fields; equal arguments give the same record.
+    """Return the descriptor of a message that has no further fields. Equal arguments return the same object.
 
-    A queue manager then computes the fields of such messages only once.
+    So a queue manager computes the fields of such messages only once.
     """
     start = MessageDescriptor(format=message_format, ccsid=ccsid, encoding=encoding)
     return start if persistent is None else replace(start, persistence=_persistence(persistent))
@@ -236,7 +236,7 @@ def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unp
 
 
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
-    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`.
+    """Put the message in the unit of work of the session. A delayed message is put on the staging queue. Raises `MQIError`.
 
     On a temporary dynamic queue a persistent message becomes non-persistent.
     """
@@ -244,7 +244,7 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
 
 
 def put_framed(session: Session, message: Outgoing, descriptor: MessageDescriptor, data: bytes, stager: Stager) -> Put:
-    """Put like `put_in_unit_of_work`, on the thread of the session; `framed` made descriptor and data."""
+    """Put like `put_in_unit_of_work`, on the thread of the session. `framed` has made the descriptor and the data."""
     target = _target(message, session.connection.queue_manager_name)
     if message.delay_ms:
         return _put(session, message, target, descriptor, data, stager)
@@ -258,7 +258,7 @@ def put_framed(session: Session, message: Outgoing, descriptor: MessageDescripto
 
 
 def share_a_step(one: Outgoing, other: Outgoing) -> bool:
-    """Whether `put_many_framed` can put both messages in one step: they have the same target, and no delay."""
+    """Return whether `put_many_framed` can put both messages in one step: they have the same target, and no delay."""
     return (
         one.queue == other.queue
         and one.queue_manager == other.queue_manager
@@ -270,9 +270,10 @@ def share_a_step(one: Outgoing, other: Outgoing) -> bool:
 
 
 def put_many_framed(session: Session, messages: Sequence[Framed]) -> ManyPut:
-    """Put messages that share a step, on the thread of the session, up to the first refusal. Raises the errors of MQOPEN.
+    """Put messages for which `share_a_step` is true, up to the first refusal. Raises the errors of MQOPEN.
 
-    Unlike `put_framed`, this opens no object again after 2041 or 2052, and makes no message non-persistent.
+    Runs on the thread of the session. Unlike `put_framed`, this does not open the target again after 2041 or 2052, and makes no
+    message non-persistent.
     """
     message, connection = messages[0][0], session.connection
     handle = session.open_objects.output(_target(message, connection.queue_manager_name))
@@ -281,11 +282,10 @@ def put_many_framed(session: Session, messages: Sequence[Framed]) -> ManyPut:
 
 
 class MessageIds:
-    """Makes MsgIds that are never used twice: `MQF `, 12 random bytes, and a number that grows.
+    """Makes MsgIds that are never used twice: `MQF `, 12 random bytes, and a number that increases.
 
-    The number begins with the time of the first put in microseconds. So two processes whose random generators give the same
-    bytes make different MsgIds.
-    Growing identifiers keep the indexes of a queue manager fast.
+    The number begins with the time of the first put, in microseconds. So two processes make different MsgIds even if their
+    random generators give the same bytes. Identifiers that increase keep the indexes of a queue manager fast.
     """
 
     def __init__(self, world: World) -> None:
@@ -304,11 +304,11 @@ class MessageIds:
 async def checked_put(
     session: Session, message: Outgoing, stager: Stager, new_message_id: Callable[[], bytes]
 ) -> tuple[Put, Callable[[], Put]]:
-    """Encode a message and open its target, but put nothing. Return the result of the put, and the function that puts.
+    """Encode a message and open its target, but put nothing. Return the result of the later put, and the function that puts.
 
-    The caller calls the function later, on the thread of the session. Without a MsgId, the message gets a new one now. In the
-    result, only the MsgId and the fields of the caller are final. The put fills in the rest: put date and time, context, and
-    the priority, persistence and expiry of the queue. Raises the errors of the encoding and of MQOPEN.
+    The caller calls the function later, on the thread of the session. If the message has no MsgId, it gets one now. In the
+    result, only the MsgId and the fields of the caller are final. The put sets the others: put date and time, context, and the
+    priority, persistence and expiry of the queue. Raises the errors of the encoding and of MQOPEN.
     """
     descriptor, data = framed(message)
     if descriptor.message_id == NO_ID:
@@ -355,9 +355,9 @@ def _target(message: Outgoing, queue_manager_name: str) -> ObjectDescriptor | st
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data of a message. If the message has properties, an RFH2 before the body has them.
+    """Return the descriptor and the data of a message. If it has properties, the data begin with an RFH2 that has them.
 
-    Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot hold, and `TypeError` for a value of another type.
+    Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot have, and `TypeError` for a value of another type.
     """
     if not message.properties:
         return message.descriptor, message.body
@@ -369,7 +369,7 @@ def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
     try:
         return _with_properties(message)
     except HeaderError as error:
-        # No HeaderError: from a handler, that would mean that the delivered message cannot be read.
+        # A HeaderError from a handler would mean that the delivered message cannot be read.
         raise MQIError(
             error.reason, "MQPUT", message.queue, detail=f"Its properties do not fit into an MQRFH2. {error}"
         ) from error
@@ -387,6 +387,6 @@ def _tenths(expiry: timedelta | float, queue: str) -> int:
         takes = f"it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds, or a timedelta: timedelta(hours=1)"
         problem = f"The expiry {expiry!r} is not accepted: {takes}"
         raise error_for(Reason.EXPIRY_ERROR, "MQPUT", queue, detail=problem)
-    # Rounded up, as a delay is, so that the message does not expire before an equal delay ends. Microseconds are rounded first:
-    # 0.7 s are 7 tenths.
+    # Rounded up, like a delay, so that a message does not expire before an equal delay ends. First rounded to microseconds, so
+    # that 0.7 s are 7 tenths.
     return math.ceil(max(1, round(expiry_s * 1_000_000)) / 100_000)

@@ -1,4 +1,4 @@
-"""`Header` and `Property`: marks of handler parameters that receive one header field, or one property, of the message.
+"""`Header` and `Property`: marks for parameters of a handler that receive a header field or a property of the message.
 
 This file reads annotations and messages; it knows no queue.
 """
@@ -33,17 +33,17 @@ _PLAIN: Final = (bool, bytes, float, int, str)
 
 
 class Header(Struct, frozen=True):
-    """Marks a parameter of a handler: it receives a header field of the message, `Annotated[bytes, Header("CorrelId")]`."""
+    """Marks a parameter of a handler that receives a header field of the message: `Annotated[bytes, Header("CorrelId")]`."""
 
-    #: The field of the message descriptor by its name in MQ, for example `CorrelId` or `BackoutCount`; or a header of JMS, for
-    #: example `JMSType`. Empty for the name of the parameter.
+    #: The MQ name of a field of the message descriptor, for example `CorrelId` or `BackoutCount`; or a header of JMS, for
+    #: example `JMSType`. Empty if the parameter has this name.
     name: str = ""
 
 
 class Property(Struct, frozen=True):
-    """Marks a parameter of a handler: it receives a property of the message, `Annotated[str, Property("tenant")]`."""
+    """Marks a parameter of a handler that receives a property of the message: `Annotated[str, Property("tenant")]`."""
 
-    #: The name of the property; empty for the name of the parameter.
+    #: The name of the property; empty if the parameter has this name.
     name: str = ""
 
 
@@ -51,21 +51,21 @@ class FromMessage(Struct, frozen=True, kw_only=True):
     """A parameter that receives a part of the message."""
 
     parameter: str
-    #: The name of the part in errors: `property tenant`, `header CorrelId`.
+    #: The name of the part in error texts: `property tenant`, `header CorrelId`.
     named: str
-    #: Returns the value; None if the message has none.
+    #: Returns the value; None if the message does not have the part.
     read: Callable[[Message], Any]
     #: The annotation without its mark.
     kind: Any
-    #: Whether the parameter has a default, or takes None.
+    #: True if the parameter has a default, or takes None.
     is_optional: bool
     has_default: bool
 
 
 def from_message(parameter: Parameter, hint: Any, handler: str) -> FromMessage | None:
-    """Return the description of a parameter that is marked `Header` or `Property`; None for any other parameter.
+    """Return a `FromMessage` for a parameter that is marked `Header` or `Property`; None for any other parameter.
 
-    Raises `ConfigurationError` for a header that does not exist, and for a type that this header never has.
+    Raises `ConfigurationError` for a header that does not exist, and for a type that this header cannot have.
     """
     marks = hint.__metadata__ if get_origin(hint) is Annotated else ()
     mark = next((each for each in marks if isinstance(each, Header | Property)), None)
@@ -94,7 +94,7 @@ def from_message(parameter: Parameter, hint: Any, handler: str) -> FromMessage |
 
 
 def arguments_from(parts: tuple[FromMessage, ...], message: Message) -> Mapping[str, Any]:
-    """Return the arguments for the parameters. If the message lacks a part, the parameter keeps its default, or gets None.
+    """Return the arguments for the parameters. If the message lacks a part, the parameter keeps its default or gets None.
 
     Raises `UndecodableError` if the message lacks a part that the parameter needs, or has a value of another type.
     """
@@ -115,7 +115,7 @@ def arguments_from(parts: tuple[FromMessage, ...], message: Message) -> Mapping[
 
 
 def _header(name: str) -> Callable[[Message], Any]:
-    # A handler without Header loads no selectors.
+    # If no handler uses `Header`, this module is not loaded.
     from mqflow.mqi.properties.descriptor_properties import DESCRIPTOR_FIELDS  # noqa: PLC0415 - as above
     from mqflow.mqi.properties.property_names import DESCRIPTOR_PREFIX  # noqa: PLC0415 - as above
     from mqflow.mqi.selectors.fields import selectable  # noqa: PLC0415 - as above

@@ -1,6 +1,6 @@
-"""Requests and replies. Each request has its own reply queue; this file finds the reply among the messages on that queue.
+"""Requests and replies. Each request has its own reply queue. This file finds the reply among the messages on that queue.
 
-This file knows sessions and descriptors; it puts no message itself.
+It puts no message.
 """
 
 import math
@@ -22,39 +22,39 @@ __all__ = ("Refused", "Unanswered", "answerable", "first_reply", "reply_queue")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
-# No match options, because only this request uses the queue. A responder that heeds MQRO_PASS_CORREL_ID returns the CorrelId of
-# the request, and other responders have their own conventions. With a match their replies would stay unread.
+# The get has no match options, because only this request uses the queue. A responder that obeys MQRO_PASS_CORREL_ID returns the
+# CorrelId of the request, and other responders have other conventions. With a match, their replies would not be got.
 _GET: Final = GetOptions(
     options=GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 )
 _ABOUT_THE_WAY: Final = frozenset({Feedback.NONE, Feedback.COA, Feedback.COD, Feedback.ACTIVITY})
-# A responder can send these reports beside a reply.
+# A responder can send these reports in addition to a reply.
 _OF_THE_RESPONDER: Final = frozenset({Feedback.QUIT, Feedback.PAN, Feedback.NAN})
 
 
 class Unanswered(Struct, frozen=True):
-    """The result of a request without a reply in time."""
+    """The result of a request that got no reply in time."""
 
-    #: The feedback of the responder's last report: MQFB_PAN, MQFB_NAN or a number of its own; 0 for no report.
+    #: The feedback of the responder's last report: MQFB_PAN, MQFB_NAN or a number of its own; 0 if there was no report.
     feedback: int = 0
 
 
 class Refused(Struct, frozen=True):
-    """The result of a request that gets no reply, because the request is no longer on its queue."""
+    """The result of a request that will get no reply, because it is no longer on its queue."""
 
     #: The feedback of the report that ended the wait: a reason code, or MQFB_EXPIRATION.
     feedback: int
 
 
 async def reply_queue(session: Session) -> ObjectHandle:
-    """Return a temporary dynamic queue for the reply; the end of the session deletes it."""
+    """Return a temporary dynamic queue for the reply. The end of the session deletes this queue."""
     return await session.call(session.open_objects.hold, _MODEL, _REPLIES)
 
 
 def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
-    """Return the message as a request that expires with the timeout, unless it has an expiry or a delay.
+    """Return the message as a request that expires at the timeout, unless it has an expiry or a delay.
 
-    After the timeout the reply queue is gone, so every handler that replies would fail.
+    After the timeout the reply queue does not exist any more, so a handler could not put its reply.
     """
     check_number("request", "timeout_s", timeout_s, "seconds")
     request = replace(message, descriptor=replace(message.descriptor, message_type=int(MessageType.REQUEST)))
@@ -65,11 +65,11 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
 
 
 async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered | Refused:
-    """Return the reply: the first message that is not a report. After an outage it comes from a new queue of the same name.
+    """Return the reply: the first message that is not a report. After an outage it comes to a new queue of the same name.
 
-    Reports come to the reply queue too. These are the reports that the request's descriptor asks for, and the answer of a
-    listener that could not handle the request. A report of an exception or an expiration ends the wait. Raises the `MQIError`
-    of a get. Source: q097680.
+    The reply queue also gets reports: those that the request's descriptor asks for, and the answer of a listener that could not
+    handle the request. A report of an exception or an expiration ends the wait. Raises the `MQIError` of a get. Source:
+    q097680.
     """
     until, unanswered = clock.monotonic() + timeout_s, Unanswered()
     while True:

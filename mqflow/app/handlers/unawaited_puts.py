@@ -1,4 +1,4 @@
-"""Finds the puts of a handler that were never awaited. Such a put never begins, so its message would be lost silently.
+"""Finds puts of a handler that were never awaited. Such a put never begins, so its message would be lost without an error.
 
 This file knows the delivery and coroutines; it knows no message to put and no session.
 """
@@ -26,14 +26,14 @@ _INSTRUCTION_BYTES: Final = 2
 
 
 def begin(delivery: Delivery) -> None:
-    """Record that the code of this task, and of tasks and threads that it starts, handles the delivery."""
+    """Record that this task handles the delivery, and that tasks and threads that it starts do so too."""
     _DELIVERY.set(delivery)
 
 
 def noted(coroutine: C, name: str) -> C:
-    """Return the coroutine of a call of the application. If a handler makes the call, it must await the coroutine.
+    """Return the coroutine of a call of the application. If a handler made the call, it must await the coroutine.
 
-    Raises `TypeError` in the thread of a plain function, which cannot await it.
+    Raises `TypeError` in the thread of a plain function, because it cannot await.
     """
     delivery = _DELIVERY.get()
     if delivery is None or delivery.is_over:
@@ -45,9 +45,9 @@ def noted(coroutine: C, name: str) -> C:
 
 
 def note(delivery: Delivery, coroutine: C, name: str, frame: FrameType) -> C:
-    """Record the coroutine of a put, and return the coroutine. The code at this frame must await it before its handler returns.
+    """Record and return the coroutine of a put. The code at `frame` must await it before its handler returns.
 
-    Raises `TypeError` in the thread of a plain function, which cannot await it.
+    Raises `TypeError` in the thread of a plain function, because it cannot await.
     """
     if type(delivery.running) is int and delivery.running == threading.get_ident():
         coroutine.close()
@@ -56,7 +56,7 @@ def note(delivery: Delivery, coroutine: C, name: str, frame: FrameType) -> C:
             "ctx.put_blocking(...) instead, or declare the handler with `async def`."
         )
     calls, call = delivery.calls, (coroutine, name, frame.f_code, frame.f_lasti)
-    if calls and calls[-1][0].cr_frame is None:  # the previous call has ended, so the handler awaited it
+    if calls and calls[-1][0].cr_frame is None:  # the previous call has ended, so it was awaited
         calls[-1] = call
     else:
         calls.append(call)
@@ -64,10 +64,10 @@ def note(delivery: Delivery, coroutine: C, name: str, frame: FrameType) -> C:
 
 
 async def check(delivery: Delivery) -> None:
-    """Raise `NeverAwaitedError` if a call of the handler was never awaited, with the line of the first such call."""
+    """Raise `NeverAwaitedError` if a call of the handler was never awaited. It names the line of the first such call."""
     if not _never_begun(delivery):
         return
-    for _ in range(2):  # the handler may have created a task for the call: let this task begin
+    for _ in range(2):  # the handler can have made a task for the call: let it begin
         await checkpoint()
     for index in _never_begun(delivery):
         coroutine, name, code, last_instruction = delivery.calls[index]

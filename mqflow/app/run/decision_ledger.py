@@ -1,7 +1,7 @@
-"""The decision ledger: the events of each message, in an SQLite file of limited size beside the data.
+"""The decision ledger: the history of messages, as events in an SQLite file of limited size beside the data.
 
-A hook writes events to the file; functions read them in any process, also while the hook writes. The ledger takes no part in a
-delivery: it drops and counts the events that it cannot write. This file opens no queue manager.
+A hook writes events to the file; functions read them in any process, even while the hook writes. The ledger never delays a
+delivery: if it cannot write an event, it drops the event and counts it. This file opens no queue manager.
 """
 
 import logging
@@ -54,10 +54,10 @@ __all__ = (
 )
 
 LEDGER_FILE: Final = "decisions.db"
-"""The name of the file in the folder of the data."""
+"""The name of the file. It is in the folder of the data."""
 
 Record = Literal["troubled", "all"]
-"""The messages to record: "troubled" for messages that failed or needed a decision, "all" for every message."""
+"""The messages that have entries. "troubled": only messages that failed or needed a decision. "all": every message."""
 
 MessageEvent = (
     Delivered
@@ -72,15 +72,15 @@ MessageEvent = (
     | DeadLetterActed
     | Edited
 )
-"""The events about messages."""
+"""The events that concern a message."""
 
 _ABOUT_MESSAGES: Final = frozenset(get_args(MessageEvent))
-# Tuples, because every event comes here, and each evaluation of a union makes a new object.
+# Tuples, because this is used for every event, and each use of a union makes a new object.
 _WITH_OUTCOME: Final = (Decided, Disposed, Settled)
 _FAILURES: Final = (Failed, Undecodable)
 
 _Happened = tuple[float, MessageEvent]
-"""The time of an event, in seconds since 1970, and the event."""
+"""An event, and its time in seconds since 1970."""
 
 _log: Final = logging.getLogger(__name__)
 _OTHER_FAILED: Final = Interrupted("another message of the unit of work failed")
@@ -98,7 +98,7 @@ _SCHEMA: Final = """
 
 
 class Entry(Struct, frozen=True):
-    """One event of a message, with its time."""
+    """One event of a message, with the time of the event."""
 
     #: Seconds since 1970, UTC.
     at: float
@@ -107,7 +107,7 @@ class Entry(Struct, frozen=True):
 
 
 class LedgerError(Exception):
-    """The ledger cannot be read: there is no file, or it is not a ledger of this version."""
+    """The ledger cannot be read: the file does not exist, or is not a ledger of this version."""
 
 
 class DecisionLedger:
@@ -124,9 +124,9 @@ class DecisionLedger:
         entries_max: int = 200_000,
         world: World = SYSTEM_WORLD,
     ) -> None:
-        #: The file. The first entry makes it and starts the writer's thread.
+        #: The file of the ledger. The first entry creates it, and starts the writer's thread.
         self.path: Final = path
-        #: The number of lost entries: the writer was too slow, or the file could not be written.
+        #: The number of entries that were lost, because the writer was too slow or could not write the file.
         self.dropped: int = 0
         self._troubled: Final = None if record == "all" else _Troubled(world.clock)
         self._entries_max = entries_max
@@ -136,22 +136,22 @@ class DecisionLedger:
         self._writer: Running | None = None
 
     def __call__(self, event: Event) -> None:
-        """Pass the event to the writer, once for each of its messages."""
+        """Pass the event to the writer. It makes an entry for each message of the event."""
         if type(event) not in _ABOUT_MESSAGES or (self._troubled is not None and self._troubled.is_clean(event)):
             return
         if isinstance(event, _WITH_OUTCOME) and isinstance(event.outcome, _FAILURES):
-            event = replace(event, outcome=without_exception(event.outcome))  # the entry can wait long for the writer
+            event = replace(event, outcome=without_exception(event.outcome))  # an event can wait long for the writer
         # cast: `_ABOUT_MESSAGES` has the types of this union
         timed = (self._world.clock.wall(), cast("MessageEvent", event))
         if self._troubled is None:
-            self._post(timed)  # the writer makes the entries: it has more time
+            self._post(timed)  # the writer makes the entries, because its time is not critical
             return
         for about_one in _entries(timed):
             for entry in self._troubled.select(about_one):
                 self._post((entry.at, entry.event))
 
     def close(self) -> None:
-        """Write the received events to the file and end the writer. Waits at most 10 seconds."""
+        """Write all events to the file and end the writer. Waits at most 10 seconds."""
         if self._writer is not None:
             self._mailbox.put(None)
             self._closing.set()
@@ -168,7 +168,7 @@ class DecisionLedger:
         self._mailbox.put(happened)
 
     def _write(self) -> None:
-        """Write batch after batch until `close`, on the writer's thread."""
+        """Write one batch after the other until `close` is called. Runs on the writer's thread."""
         connection: sqlite3.Connection | None = None
         while batch := self._next_batch():
             entries = [entry for happened in batch if happened is not None for entry in _entries(happened)]
@@ -176,7 +176,7 @@ class DecisionLedger:
                 connection = connection or _open_for_writing(self.path)
                 _insert(connection, entries, self._entries_max)
             except (sqlite3.Error, UnicodeDecodeError, OSError, LedgerError) as error:
-                if not self.dropped:  # one warning is enough, because `dropped` counts further failures
+                if not self.dropped:  # warn only once: `dropped` counts further failures
                     _log.warning("The decision ledger %s cannot be written: %s. Deliveries go on without it.", self.path, error)
                 self.dropped += len(entries)
             if batch[-1] is None:
@@ -185,10 +185,9 @@ class DecisionLedger:
             connection.close()
 
     def _next_batch(self) -> list[_Happened | None]:
-        """Wait for an event and return it with further events, at most `_BATCH_MAX`; a None from `close` is the last.
+        """Wait for an event, and return it with further events, at most `_BATCH_MAX`. A None from `close` comes last.
 
-        After the first event the function waits a moment for more events, because waking this thread takes longer than writing
-        an event.
+        After the first event, wait a moment for more, because waking this thread takes longer than writing an event.
         """
         batch = [self._mailbox.get()]
         if batch[-1] is not None and self._mailbox.qsize() < _BATCH_MAX:
@@ -202,11 +201,12 @@ class DecisionLedger:
 
 
 def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
-    """Return the file of a queue manager's ledger: the file in the settings, else a file beside the data.
+    """Return the file for a queue manager's ledger: the file that the settings name, otherwise a file beside the data.
 
-    Returns None if the settings name no file, and the data is not in a local folder.
+    Returns None if the settings name no file and the data is not in a local folder.
 
-    Applications reach a served queue manager by a socket in its data folder. So they all find this folder, and share a ledger.
+    A served queue manager is reached through a socket in its data folder. So all its applications find this folder and share
+    the ledger.
     """
     if settings.file:
         return Path(settings.file)
@@ -221,7 +221,7 @@ def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
 
 
 def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WORLD) -> DecisionLedger | None:
-    """Return the ledger for this queue manager; None if the settings want no ledger or no local folder has the data."""
+    """Return the ledger for this queue manager. None if the settings want no ledger, or the data is not in a local folder."""
     path = ledger_file(url, settings)
     if path is None or settings.record == "nothing":
         return None
@@ -229,7 +229,7 @@ def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WOR
 
 
 def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
-    """Return the entries of the message, oldest first; empty if the ledger has no entry for it.
+    """Return the entries of a message, oldest first; empty if the ledger has none.
 
     Raises `LedgerError` if the ledger does not exist or cannot be read.
     """
@@ -239,10 +239,10 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
 
 
 def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
-    """Yield the entries with a higher number than this, oldest first, each with its number.
+    """Yield the entries whose number is higher than `number`, oldest first, each with its number.
 
-    Numbers rise. If the ledger was made again, its numbers begin with 1 again, and this function yields all its entries. Raises
-    `LedgerError` if the ledger does not exist or cannot be read.
+    Numbers increase. If the ledger was created again, its numbers begin with 1 again; then this function yields all entries.
+    Raises `LedgerError` if the ledger does not exist or cannot be read.
     """
     with _reading(path) as connection:
         highest = connection.execute("SELECT max(id) FROM entry").fetchone()[0] or 0
@@ -253,7 +253,7 @@ def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
 
 
 def last_entries(path: Path, limit: int) -> tuple[Entry, ...]:
-    """Return the last entries of the ledger, newest first. Raises `LedgerError` as `entries_after` does."""
+    """Return the last `limit` entries of the ledger, newest first. Raises `LedgerError` like `entries_after`."""
     with _reading(path) as connection:
         rows = connection.execute("SELECT at, message, event FROM entry ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
     return tuple(Entry(at, bytes.fromhex(message), _decode(event)) for at, message, event in rows)
@@ -261,7 +261,7 @@ def last_entries(path: Path, limit: int) -> tuple[Entry, ...]:
 
 @contextmanager
 def last_disposals(path: Path) -> Iterator[Callable[[bytes], Disposed | None]]:
-    """Give a function that returns the last disposal of a message, or None if the ledger has none.
+    """Yield a function that returns the last `Disposed` event of a message, or None if the ledger has none.
 
     Raises `LedgerError` if the ledger does not exist or cannot be read.
     """
@@ -278,13 +278,13 @@ def last_disposals(path: Path) -> Iterator[Callable[[bytes], Disposed | None]]:
 def known_messages(path: Path, digits: str, *, limit: int = 10) -> tuple[bytes, ...]:
     """Return at most `limit` message identifiers of the ledger that begin with these hexadecimal digits.
 
-    If there is no such message, return identifiers that end with the digits, if there are at least 8 of them. Raises
+    If no identifier begins with the digits, and there are at least 8 digits, return identifiers that end with them. Raises
     `LedgerError` if the ledger does not exist or is unreadable.
     """
     first = digits.lower()
     query = "SELECT DISTINCT message FROM entry WHERE message >= ? AND message < ? ORDER BY message LIMIT ?"
     with _reading(path) as connection:
-        rows = connection.execute(query, (first, f"{first}g", limit)).fetchall()  # "g" follows every hexadecimal digit
+        rows = connection.execute(query, (first, f"{first}g", limit)).fetchall()  # "g" sorts after every hexadecimal digit
         if not rows and len(first) >= _END_DIGITS_MIN:
             query = "SELECT DISTINCT message FROM entry WHERE substr(message, -?) = ? ORDER BY message LIMIT ?"
             rows = connection.execute(query, (len(first), first, limit)).fetchall()
@@ -292,21 +292,21 @@ def known_messages(path: Path, digits: str, *, limit: int = 10) -> tuple[bytes, 
 
 
 class _Troubled:
-    """Selects the entries of messages that failed or needed a decision; a clean delivery leaves no entry.
+    """Selects the entries of messages that failed or needed a decision. A clean delivery leaves no entry.
 
-    Holds the entry of a first delivery until its settlement, which shows whether the delivery was clean.
+    The entry of a first delivery is kept back until its settlement, which shows whether the delivery was clean.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: Messages between delivery and settlement: the entry on hold, or None after the entry is written.
+        #: The messages between delivery and settlement, each with the entry that is kept back; None if it was written already.
         self._under_way: dict[bytes, Entry | None] = {}
 
     def is_clean(self, event: Event) -> bool:
-        """Return whether the event needs no entry now. A first delivery is held until its settlement; a clean commit drops it.
+        """Return whether the event needs no entry now: a first delivery, which is kept back, or the commit of a clean delivery.
 
-        False means that the caller must pass the event to `select`. Nearly every event comes here, so this function makes no
-        iterator.
+        If the result is False, the caller must pass the event to `select`. This function is called for nearly every event, so
+        it makes no iterator.
         """
         under_way = self._under_way
         if type(event) is Delivered:
@@ -333,7 +333,7 @@ class _Troubled:
             case Settled():
                 yield from self._held(entry.message_id)
                 del self._under_way[entry.message_id]
-            case DeadLetterActed() | Edited():  # no delivery: no entry is on hold, and no settlement follows
+            case DeadLetterActed() | Edited():  # not about a delivery, so no entry is kept back
                 pass
             case _:
                 yield from self._held(entry.message_id)
@@ -347,10 +347,10 @@ class _Troubled:
 
 
 def _entries(happened: _Happened) -> Iterator[Entry]:
-    """Yield an entry for each message of the event. An event about a batch becomes one entry for each of its messages."""
+    """Yield an entry for each message of the event. The event of a batch becomes one entry for each of its messages."""
     at, event = happened
     match event:
-        case Delivered():  # the first case, because half of all events are deliveries
+        case Delivered():  # this case comes first, because half of all events are deliveries
             yield Entry(at, event.message_id, event)
         case Settled(message_ids=(message_id,), others=()):
             yield Entry(at, message_id, event)
@@ -373,7 +373,7 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
         _create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     try:
-        # No sync: a power cut may lose the last second, and the ledger stays readable.
+        # SQLite does not sync each transaction: a power cut can lose the last second, but the ledger stays readable.
         connection.execute("PRAGMA synchronous=NORMAL")
         _check_version(connection, path)
     except BaseException:
@@ -383,14 +383,15 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """Make an empty ledger, unless another process makes it at the same time.
+    """Create an empty ledger, if no other process does so at the same time.
 
-    The file is made under another name and then linked, because two processes must not switch one file to WAL at one time.
+    The file is made under another name and then linked: two processes must not switch the same file to WAL mode at the same
+    time.
     """
     from tempfile import mkstemp  # noqa: PLC0415 - 5 ms, and only the first entry of a new ledger needs it
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600: exceptions quote messages
+    descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600, because exceptions quote messages
     os.close(descriptor)
     try:
         with closing(sqlite3.connect(name, isolation_level=None)) as connection:
@@ -425,7 +426,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
             _check_version(connection, path)
             yield connection
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the sqlite3 module cannot decode an error that quotes a damaged name
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # sqlite3 raises this for an error text that it cannot decode
         raise LedgerError(f"The decision ledger {path} cannot be read: {error}.") from error
 
 
@@ -440,7 +441,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @cache
 def _decoder() -> msgspec.json.Decoder[MessageEvent]:
-    """Return the decoder. It takes milliseconds to make, so an application that only writes does not make it."""
+    """Return the decoder. It takes milliseconds to make, so an application that only writes never makes it."""
     return msgspec.json.Decoder(MessageEvent)
 
 

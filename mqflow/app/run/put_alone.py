@@ -1,6 +1,6 @@
-"""A put with a session of its own, as a request needs it: the queue for its reply lives as long as the session.
+"""A put on a session of its own. A request needs this, because the queue for its reply exists as long as the session.
 
-This file knows sessions and how a put can end, but no application.
+This file knows sessions, and how a put can end.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,9 +25,10 @@ async def put_on_next_connections(
 ) -> Put:
     """Call `put`, which puts and commits on a session; return its result. After an error, no later commit includes that put.
 
-    With `waits`, `put` is called again on the next connection if its connection was lost before its commit was sent. The queue
-    manager has backed the put out, so the message is put once. Raises the error of `put` if the commit got no answer, or if
-    `put` has lost four connections. Raises the error of `ReconnectingSession.get` if no connection comes back.
+    With `waits`, if the connection is lost before the commit is sent, `put` is called again on the next connection. The queue
+    manager has backed out the first put, so the message is put only once. Raises the error of `put` if the commit got no
+    answer, or if `put` has lost four connections. Raises the error of `ReconnectingSession.get` if no new
+    connection can be made.
     """
     lost = 0
     while True:
@@ -39,7 +40,7 @@ async def put_on_next_connections(
             lost += 1
             if not (waits and is_lost) or lost == CONNECTIONS_MAX or leaves_in_doubt(error):
                 raise
-        except BaseException:  # cancelled, or middleware raised after its put: the next commit must not include this put
+        except BaseException:  # for example cancelled; the next commit must not include this put
             await reconnecting.close()
             raise
 
@@ -58,7 +59,7 @@ async def put_and_commit(session: Session, message: Outgoing, send: Send, broadc
             raise
         raise in_doubt(broadcast, message.queue, message_ids, int(error.reason), error) from error
     except BaseException as error:
-        # asyncio's own cancellation ignores the shield of a settlement
+        # asyncio's `Task.cancel` interrupts even a shielded commit, so its result is unknown
         in_doubt(broadcast, message.queue, message_ids, Reason.CALL_INTERRUPTED, error)
         raise
     return put

@@ -1,6 +1,6 @@
-"""One call that puts, and the function that makes the puts of several calls on the thread of their session.
+"""One call that puts messages, and the function that makes the puts of several calls on the thread of their session.
 
-This file knows messages and verbs, but no commit, no connection that is lost, and no caller.
+This file makes no commit, and does not wait for a connection or a caller.
 """
 
 from collections.abc import Sequence
@@ -29,30 +29,30 @@ class Stage(Enum):
     WAITING = "waiting"
     """The puts of the call are not committed yet."""
     COMMITTING = "committing"
-    """The commit was sent, so the caller waits for its answer even if it is cancelled."""
+    """The commit was sent. From now on the caller waits for its answer, even if it is cancelled."""
     OVER = "over"
     """The call has its puts or its error."""
 
 
 class PutCall:
-    """One call of the application: its messages, and its result."""
+    """One call of `App.put` or a similar method: its messages, and its result."""
 
     __slots__ = ("error", "lost", "many", "messages", "over", "puts", "scope", "stage", "withdrawn")
 
     def __init__(self, *, many: bool = False) -> None:
-        """Make a call; `many` says that it puts many messages, which have a unit of work of their own."""
+        """Make a call. `many` is true for a call that puts many messages; they have their own unit of work."""
         self.many: Final = many
         #: The messages with their descriptors and data.
         self.messages: list[Framed] = []
-        #: The puts of the first messages in the open unit of work.
+        #: The results of the puts in the open unit of work, for the first messages of the call.
         self.puts: list[Put] = []
         self.error: BaseException | None = None
-        #: Whether the caller does not want its messages any more.
+        #: True if the caller was cancelled and no longer wants its messages to be put.
         self.withdrawn: bool = False
         self.stage: Stage = Stage.WAITING
-        #: The connections that the puts of this call have lost.
+        #: The number of connections that were lost during puts of this call.
         self.lost: int = 0
-        #: The wait of the caller in another task; None without such a wait.
+        #: The cancel scope around the caller's wait for another task; None if the caller does not wait.
         self.scope: anyio.CancelScope | None = None
         self.over: OneShot | None = None
 
@@ -62,7 +62,7 @@ class PutCall:
 
     @property
     def size(self) -> Waiting:
-        """The number of messages of the call, their bytes, and whether the call has a unit of work of its own."""
+        """The number and the bytes of the messages, and whether the call must have its own unit of work."""
         return Waiting(len(self.messages), sum(len(data) for _, _, data in self.messages), self.many)
 
     @property
@@ -72,12 +72,12 @@ class PutCall:
 
     @property
     def wanted(self) -> bool:
-        """Whether the puts of this call must be committed."""
+        """True if the puts of this call must be committed: no put was refused, and the caller still wants them."""
         return self.error is None and not self.withdrawn
 
     @property
     def is_complete(self) -> bool:
-        """Whether the caller wants the call, and all its messages are in the unit of work."""
+        """True if the call is wanted, and all its messages are in the unit of work."""
         return len(self.puts) == len(self.messages) > 0 and self.error is None and not self.withdrawn
 
     def refuse(self, error: Exception) -> None:
@@ -94,14 +94,14 @@ class PutCall:
             self.error = error
 
     def undo(self) -> None:
-        """Record that the unit of work is gone. The next puts have the same MsgIds, which the caller may know."""
+        """Record that the unit of work was backed out. The next puts use the same MsgIds, because the caller may know them."""
         for index, put in enumerate(self.puts):
             message, descriptor, data = self.messages[index]
             self.messages[index] = (message, replace(descriptor, message_id=put.descriptor.message_id), data)
         self.puts.clear()
 
     def enter(self, stage: Stage) -> None:
-        """Go to the stage. While the commit is under way, the caller waits for its answer."""
+        """Set the stage of the call. In the stage COMMITTING, a cancellation does not end the caller's wait."""
         self.stage = stage
         if stage is Stage.OVER:
             if self.over is not None:
@@ -111,10 +111,10 @@ class PutCall:
 
 
 def put_all(session: Session, calls: Sequence[PutCall], stager: Stager) -> PutCall | None:
-    """Put the messages of the calls that are not put yet, in order, on the thread of the session.
+    """Put the messages of these calls that are not put yet, in order, on the thread of the session.
 
-    A call whose message is refused has the error afterwards, and its next messages are left out. Returns the call whose put
-    lost the connection, or None.
+    If a message is refused, its call has the error afterwards, and the further messages of this call are not put. Returns the
+    call whose put lost the connection, or None.
     """
     if len(calls) == 1 and len(calls[0].messages) == 1:  # the usual call
         return _put_only(session, calls[0], stager)
@@ -122,7 +122,7 @@ def put_all(session: Session, calls: Sequence[PutCall], stager: Stager) -> PutCa
     start = 0
     while start < len(todo):
         call, (message, _, _) = todo[start]
-        if call.error is not None:  # the message before this one was refused
+        if call.error is not None:  # an earlier message of the call was refused
             start += 1
             continue
         end = start + 1
@@ -155,7 +155,7 @@ def _is_lost(error: Exception) -> bool:
 
 
 def _put_run(session: Session, messages: Sequence[Framed], stager: Stager) -> tuple[Sequence[Put], Exception | None]:
-    """Put messages for the same target, up to the first error. Return the puts and that error."""
+    """Put messages for the same target, up to the first error. Return the results, and this error."""
     try:
         if len(messages) == 1:
             return (put_framed(session, *messages[0], stager),), None
@@ -169,5 +169,5 @@ def _put_run(session: Session, messages: Sequence[Framed], stager: Stager) -> tu
 
 
 def _needs_care(error: MQIError) -> bool:
-    """Whether a put of the refused message alone can succeed: on a new handle, or as a non-persistent message."""
+    """Return whether the refused message can be put alone: on a new handle, or as a non-persistent message."""
     return classify(int(error.reason)) is Class.REOPEN or error.reason == Reason.PERSISTENT_NOT_ALLOWED

@@ -1,8 +1,7 @@
-"""A session for puts outside of deliveries: while one commit is under way, puts wait in line, and the next commit is for all.
+"""A session for puts outside of deliveries. Puts that come during a commit wait, and then share the next commit.
 
-A caller that finds the session idle makes its own unit of work. If callers wait after that, a task of the session makes units
-of work for them until none waits. So a cancelled caller never interrupts the commit of other callers. This file knows no
-application.
+If no other put is running, the caller makes its own unit of work. If callers wait after that, a task of the session makes units
+of work for them until no caller waits. So a caller that is cancelled never interrupts the commit of other callers.
 """
 
 from collections import deque
@@ -29,26 +28,26 @@ _TURNS_BEFORE_YIELD: Final = 64
 
 
 class _CallWithin(PutCall):
-    """A call whose puts pass through publish middleware, which runs in the task of the caller."""
+    """A call whose puts pass through middleware with `publish`, which runs in the task of the caller."""
 
     __slots__ = ("joined", "outer", "own", "ready", "task_id", "unit")
 
     def __init__(self, *, many: bool = False) -> None:
         super().__init__(many=many)
         self.task_id: Final = anyio.get_current_task().id
-        #: The call whose middleware made this call; None for a call from elsewhere.
+        #: The call whose middleware has made this call; None if no middleware has made it.
         self.outer: Final = _WITHIN.get()
-        #: The unit of work that has a put of this call.
+        #: The unit of work that has the puts of this call.
         self.unit: UnitOfPuts | None = None
-        #: Whether the caller itself makes the unit of work.
+        #: True if the caller itself makes this unit of work, and not the task of the session.
         self.own = False
-        #: Set when the put is in the unit of work of waiting callers, or refused.
+        #: Set when the put is in the unit of work of several callers, or was refused.
         self.joined = anyio.Event()
-        #: Set when the middleware has ended.
+        #: Set when the middleware of the call has ended.
         self.ready: Final = anyio.Event()
 
     def holds_up(self, way: Way) -> bool:
-        """Whether an outer call of the same task holds a unit of work of this session (`way`) open."""
+        """Return whether an outer call of the same task holds a unit of work of this session (`way`) open."""
         outer = self.outer
         while outer is not None:
             if outer.unit is not None and outer.unit.way is way and outer.task_id == self.task_id:
@@ -61,21 +60,22 @@ _WITHIN: Final[ContextVar[_CallWithin | None]] = ContextVar("mqflow_put", defaul
 
 
 class PutSession:
-    """Puts messages outside of deliveries; each call returns when its messages are committed."""
+    """Puts messages outside of deliveries. Each call returns when its messages are committed."""
 
     def __init__(self, way: Way, around: Callable[[Send], Send] | None) -> None:
-        """Take the session, and the function that puts publish middleware around a put; None without such middleware."""
+        """Take the session, and a function that puts middleware around a put; None if no middleware has `publish`."""
         self._way: Final = way
         self._around: Final = around
         self._waiting: Final = deque[PutCall]()
-        #: Whether a unit of work is under way.
+        #: True if a unit of work is open.
         self._busy = False
         self._turns = 0
         self._closed = False
         self._loop_caller: LoopCaller | None = None
-        #: The task that makes units of work for waiting callers, its scope and its end; None without such a task.
+        #: The task that makes units of work for waiting callers, with its cancel scope and the event of its end; None if none
+        #: runs.
         self._writer: tuple[object, anyio.CancelScope, anyio.Event] | None = None
-        #: Held by a call that puts a second message in the unit of work of the task.
+        #: A lock for calls that put a second message in the unit of work of the session's task.
         self._second_puts: Final = anyio.Lock()
 
     async def put(self, message: Outgoing) -> Put:
@@ -89,7 +89,7 @@ class PutSession:
         return call.puts[0]
 
     async def put_many(self, messages: Sequence[Outgoing]) -> list[Put]:
-        """Put the messages in one unit of work. Raises the error of the first refused put, or of the commit."""
+        """Put the messages in one unit of work. Raises the error of the first put that is refused, or of the commit."""
         if not messages:
             return []
         if self._around is not None:
@@ -101,7 +101,7 @@ class PutSession:
         return call.puts
 
     async def release(self) -> None:
-        """Close the connection, unless a put is running. The next put makes a new connection."""
+        """Close the connection, if no put is running. The next put makes a new connection."""
         if not self._busy:
             self._busy = True
             try:
@@ -110,7 +110,7 @@ class PutSession:
                 self._pass_on()
 
     async def close(self) -> None:
-        """Close the session. Callers that wait in line get 2202; a commit that is under way ends first."""
+        """Close the session. Callers that wait get the error 2202. A commit that was sent is completed first."""
         self._closed = True
         if self._writer is not None:
             _, scope, over = self._writer
@@ -119,7 +119,7 @@ class PutSession:
                 await over.wait()
         await self._way.reconnecting.close()
 
-    # -- the callers
+    # -- these methods run in the tasks of the callers
 
     async def _carry_out(self, call: PutCall) -> None:
         if not self._busy:
@@ -141,7 +141,7 @@ class PutSession:
             self._pass_on()
 
     async def _begin_turn(self) -> None:
-        """Raise if the caller is cancelled. Let other tasks run from time to time: a put in memory waits for nothing."""
+        """Raise if the caller is cancelled. Sometimes let other tasks run, because a put in memory never waits."""
         self._turns += 1
         if self._turns % _TURNS_BEFORE_YIELD:
             await checkpoint_if_cancelled()
@@ -149,7 +149,7 @@ class PutSession:
             await checkpoint()
 
     async def _in_line(self, call: PutCall) -> None:
-        """Wait until the task of the session has made the unit of work of the call."""
+        """Wait until the task of the session has put and committed the messages of the call."""
         self._enter_line(call)
         await self._end_of(call)
 
@@ -168,14 +168,14 @@ class PutSession:
                 await call.over.wait()
         except BaseException:
             call.withdrawn = True
-            if call.stage is not Stage.WAITING and call.error is None:  # asyncio's own cancellation ignores the shield
+            if call.stage is not Stage.WAITING and call.error is None:  # `Task.cancel` of asyncio ignores the shield
                 in_doubt(self._way.broadcast, call.messages[0][0].queue, call.message_ids, Reason.CALL_INTERRUPTED)
             raise
         finally:
             call.scope = None
 
     async def _put_within(self, call: _CallWithin, around: Callable[[Send], Send], messages: Sequence[Outgoing]) -> list[Put]:
-        """Put the messages through the middleware. Their puts are committed when the middleware has returned."""
+        """Put the messages through the middleware. They are committed when the middleware has returned."""
         before, send = _WITHIN.set(call), around(partial(self._put_next, call))
         try:
             puts = [await send(message) for message in messages]
@@ -192,7 +192,7 @@ class PutSession:
         return puts
 
     async def _put_next(self, call: _CallWithin, message: Outgoing) -> Put:
-        """Put the message in the unit of work of the call, for its middleware. Raises the error of the put."""
+        """Put the message in the unit of work of the call, called by its middleware. Raises the error of the put."""
         call.add(message)
         if call.unit is None and not self._busy:
             await self._begin_turn()
@@ -212,7 +212,7 @@ class PutSession:
         return call.puts[-1]
 
     async def _leave(self, call: _CallWithin) -> None:
-        """End the call: its middleware has ended."""
+        """End the call, because its middleware has ended."""
         call.ready.set()
         if call.own:
             try:
@@ -224,7 +224,7 @@ class PutSession:
             await self._end_of(call)
 
     async def _join(self, call: _CallWithin) -> None:
-        """Wait until the put of the call is in a unit of work of waiting callers, or is refused."""
+        """Wait until the put of the call is in a unit of work of several callers, or is refused."""
         if call.holds_up(self._way):
             raise RuntimeError(
                 "Publish middleware called App.put after its call_next. That put waits for the commit, and the commit waits "
@@ -234,10 +234,10 @@ class PutSession:
         self._enter_line(call)
         await call.joined.wait()
 
-    # -- the task of the session
+    # -- this task belongs to the session
 
     def _pass_on(self) -> None:
-        """End a turn. If callers wait, the task of the session makes units of work for them."""
+        """End the turn of this caller. If other callers wait, start the task that makes units of work for them."""
         if not self._waiting:
             self._busy = False
             return
@@ -249,11 +249,11 @@ class PutSession:
             with scope:
                 while calls := self._take():
                     await self._shared_unit(calls)
-                    await checkpoint()  # callers that put again immediately share the next commit
+                    await checkpoint()  # so that callers that put again immediately share the next commit
         finally:
             self._writer = None
             self._busy = False
-            for call in self._waiting:  # the session was closed
+            for call in self._waiting:  # only if the session was closed
                 call.error = _closed()
                 _end(call)
             self._waiting.clear()

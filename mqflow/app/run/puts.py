@@ -1,7 +1,7 @@
-"""The puts of an application outside of the units of work of its deliveries: one session for handlers, one for all other code.
+"""The puts of an application outside of the units of work of its deliveries, on two sessions.
 
-A put from a handler never waits for a connection, so it must not queue behind a put that waits for one. This file decides
-nothing about a message.
+One session is for puts that handlers make, and one for all other code. A put from a handler never waits for a connection, so it
+must not wait behind a put that does. This file makes no decision about a message.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ __all__ = ("Puts",)
 
 
 class Puts:
-    """Puts messages of one application, each call in a unit of work that is not the unit of a delivery."""
+    """Puts the messages of one application in units of work that are not those of its deliveries."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Puts:
         layers: Sequence[PublishMiddleware],
         codec: Codec | None,
     ) -> None:
-        """Take the publish middleware, and the codec of messages without a codec of their own."""
+        """Take the middleware with `publish`, and the codec for messages that have no codec of their own."""
         self._supervisor: Final = supervisor
         self._codec: Final = codec
         around = partial(around_put, layers) if layers else None
@@ -47,7 +47,7 @@ class Puts:
         supervisor.let_go_when_quiescing(self._release)
 
     async def put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
-        """Put the message that `make` returns for the keywords. Raises the `MQIError` of the put or of its commit."""
+        """Put the message that `make` returns for these keywords. Raises the `MQIError` of the put or of its commit."""
         keywords.setdefault("codec", self._codec)
         return await self._session().put(make(**keywords))
 

@@ -1,6 +1,6 @@
 """A running application: its queue manager, its listeners, and its sessions for puts outside of deliveries.
 
-This file combines declarations and settings for the runtime; it takes no decision about a message.
+This file combines declarations and settings for the runtime. It makes no decision about a message.
 """
 
 import os
@@ -70,39 +70,39 @@ T = TypeVar("T")
 
 @runtime_checkable
 class _NotifiesOfAttempts(Protocol):
-    """A queue manager from a channel table: it calls `notify` with each attempt to connect."""
+    """A queue manager from a channel table. It calls `notify` with each attempt to connect."""
 
     notify: Callable[["Tried"], None]
 
 
 class Declared(Struct, frozen=True, kw_only=True):
-    """The declarations of an `App`, which a `RunningApplication` runs."""
+    """The declarations of an `App`, for a `RunningApplication`."""
 
     url: str | None
     name: str
     settings: Settings | None
     listeners: Sequence[Listener]
-    #: Objects with `consume`, `publish` or `decided`: no type has all these forms.
+    #: Objects with `consume`, `publish` or `decided`. There is no type for all three forms.
     middleware: Sequence[Any]
     hooks: Sequence[Hook]
     codec: Codec | None
     decide: Decide
-    #: The number of delay processors that the application asked for.
+    #: The number of delay processors that the application has asked for.
     delay_processors: int = 0
     delay_processors_have_own_authority: bool = False
     dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
     schedules: "Sequence[Scheduled]" = ()
-    #: The names and the queues of the listeners, also of included applications.
+    #: The names and the queues of all listeners, including those of included applications.
     listener_names: Sequence[str] = ()
-    #: The name of the queue manager in the application that includes this one; empty for an application that none includes.
+    #: If another application includes this one, its name there, which stands for its queue manager; otherwise empty.
     queue_manager: str = ""
 
 
 class RunningApplication:
-    """An application while it runs; `App.running` makes it.
+    """An application while it runs. `App.running` makes it.
 
-    It has a queue manager, the runtime of the listeners, and two sessions for puts outside the units of work of deliveries.
-    `include` adds the runtimes of included applications; then the readiness, the status and the drain are those of all.
+    It has a queue manager, the runtime of the listeners, and two sessions for puts outside of deliveries. `include` adds the
+    runtimes of included applications; then readiness, status and drain are those of all applications together.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class RunningApplication:
         world: World,
         whole: "RunningApplication | None" = None,
     ) -> None:
-        """Take the queue manager, or open that of the URL. `whole` is the application that includes this one."""
-        #: The settings of the application: from its source code, else from arguments, environment and file.
+        """Take the queue manager, or open the queue manager of the URL. `whole` is the application that includes this one."""
+        #: The settings of the application: from its source code, otherwise from the environment and the file.
         self.settings: Final = declared.settings or load()
         self._declared: Final = declared
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
@@ -129,9 +129,9 @@ class RunningApplication:
             self._stager: Final = Stager(staging_queue, world)
             readiness = None if whole is None else whole.part_of_readiness(declared.queue_manager)
             self._runtime: Final = self._make_runtime(staging_queue, readiness)
-            #: By the name of each queue manager. The own one is the first, without a name.
+            #: The runtimes by the name of their queue manager. The application's own runtime comes first, with the name "".
             self._runtimes: Final = {"": self._runtime}
-            if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
+            if isinstance(self.queue_manager, _NotifiesOfAttempts):  # from a channel table; it connects on any thread
                 self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
             self._layers: Final = [layer for layer in declared.middleware if isinstance(layer, PublishMiddleware)]
             self._puts: Final = Puts(self._runtime.supervisor, self._stager, self._broadcast, self._layers, declared.codec)
@@ -146,16 +146,17 @@ class RunningApplication:
         return _Opened(queue_manager, to_close=queue_manager, configuration=configuration, ledger=ledger)
 
     def _warn_of_mistyped_listeners(self) -> None:
-        if self._declared.queue_manager:  # the application around this one names listeners of both
+        if self._declared.queue_manager:  # the including application checks the names of all listeners
             return
         for sentence in mistyped_listeners(self.settings, self._declared.listener_names):
             self._broadcast(Warned(text=sentence))
 
     def _make_runtime(self, staging_queue: str, readiness: Readiness | None) -> Runtime:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
-        # An application with the queue manager in its own process delivers its delayed messages; any other must ask for it.
+        # If the queue manager is in this process, the application delivers delayed messages; otherwise only if it has asked for
+        # it.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
-        # An embedded queue manager stages failed messages by itself, whichever queue takes the delayed messages.
+        # An embedded queue manager stages failed messages itself, on its own staging queue.
         embedded, in_worker_s = is_embedded(queue_manager), self.settings.retry_in_worker_s
         own_authority = declared.delay_processors_have_own_authority
         retries = Retries(EMBEDDED_STAGING_QUEUE if embedded else staging_queue, clock, in_worker_s, own_authority)
@@ -198,7 +199,7 @@ class RunningApplication:
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
-        """Run the listeners inside the block; drain them at its end, for `drain_s` seconds (None: the settings decide)."""
+        """Run the listeners inside the block. At its end, drain them for `drain_s` seconds; None means as the settings say."""
         drain_s = self.settings.drain_s if drain_s is None else drain_s
         if len(self._runtimes) == 1:
             async with self._runtime.running(drain_s=drain_s):
@@ -210,26 +211,26 @@ class RunningApplication:
             yield
 
     def include(self, other: "RunningApplication") -> None:
-        """Run the listeners of an included application together with those of this one."""
+        """Run the listeners of an included application together with the listeners of this application."""
         self._runtimes[other._declared.queue_manager] = other._runtime  # noqa: SLF001 - another object of this class
 
     def part_of_readiness(self, name: str) -> Readiness:
-        """Return the readiness of an included application with this name; it is a part of the readiness of this one."""
+        """Return the readiness for an included application with this name, as a part of this application's readiness."""
         return Readiness(self._broadcast, name=name, whole=self._runtime.supervisor.readiness)
 
     def stop(self) -> None:
-        """Stop getting messages. Handlers that run go on."""
+        """Stop getting messages. Handlers that run continue."""
         for runtime in self._runtimes.values():
             runtime.stop()
 
     def cancel(self) -> bool:
-        """Cancel the handlers that run and back their units of work out. Return whether any was running."""
+        """Cancel the handlers that run; this backs out their units of work. Return whether any handler ran."""
         cancelled = [runtime.cancel() for runtime in self._runtimes.values()]
         return any(cancelled)
 
     @property
     def name(self) -> str:
-        """The name of the application, as the queue manager gets it."""
+        """The application name that the queue manager gets."""
         return self._name
 
     @property
@@ -238,14 +239,14 @@ class RunningApplication:
         return self.settings.url_over(self._declared.url)
 
     def watch(self) -> None:
-        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """From now on, record the call that each worker waits for. Without this, no worker spends time on such records."""
         for runtime in self._runtimes.values():
             runtime.watch()
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
-        """Return the present state of each listener and its workers. Any thread can call this function.
+        """Return the present state of each listener and its workers. Any thread may call this function.
 
-        The name and the queue of a listener of an included application begin with the name of that application: `archive:IN`.
+        For an included application, the names and the queues of its listeners begin with its name: `archive:IN`.
         """
         included = (
             replace(status, queue=f"{name}:{status.queue}")
@@ -256,16 +257,16 @@ class RunningApplication:
         return (*self._runtime.statuses(), *included)
 
     def order(self, listener: str, *, held: bool | None = None, concurrency: int | None = None) -> None:
-        """Pause (`held`) or resume a listener, or change the number of its workers. The log gets a line.
+        """Pause or resume (`held`) a listener, or change the number of its workers. The log gets a line about it.
 
-        `listener` is a name or a queue, as in `listeners`. Raises `LookupError` for an unknown listener, and `ValueError` if
-        the number of workers is not possible.
+        `listener` is a name or a queue, as `listeners` returns it. Raises `LookupError` for an unknown listener, and
+        `ValueError` for an impossible number of workers.
         """
         known = self.listeners()
         if not any(listener in {each.name, each.queue} for each in known):
             names = ", ".join(each.name for each in known) or "none"
             raise LookupError(f"There is no listener {listener!r}. The listeners are: {names}.")
-        of, _, queue = listener.partition(":")  # no name of a queue has a colon
+        of, _, queue = listener.partition(":")  # the name of a queue has no colon
         runtime = self._runtimes.get(of, self._runtime)
         names_queue = runtime is not self._runtime and queue in {each.queue for each in runtime.statuses()}
         runtime.order(queue if names_queue else listener, held=held, concurrency=concurrency)
@@ -274,12 +275,12 @@ class RunningApplication:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of the objects that are missing for readiness. Any thread can read this property."""
+        """The names of the objects that must be open before the application is ready, and are not. Any thread may read this."""
         return self._runtime.supervisor.readiness.missing
 
     @property
     def ready(self) -> bool:
-        """Whether all workers of every listener have their queue open; false while one starts, reconnects or stops."""
+        """True if all workers of every listener have their queue open. False while one of them starts, reconnects or stops."""
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:
@@ -288,12 +289,12 @@ class RunningApplication:
 
     @property
     def cut_off(self) -> bool:
-        """Whether the stop cancelled handlers or services before they had finished."""
+        """True if handlers or services were cancelled before they had finished."""
         return any(runtime.cut_off for runtime in self._runtimes.values())
 
     @property
     def incidents(self) -> int:
-        """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
+        """The number of times that a listener or a service has ended unexpectedly and was started again (`ConsumerFailed`)."""
         return sum(runtime.incidents for runtime in self._runtimes.values())
 
     @property
@@ -302,26 +303,26 @@ class RunningApplication:
         return min(runtime.time_limit_s for runtime in self._runtimes.values())
 
     def left_after(self, bound_s: float) -> str:
-        """Return the handlers and services that still run `bound_s` after the drain's end, with stacks; "" before, or for none.
+        """Return the handlers and services that still run `bound_s` after the drain's end, with stacks; "" if there is nothing.
 
-        Any thread can call this function.
+        Returns "" before that time, too. Any thread may call this function.
         """
         return "\n".join(filter(None, (runtime.left_after(bound_s) for runtime in self._runtimes.values())))
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Put a message, as `App.put` does."""
+        """Put a message, like `App.put`."""
         return noted(self._puts.put(partial(outgoing, queue, payload), keywords), "app.put")
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
-        """Put the messages, as `App.put_many` does."""
+        """Put the messages, like `App.put_many`."""
         return noted(self._puts.put_many(partial(all_outgoing, queue, payloads), keywords), "app.put_many")
 
     def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Publish a message, as `App.publish` does."""
+        """Publish a message, like `App.publish`."""
         return noted(self._puts.put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
-        """Delete a subscription, as `App.unsubscribe` does."""
+        """Delete a subscription, like `App.unsubscribe`."""
         supervisor = self._runtime.supervisor
         session = await (supervisor.connect_now(pauses=False) if in_delivery(supervisor) else supervisor.connect())
         try:
@@ -333,7 +334,7 @@ class RunningApplication:
     def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> Coroutine[Any, Any, T]:
-        """Send a request and return its reply, as `App.request` does."""
+        """Send a request and return its reply, like `App.request`."""
         return noted(self._request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords), "app.request")
 
     async def _request(
@@ -342,7 +343,7 @@ class RunningApplication:
         supervisor = self._runtime.supervisor
         reconnecting = ReconnectingSession(supervisor, f"request to {queue}")
         keywords.setdefault("codec", self._declared.codec)
-        # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
+        # Most responders answer a persistent request with a persistent reply, and the reply queue refuses that (q041190: 2048).
         keywords.setdefault("persistent", None)
 
         async def ask(session: Session) -> Put:
@@ -367,7 +368,7 @@ class RunningApplication:
     async def consumer(
         self, chosen: TopicSubscription | str, *, selector: str = "", transacted: bool = True
     ) -> "AsyncIterator[Consumer]":
-        """Open a consumer, as `App.consumer` does, for a subscription or for the name of a queue."""
+        """Open a consumer, like `App.consumer`, for a subscription or for the name of a queue."""
         from mqflow.app.handlers.consumer import Consumer  # noqa: PLC0415 - an application of listeners has no synchronous consumer
 
         consumer = Consumer(
@@ -401,7 +402,7 @@ class RunningApplication:
             self._opened.ledger.close()
 
     def _recorder(self, part: str) -> ConnectionRecorder | None:
-        """Return a recorder of decisions for a service or a consumer; None if the settings name no disposition queue."""
+        """Return a recorder of decisions for this service or consumer. None if the settings name no disposition queue."""
         queue = self.settings.disposition_queue
         if not queue:
             return None
@@ -415,7 +416,7 @@ class RunningApplication:
         return around_put(self._layers, put)
 
     def _spec(self, listener: Listener) -> ListenerSpec:
-        """Return the declared listener with the options that the settings override."""
+        """Return the record of the declared listener, with the options that the settings replace."""
         declared = self._declared
         prefix = f"{declared.queue_manager}:" if declared.queue_manager else ""
         name = prefix + listener.name
@@ -431,9 +432,9 @@ class RunningApplication:
 
 
 def _hooks(declared: Declared) -> Sequence[Hook]:
-    """Return the hooks, and each middleware that is a hook too, because it can be called and has the attribute `wants`.
+    """Return the hooks. Add each middleware that is also a hook, because it has the attribute `wants` and can be called.
 
-    If a hook has the class of a middleware, the middleware is not added: both would report the same events.
+    If one of the hooks has the same class as a middleware, the middleware is not added: both would report the same events.
     """
     kinds = {type(hook) for hook in declared.hooks}
     of_routers = {id(layer): layer for listener in declared.listeners for layer in listener.middleware}
@@ -442,12 +443,12 @@ def _hooks(declared: Declared) -> Sequence[Hook]:
 
 
 def _is_hook(layer: Any) -> TypeGuard[Hook]:
-    # `hasattr`: a middleware is the user's object and can have any type.
+    # `hasattr`, because a middleware is an object of the user and can have any type.
     return callable(layer) and hasattr(layer, "wants")
 
 
 def _notes(queue: str) -> MessageNotes:
-    """Return the notes about the failed messages of this queue, shared with other processes if the environment names a file."""
+    """Return the notes about failed messages of this queue. If the environment names a file, other processes share them."""
     path = os.environ.get("MQFLOW_NOTES_FILE")
     if not path:
         return MemoryNotes()
@@ -457,18 +458,18 @@ def _notes(queue: str) -> MessageNotes:
 
 
 class _Opened(Struct, frozen=True):
-    """The queue manager of a run; the other fields are set if the application opened it by its URL."""
+    """The queue manager of a run. The other fields are set only if the application has opened it by its URL."""
 
     queue_manager: QueueManager
     to_close: OpenQueueManager | None = None
-    #: mqclient.ini, if the queue manager is IBM MQ.
+    #: The values of mqclient.ini, if the queue manager is IBM MQ.
     configuration: ClientConfiguration = ClientConfiguration()
-    #: None if the settings want no ledger, or the data is not in a local folder.
+    #: None if the settings want no ledger, or if the data is not in a local folder.
     ledger: DecisionLedger | None = None
 
 
 def _overrides(settings: ListenerSettings) -> dict[str, Any]:  # `Any`: values of several fields of `ListenerSpec`
-    """Return the fields of a `ListenerSpec` that the settings override."""
+    """Return the fields of a `ListenerSpec` that the settings replace."""
     fields: dict[str, Any] = to_builtins(settings)
     if "backout_threshold" in fields:
         threshold = fields.pop("backout_threshold")
@@ -479,7 +480,7 @@ def _overrides(settings: ListenerSettings) -> dict[str, Any]:  # `Any`: values o
 
 
 def _attempt_events(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:
-    """Return a function that any thread calls with a connection attempt. The function emits an event on this event loop."""
+    """Return a function that any thread can call with an attempt to connect. It reports an event on this event loop."""
     loop_caller = LoopCaller()
 
     def notify(tried: "Tried") -> None:

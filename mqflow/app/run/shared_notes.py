@@ -1,7 +1,7 @@
-"""Notes about failed messages in a file that several processes of one host share.
+"""Notes about failed messages, in a file that several processes of one host share.
 
-`mqflow run --workers` makes the file for its workers. The file holds no message, and needs no sync. After a crash of the host,
-each message has another token, so the old notes match no message.
+`mqflow run --workers` makes the file for its workers. The file contains no message, and is never synced. After a crash of the
+host, each message has another token, so old notes fit no message.
 """
 
 import logging
@@ -41,7 +41,7 @@ ON CONFLICT DO UPDATE SET failure = excluded.failure, is_condemned = max(is_cond
 
 
 class SharedNotes:
-    """The notes of one queue in a shared file. If the file cannot be used, the notes are in the memory of this process."""
+    """The notes of one queue, in a shared file. If the file cannot be used, the notes are in the memory of this process."""
 
     def __init__(self, path: Path, queue: str) -> None:
         self._path: Final = path
@@ -76,7 +76,7 @@ class SharedNotes:
         self._write(_FAILURE, [row], lambda: self._memory.note_failure(key, outcome, is_condemned=is_condemned))
 
     def forget(self, key: bytes) -> None:
-        """Forget a message that is gone."""
+        """Forget the note about a message that has left its queue."""
         self._write("DELETE FROM note WHERE queue = ? AND key = ?", [(self._queue, key)], lambda: self._memory.forget(key))
 
     def _write(self, statement: str, rows: Sequence[tuple[object, ...]], otherwise: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """Runs an application until a signal stops it.
 
-The first SIGTERM, SIGINT or SIGHUP drains the listeners. The second cancels handlers and backs their units of work out. The
-third ends the process immediately. This file knows signals and the running application, but no message.
+The first SIGTERM, SIGINT or SIGHUP drains the listeners. The second signal cancels the handlers, which backs out their units of
+work. The third signal ends the process immediately. This file handles no message.
 """
 
 import logging
@@ -20,31 +20,31 @@ from mqflow.runtime.cancellation import undisturbed
 from mqflow.runtime.watchdog import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
-if TYPE_CHECKING:  # the process of a queue manager needs the signals, and no application
+if TYPE_CHECKING:  # a queue manager's process uses this file without an application
     from mqflow.app.run.running_application import RunningApplication
 
 __all__ = ("EXIT_CUT_OFF", "EXIT_INCIDENT", "end_process", "run_until_signal", "stop_signals", "threads_left")
 
 EXIT_CUT_OFF: Final = 75
-"""The exit code after the stop cancelled handlers; their messages are on their queues again (EX_TEMPFAIL)."""
+"""The exit code if handlers were cancelled. Their messages are on their queues again (EX_TEMPFAIL)."""
 
 EXIT_INCIDENT: Final = 1
-"""The exit code after a consumer ended although nothing had stopped it, also if it started again (`ConsumerFailed`)."""
+"""The exit code if a listener or a service has ended unexpectedly, even if it was started again (`ConsumerFailed`)."""
 
 LEAVE_AFTER_S: Final = 5.0
-"""Seconds after the end of the drain. If a handler still runs then, the process ends with `EXIT_CUT_OFF`."""
+"""If a handler still runs this many seconds after the drain, the process ends with `EXIT_CUT_OFF`."""
 
 _logger = logging.getLogger("mqflow")
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that stop a process: SIGTERM, SIGINT and, unless nohup ignores it, SIGHUP."""
+    """Return the signals that stop a process: SIGTERM and SIGINT; also SIGHUP, if nohup does not ignore it."""
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
     return (signal.SIGTERM, signal.SIGINT, *hang_up)
 
 
 def threads_left() -> bool:
-    """Return whether there are threads that Python waits for at the end of the process, such as those of cancelled handlers."""
+    """Return whether Python would wait for threads at the end of the process, for example for those of cancelled handlers."""
     return any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
 
 
@@ -56,13 +56,13 @@ async def run_until_signal(
 ) -> int:
     """Run the application until a signal stops it. Return 0 if every handler finished in the drain, else `EXIT_CUT_OFF`.
 
-    Return `EXIT_INCIDENT` instead of 0 if a consumer has ended although nothing had stopped it.
+    Return `EXIT_INCIDENT` instead of 0 if a listener or a service has ended unexpectedly.
 
-    The first signal calls `stop` immediately, also during the start, which may wait for the queue manager. The return of
-    `until` calls `stop` too: then the first signal changes nothing. `beside` runs at the same time and is cancelled at the
-    end.
+    The first signal calls `stop` immediately, even during the start, which may wait for the queue manager. When `until`
+    returns, `stop` is called too; the first signal then changes nothing. `beside` runs at the same time, and is cancelled at
+    the end.
 
-    A handler can block the event loop, or ignore its cancellation. If it does so for `LEAVE_AFTER_S` after the drain, the log
+    A handler can block the event loop, or ignore its cancellation. If it still runs `LEAVE_AFTER_S` after the drain, the log
     names the handler, and the process ends with `EXIT_CUT_OFF`.
     """
     request = _StopRequest(stop)
@@ -86,23 +86,23 @@ async def run_until_signal(
 
 
 class _StopRequest:
-    """Whether the application must stop, and how to stop it."""
+    """The request to stop the application, and the way to carry it out."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self.stopping: Final = anyio.Event()
-        #: The scope of the whole run.
+        #: The cancel scope around the whole run.
         self.scope: Final = anyio.CancelScope()
-        #: None during the start.
+        #: The running application; None during its start.
         self.running: RunningApplication | None = None
         self._stop: Final = stop
 
     @property
     def cut_off(self) -> bool:
-        """Whether the stop cancelled anything before it had finished."""
+        """True if anything was cancelled before it had finished."""
         return self.scope.cancelled_caught or (self.running is not None and self.running.cut_off)
 
     def left(self) -> str:
-        """Return the names of the handlers that still run `LEAVE_AFTER_S` after the end of the drain; "" for none."""
+        """Return the names of the handlers that still run `LEAVE_AFTER_S` after the end of the drain; "" if no handler runs."""
         return self.running.left_after(LEAVE_AFTER_S) if self.running is not None else ""
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ class _StopRequest:
         self._stop()
 
     def cancel(self) -> None:
-        """Cancel the handlers that run; without handlers, the function of `on_start` or `on_stop`, or the lifespan."""
+        """Cancel the handlers that run. If no handler runs, cancel the function of `on_start` or `on_stop`, or the lifespan."""
         _logger.warning("second signal: handlers are cancelled and backed out; a third signal ends the process immediately")
         if self.running is None or not self.running.cancel():
             _logger.warning("functions of on_start or on_stop, or the lifespan, are cancelled")
@@ -118,7 +118,7 @@ class _StopRequest:
 
 
 def end_process(code: int) -> NoReturn:
-    """End the process immediately with this code. The queue manager backs all open units of work out."""
+    """End the process immediately with this exit code. The queue manager backs out all open units of work."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -131,9 +131,9 @@ def _leave(left: str) -> None:
 
 
 async def _stop_on_signals(signals: AsyncIterator[signal.Signals], request: _StopRequest) -> None:
-    """Stop at the first signal, and cancel at the second; the third one ends the process.
+    """Stop the application at the first signal, cancel at the second, and end the process at the third.
 
-    SIGHUP never cancels: when a terminal closes, SIGHUP comes twice, from the kernel and from the shell.
+    SIGHUP never cancels: when a terminal closes, SIGHUP comes twice, once from the kernel and once from the shell.
     """
     is_first = True
     async for number in signals:
@@ -141,7 +141,7 @@ async def _stop_on_signals(signals: AsyncIterator[signal.Signals], request: _Sto
             request.stop()
             is_first = False
         elif number != signal.SIGHUP:
-            # Nothing can interrupt a call of a client library. The end of the process backs its unit of work out.
+            # Nothing can interrupt a call of a client library. When the process ends, its unit of work is backed out.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             request.cancel()

@@ -1,7 +1,7 @@
-"""One unit of work with the puts of several calls: each call gets its own result, and one commit is for all.
+"""One unit of work with the puts of several calls. Each call gets its own result, and one commit is for all calls.
 
 If a caller is cancelled before the commit, the unit of work is backed out. The puts of the other calls are then made again,
-with the same MsgIds. This file knows sessions and how a put can end, but no queue of calls and no middleware.
+with the same MsgIds.
 """
 
 from collections.abc import Sequence
@@ -25,33 +25,33 @@ __all__ = ("UnitOfPuts", "Way", "in_doubt", "loses_connection")
 
 
 class Way(Struct, frozen=True):
-    """The parts of a session that each of its units of work needs."""
+    """The session and the functions that each of its units of work needs."""
 
     reconnecting: ReconnectingSession
     stager: Stager
     broadcast: Broadcast
-    #: Whether a call that loses its connection waits for the next connection, and puts again.
+    #: True if a call whose connection is lost waits for the next connection and puts again.
     waits: bool
 
 
 class UnitOfPuts:
-    """The open unit of work of a session, with the puts of these calls."""
+    """The open unit of work of a session, with the puts of several calls."""
 
     __slots__ = ("_session", "_stale", "calls", "left_over", "way")
 
     def __init__(self, way: Way, calls: Sequence[PutCall]) -> None:
         self.way: Final = way
         self.calls: Sequence[PutCall] = calls
-        #: The calls that found no room: the unit of work has as many messages as the queue manager takes (2024).
+        #: The calls that found no room, because the queue manager accepts no more messages in this unit of work (2024).
         self.left_over: list[PutCall] = []
         self._session: Session | None = None
-        #: Whether a handle of the session is useless, so that the session must be closed.
+        #: True if a handle of the session cannot be used any more, so that the session must be closed.
         self._stale = False
 
     async def put(self) -> None:
         """Put each message that is not in the unit of work yet. If a message is refused, its call has the error afterwards.
 
-        After a lost connection, all messages are put again on the next connection, if `way.waits` is true. Raises the error of
+        After a lost connection, put all messages again on the next connection if `way.waits` is true. Raises the error of
         `ReconnectingSession.get`.
         """
         reconnecting = self.way.reconnecting
@@ -60,7 +60,7 @@ class UnitOfPuts:
                 self._session = await reconnecting.get(of_now=True)
             try:
                 loser = await self._session.call(put_all, self._session, todo, self.way.stager)
-            except BaseException:  # asyncio's own cancellation: nobody knows what is in the unit of work
+            except BaseException:  # for example `Task.cancel` of asyncio: the unit of work is unknown
                 await self._drop_session()
                 raise
             if loser is None:
@@ -70,10 +70,10 @@ class UnitOfPuts:
             await self._after_loss(loser)
 
     async def finish(self) -> None:
-        """Commit the puts of the wanted calls, once. Each call has its puts or its error afterwards.
+        """Commit the puts of the wanted calls, once. Each call has its results or its error afterwards.
 
-        Raises the error of `ReconnectingSession.get` if no connection comes back. Then nothing of this unit was committed, and
-        the calls without an error have no message on a queue.
+        Raises the error of `ReconnectingSession.get` if no new connection can be made. Then nothing of this unit was committed,
+        and no message of a call without an error is on a queue.
         """
         while not all(call.is_complete for call in self.calls):
             if any(call.puts and not call.wanted for call in self.calls):
@@ -86,13 +86,13 @@ class UnitOfPuts:
             await self._drop_session()
 
     def fail(self, error: BaseException) -> None:
-        """Give the error to each call that has no result. Each call gets an error object of its own."""
+        """Give the error to each call that has no result, as a separate error object for each call."""
         for call in self.calls:
             if call.error is None and call.stage is not Stage.OVER:
                 call.error = error if len(self.calls) == 1 else _own(error)
 
     def _in_doubt(self, call: PutCall, reason: int, error: BaseException) -> MQIError:
-        """Return the error for the caller. If the caller was cancelled during the commit, its event was broadcast already."""
+        """Return the error for the caller. If the caller was cancelled during the commit, its event was reported already."""
         broadcast = None if call.withdrawn else self.way.broadcast
         return in_doubt(broadcast, call.messages[0][0].queue, call.message_ids, reason, error)
 
@@ -109,7 +109,7 @@ class UnitOfPuts:
             lost = await loses_connection(self.way.reconnecting, session, error)
             if not in_doubt_now:
                 await self._after_backout(error, lost=lost)
-        except BaseException as error:  # asyncio's own cancellation ignores the shield of a settlement
+        except BaseException as error:  # `Task.cancel` of asyncio ignores the shield of a commit
             for call in calls:
                 call.error = self._in_doubt(call, Reason.CALL_INTERRUPTED, error)
             await self._drop_session()
@@ -143,7 +143,7 @@ class UnitOfPuts:
             unit.fail(error)
 
     async def _after_loss(self, loser: PutCall) -> None:
-        """Undo all puts after one of them has lost the connection. If `way.waits` is false, no call puts again."""
+        """Undo all puts after the connection was lost in one of them. If `way.waits` is false, no call puts again."""
         error = loser.error
         assert isinstance(error, MQIError)  # noqa: S101 - only such an error loses a connection
         await self.way.reconnecting.lose(error)
@@ -169,7 +169,7 @@ class UnitOfPuts:
             self.calls = [call for call in self.calls if call not in self.left_over]
 
     async def _back_out(self) -> None:
-        """Back the unit of work out. If the backout fails, close the session: the close backs the unit of work out too."""
+        """Back out the unit of work. If the backout fails, close the session, which also backs out the unit of work."""
         session = self._session
         try:
             if session is not None:
@@ -205,7 +205,7 @@ async def loses_connection(reconnecting: ReconnectingSession, session: Session, 
     if classify(int(error.reason)) is not Class.REOPEN:
         try:
             await session.settle(Settlement.BACKOUT)
-        except MQIError as refused:  # a connection that cannot back out cannot be used again
+        except MQIError as refused:  # if the backout fails, the connection cannot be used again
             if await reconnecting.lose(refused):
                 return True
         else:
@@ -217,7 +217,7 @@ async def loses_connection(reconnecting: ReconnectingSession, session: Session, 
 def in_doubt(
     broadcast: Broadcast | None, queue: str, message_ids: Sequence[bytes], reason: int, error: BaseException | None = None
 ) -> MQIError:
-    """Broadcast that nobody knows whether these messages were committed. Return the error for their caller."""
+    """Report that nobody knows whether these messages were committed. Return the error for their caller."""
     if broadcast is not None:
         broadcast(InDoubt(queue=queue, listener="put", reason=reason, message_ids=(), put_message_ids=tuple(message_ids)))
     names = ", ".join(each.hex() for each in message_ids)
@@ -233,7 +233,7 @@ def _reason(call: PutCall) -> int:
 
 
 def _own(error: BaseException) -> BaseException:
-    """Return an error object for one caller: a shared one would collect the tracebacks of all callers."""
+    """Return a separate error object for one caller. A shared one would collect the tracebacks of all callers."""
     if not isinstance(error, MQIError):
         return error
     made = error_for(int(error.reason), error.verb, error.object_name, error.queue_manager, error.detail)

@@ -1,4 +1,4 @@
-"""Imports the application that `MODULE:APP` names on the command line, and explains what is wrong with a wrong name."""
+"""Imports the application that `MODULE:APP` names on the command line. If this fails, explains the mistake in the name."""
 
 import importlib
 import sys
@@ -20,12 +20,12 @@ class ImportFailedError(Exception):
 
 
 def load_application(application: str, **given: str | float | None) -> App:
-    """Return the application that ``module:app`` names. Python looks in the current folder first.
+    """Return the application that ``module:app`` names. Python searches the current folder first.
 
-    `given` has settings by name, such as `url` or `drain_s`. A setting that is None does not change.
+    `given` has settings by name, such as `url` or `drain_s`. A setting that is None does not change the application's settings.
 
-    Raises `ConfigurationError` if there is no such module, if it has no `App` of that name, or if the module raises this error
-    itself. Raises `ImportFailedError`, with the line, for any other error inside the module.
+    Raises `ConfigurationError` if there is no such module, or if it has no `App` of that name, or if the module itself raises
+    this error. Raises `ImportFailedError`, with the line, for any other error inside the module.
     """
     module_name, _, name = application.partition(":")
     _check_module_name(application, module_name, name)
@@ -42,7 +42,7 @@ def load_application(application: str, **given: str | float | None) -> App:
             raise ConfigurationError(text) from error
         text = f"{application!r} cannot be imported: {_line_of(error)}{type(error).__name__}: {error}."
         raise ImportFailedError(text) from error
-    found = getattr(module, name or "app", None)  # the name is typed by the user; a module can have its own __getattr__
+    found = getattr(module, name or "app", None)  # the user has typed the name, so it can be any text
     if not isinstance(found, App):
         apps = [known for known, value in vars(module).items() if isinstance(value, App)]
         text = f"it has {', '.join(f'{module_name}:{known}' for known in apps)}" if apps else "it has no App at all"
@@ -66,9 +66,9 @@ def _check_module_name(application: str, module_name: str, name: str) -> None:
 
 
 def _line_of(error: Exception) -> str:
-    """Return the last line of the user's own files in the traceback, as a prefix, or the empty text.
+    """Return the last line of the user's own files in the traceback, to be put before an error text; or an empty text.
 
-    A `SyntaxError` contains its line already.
+    A `SyntaxError` already names its line.
     """
     if isinstance(error, SyntaxError):
         return ""

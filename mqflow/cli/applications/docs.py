@@ -49,7 +49,7 @@ def command(
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """Return the page of a document. The template escapes every text, and the page loads nothing from elsewhere."""
+    """Return the HTML page for a document. The template escapes every text, and the page loads nothing from elsewhere."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - optional, needed for a page only
 
     templates = Environment(
@@ -70,7 +70,7 @@ def _yaml(document: Mapping[str, Any]) -> str:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """Return the type that a schema describes, in words: `string`, `list of Line`, `integer or null`."""
+    """Return in words the type that a schema describes: `string`, `list of Line`, `integer or null`."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     for key in ("anyOf", "oneOf"):

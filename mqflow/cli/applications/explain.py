@@ -1,4 +1,4 @@
-"""`mqflow explain`: prints the effective settings of each listener of an application, with the source of each setting."""
+"""`mqflow explain`: prints the settings that each listener of an application has, with the source of each setting."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -68,7 +68,7 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
 
 
 def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: bool) -> None:
-    """Show one application and its listeners. `prefix` begins the names of an included application, for example `archive:`."""
+    """Show one application and its listeners. `prefix` is put before the names of an included application, as in `archive:`."""
     url = settings.url_over(app.url)
     location = locate(url)
     embedded = location.kind in {"embedded", "memory", "served"}
@@ -93,7 +93,7 @@ def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: 
 
 
 def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
-    """Yield the staging queue of delayed messages, the application that delivers them, and the retries that wait there."""
+    """Yield rows about delayed messages: their staging queue, the application that delivers them, and the retries that wait."""
     usual = EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE
     source = settings.sources.get("delay_queue", "default") if settings.delay_queue else "default"
     yield _Row("delayed messages wait on", settings.delay_queue or usual, source)
@@ -107,7 +107,7 @@ def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
 
 
 def _dead_letters(app: App) -> Iterator[_Row]:
-    """Yield a row for each dead-letter queue that the application handles: rules, interval and end."""
+    """Yield a row for each dead-letter queue that the application handles: its rules, RETRYINT, and when its handler ends."""
     for declared in app.dead_letter_handlers:
         count = len(declared.rules().matchers)
         match declared.control.wait_s:
@@ -151,9 +151,9 @@ def _explain(
 
 
 def _model(queue_manager: OpenQueueManager, subscription: TopicSubscription) -> QueueAttributes:
-    """Return the model queue of the managed queue: MDURMDL or MNDURMDL of the nearest topic object.
+    """Return the model queue for the managed queue of a subscription: MDURMDL or MNDURMDL of the nearest topic object.
 
-    Raises `ConfigurationError` if the queue manager has no administration: the MQI has no call for topics.
+    Raises `ConfigurationError` if the queue manager has no administration, because the MQI cannot inquire topics.
     """
     administration = queue_manager.administration
     topic = TopicTree({found.name: found for found in administration.publishing.topics()}).effective(subscription.topic)
@@ -169,7 +169,7 @@ def _model(queue_manager: OpenQueueManager, subscription: TopicSubscription) -> 
 def _poison_handling(
     connection: Connection, listener: Listener, overrides: ListenerSettings, queue: QueueAttributes
 ) -> tuple[list[_Row], list[str]]:
-    """Return the rows about poison messages of the listener, and warnings about values that look wrong."""
+    """Return the rows about poison messages of the listener, and warnings about values that are probably wrong."""
     declared = listener.options.backout
     threshold = overrides.backout_threshold if overrides.backout_threshold is not None else declared.threshold
     name = overrides.backout_requeue_queue if overrides.backout_requeue_queue is not None else declared.queue
@@ -198,7 +198,7 @@ def _poison_handling(
 
 
 def _problem_of(connection: Connection, queue: str, requeue: str) -> str:
-    """Return why the backout requeue queue cannot be used, or why its messages come back to the queue; empty if neither."""
+    """Return why the backout requeue queue cannot be used, or why its messages return to `queue`; empty if all is well."""
     path, name = [queue], requeue
     while name and name not in path:
         path.append(name)
@@ -241,7 +241,7 @@ def _options(listener: Listener, overrides: ListenerSettings) -> Iterator[_Row]:
 
 
 def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | None = None) -> Iterator[_Row]:
-    """Yield every setting by its key, including the settings in groups."""
+    """Yield a row for every setting, with its key. A group of settings gives a row for each of them."""
     for name, value in structs.asdict(record or settings).items():
         key = (*above, name)
         if name in {"sources", "warnings"}:
@@ -257,7 +257,7 @@ def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | 
 
 
 def _shown(value: object) -> str:
-    """Return the value in the syntax of mqflow.toml; "not set" for None and for empty text."""
+    """Return the value in the syntax of mqflow.toml. None and an empty text are shown as "not set"."""
     if value is None or value == "":
         return _NOT_SET
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,7 +1,7 @@
 """`mqflow init`: creates an application that runs, with its queues, a test that passes, settings and a Containerfile.
 
-`--plugin` creates a distribution with a plugin and its test instead. `--kubernetes` creates the manifests of an application,
-`--compose` a file for the application and a queue manager of IBM. The folder `templates` has the files.
+`--plugin` creates a distribution with a plugin and its test instead. `--kubernetes` creates the manifests for an application.
+`--compose` creates a file for the application and a queue manager of IBM. The folder `templates` has the files.
 """
 
 import re
@@ -18,21 +18,21 @@ from mqflow.cli.applications.wheel import is_from_index, make_wheel
 __all__ = ("command",)
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
-"""A folder for each kind of files. In their names and texts, `{name}`, `{module}` and `{label}` stand for the new name."""
+"""The folder that has a folder for each kind. In names and texts of its files, the new name replaces `{name}` and so on."""
 _BESIDE: Final = {
     "kubernetes": "kustomization.yaml says what to change, and the commands.",
     "compose": "compose.yaml says what to do first, and the command.",
 }
-"""The kinds whose files are in a separate folder, each with the next step of the user."""
+"""The kinds whose files are in a separate folder, each with the text of the user's next step."""
 _TRIED: Final = ("mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ada"}'""", "mqflow run app:app")
-"""The commands that try the application."""
+"""The commands with which the user can try the new application."""
 _NOT_IN_LABELS: Final = re.compile("[^a-z0-9]+")
 _LABEL_CHARS: Final = 40
-"""The most characters of a label: Kubernetes allows 63, and each pod adds some."""
+"""The largest number of characters of a label. Kubernetes allows 63, and adds some for each pod."""
 
 
 def _files(kind: str, name: str) -> dict[str, str]:
-    """Return the files of a kind, with their texts, for a project of this name."""
+    """Return the files of a kind, by path, with their texts for a project of this name."""
     label = _NOT_IN_LABELS.sub("-", name.lower())[:_LABEL_CHARS].strip("-") or "application"
 
     def filled(text: str) -> str:
@@ -43,7 +43,7 @@ def _files(kind: str, name: str) -> dict[str, str]:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Write the files. Raises `ConfigurationError`, and writes nothing, if one of them exists."""
+    """Write the files. If one of them exists already, write nothing, and raise `ConfigurationError`."""
     existing = [name for name in files if (folder / name).exists()]
     if existing:
         raise ConfigurationError(f"{folder} has {', '.join(existing)} already; choose another folder. Nothing was changed.")

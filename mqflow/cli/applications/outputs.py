@@ -1,6 +1,6 @@
-"""The persistence of the results that publishers put: from the declaration, or from DEFPSIST of the queue.
+"""Finds out whether the results that publishers put are persistent: by their declaration, or by DEFPSIST of the queue.
 
-This file knows publishers only: no declaration names the queues that a handler puts to by itself.
+This file knows only publishers. No declaration names the queues on which a handler itself puts messages.
 """
 
 from collections.abc import Iterator
@@ -16,26 +16,26 @@ from mqflow.verbs import Connection
 __all__ = ("Output", "outputs")
 
 _DEFAULT_PERSISTENCE: Final = 5
-"""MQIA_DEF_PERSISTENCE."""
+"""The number of MQIA_DEF_PERSISTENCE."""
 
 
 class Output(Struct, frozen=True):
-    """The results of a listener on one queue."""
+    """The results of a listener that go to one queue."""
 
     queue: str
-    #: None if DEFPSIST decides and cannot be inquired.
+    #: True if the results are persistent; None if DEFPSIST decides and cannot be inquired.
     persistent: bool | None
-    #: The source of the persistence: the source code, or DEFPSIST of the queue.
+    #: The place that decides this: the source code, or DEFPSIST of the queue.
     source: str
-    #: A sentence about messages that a restart of the queue manager removes, or about a failed inquiry; empty if all is well.
+    #: A sentence: a restart of the queue manager removes messages, or the inquiry failed. Empty if all is well.
     warning: str = ""
 
 
 def outputs(connection: Connection, listener: Listener) -> Iterator[Output]:
     """Yield an output for each publisher of the listener's handlers, in their order.
 
-    No definition says which messages the senders make persistent. So each input that can hold persistent messages counts as
-    persistent: every queue, and a durable subscription. The queue of other subscriptions is temporary.
+    Nothing says which messages the senders make persistent. So an input counts as persistent if it can hold persistent
+    messages: every queue, and a durable subscription. The queue of any other subscription is temporary.
     """
     can_persist = listener.subscription is None or bool(listener.subscription.durable)
     for handler in listener.handlers:
@@ -60,7 +60,7 @@ def outputs(connection: Connection, listener: Listener) -> Iterator[Output]:
 
 
 def _default_persistence(connection: Connection, queue: str) -> bool:
-    """Return DEFPSIST of the queue that a put names. For an alias it is the attribute of the alias (q097600)."""
+    """Return DEFPSIST of the queue that a put names. If the queue is an alias, its own attribute counts (q097600)."""
     handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
     try:
         return connection.inquire(handle, (_DEFAULT_PERSISTENCE,)).values[_DEFAULT_PERSISTENCE] == 1

@@ -1,4 +1,4 @@
-"""`mqflow plugins`: lists the installed plugins, and loads each one to see whether it can be used."""
+"""`mqflow plugins`: lists the installed plugins, and loads each plugin to see whether it can be used."""
 
 import click
 import msgspec
@@ -57,7 +57,7 @@ def _kind(plugin: Plugin) -> str:
 
 
 def _problem(plugin: Plugin) -> str:
-    """Return why the plugin cannot be used; empty if it can."""
+    """Return why the plugin cannot be used; empty if it can be used."""
     try:
         load(plugin)
     except PluginError as error:

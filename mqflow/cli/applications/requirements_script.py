@@ -1,6 +1,6 @@
-"""`mqflow mqsc MODULE:APP`: prints an MQSC script with the objects (DEFINE) and authorities (SET AUTHREC) of an application.
+"""`mqflow mqsc MODULE:APP`: prints an MQSC script with the objects and authorities that an application needs.
 
-`mqflow mqsc` and runmqsc run this script. This file knows requirements, options and MQSC; it connects only if `--url` is given.
+The script has DEFINE and SET AUTHREC commands for `mqflow mqsc` and runmqsc. This file connects only if `--url` is given.
 """
 
 from collections.abc import Callable, Iterator
@@ -77,7 +77,7 @@ _OPTIONS = (
 
 
 class _Grantee(Struct, frozen=True):
-    """The user or the group that gets the authorities."""
+    """The user or the group that the authorities are granted to."""
 
     name: str
     group: bool = False
@@ -87,7 +87,7 @@ class _Grantee(Struct, frozen=True):
 
 
 class _Header(Struct, frozen=True):
-    """The names in the first lines of the script."""
+    """The names that the first lines of the script contain."""
 
     application: str
     grantee: _Grantee
@@ -95,7 +95,7 @@ class _Header(Struct, frozen=True):
 
 
 def requirement_options(function: F) -> F:
-    """Give the command the options of `RequirementOptions`."""
+    """Add the options of `RequirementOptions` to the command."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -141,7 +141,7 @@ def requirements_script(application: str, url: str | None, **options: Unpack[Req
 
 
 def _script(needs: Callable[[Known], Requirements], known: Known, header: _Header) -> Iterator[str]:
-    """Yield the lines. Each queue is defined before an authority names it."""
+    """Yield the lines of the script. Each queue is defined before an authority for it is granted."""
     needed = needs(known)
     for line in _HEAD:
         yield line.format(application=header.application, grantee=header.grantee, queue_manager=header.queue_manager)

@@ -1,4 +1,4 @@
-"""`mqflow run`: the options of the command. `run_application` does the rest; its import takes longer than the help."""
+"""`mqflow run`: the options of the command. `run_application` does the work; it is imported late, so that the help is fast."""
 
 from pathlib import Path
 

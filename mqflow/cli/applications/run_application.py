@@ -1,4 +1,4 @@
-"""Runs an application for `mqflow run`, in this process or in several that share one queue manager."""
+"""Runs an application for `mqflow run`, in this process or in several processes that share one queue manager."""
 
 import logging
 import math
@@ -62,7 +62,7 @@ def run_application(
     parent_pipe: int | None,
     url: str | None,
 ) -> None:
-    """Run the application, then end the process with the exit code. With `reloads`, return when Ctrl-C has ended the run."""
+    """Run the application, then end the process with the exit code. With `reloads`, return after Ctrl-C has ended the run."""
     _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
     if allow_changes and not has_console:
         raise ConfigurationError("--allow-changes is for the console: add --console, or leave it out.")
@@ -86,7 +86,7 @@ def run_application(
     if not any(each.listeners or each.dead_letter_handlers or each.schedules for each in apps):
         text = f"{application} has no listener, so there is nothing to run. Declare one with @app.listener(QUEUE)."
         raise ConfigurationError(text)
-    # The parent of worker processes serves the pages for all of them.
+    # If there are worker processes, their parent serves the pages for all of them.
     address = "" if parent_socket is not None else settings.http.address if http is None else http
     console = _console(address, app, settings, allow_changes=allow_changes) if has_console else None
     if workers > 1:
@@ -111,7 +111,7 @@ def run_application(
 
 
 def _console(address: str, app: App, settings: Settings, *, allow_changes: bool) -> MakeConsole:
-    """Return the function that makes the console. Raises `ConfigurationError` without an address for it."""
+    """Return the function that makes the console. Raises `ConfigurationError` if no address is set for the console."""
     from mqflow.cli.console.console_command import console_of_application  # noqa: PLC0415 - only a console needs it
 
     if not address:
@@ -128,7 +128,7 @@ def _run_here(
     backend: str,
     limits: Limits,
 ) -> int:
-    """Run the application in this process; return the exit code."""
+    """Run the application in this process, and return the exit code."""
     raise_open_file_limit()
     export_telemetry = _add_telemetry(app, settings)
     ends = [] if parent_pipe is None else [partial(until_parent_ends, parent_pipe)]
@@ -162,7 +162,7 @@ async def _until_recycled(recycling: Recycling) -> None:
 
 
 def _start_log(app: App, settings: Settings, stream: ReconnectLine | TextIO) -> None:
-    """Write the log to stderr, unless the application has set up a log of its own. In JSON, the notes are in the log too."""
+    """Write the log to stderr, if the application has no log of its own. A JSON log also has the notes of the command."""
     columns = (lambda: os.get_terminal_size(sys.stderr.fileno()).columns) if sys.stderr.isatty() else None
     handler = log_handler(settings.log_format, stream, columns=columns, worker=os.environ.get(WORKER, ""))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
@@ -173,9 +173,9 @@ def _start_log(app: App, settings: Settings, stream: ReconnectLine | TextIO) -> 
 
 
 def _exit(code: int) -> NoReturn:
-    """End the process with this code, even if the thread of a cut-off handler still runs.
+    """End the process with this code, even if the thread of a cancelled handler still runs.
 
-    Otherwise Python waits for that thread, possibly for ever, although its message is back on its queue.
+    Otherwise Python waits for that thread, possibly forever. The message of the handler is already back on its queue.
     """
     if code == EXIT_CUT_OFF and threads_left():
         end_process(code)
@@ -195,7 +195,7 @@ def _check(*, workers: int, reloads: bool, backend: str, has_ready_file: bool) -
 def _serve_while_running(app: App, url: str, *, shows_progress: bool) -> Callable[[], None]:
     """Serve an embedded queue manager while the application runs, so that other commands reach it.
 
-    Return the function to call at the end, also if the application did not start.
+    Return the function to call at the end. Call it even if the application did not start.
     """
     location = locate(url)
     folder = location.path
@@ -207,12 +207,12 @@ def _serve_while_running(app: App, url: str, *, shows_progress: bool) -> Callabl
 
     @app.on_start
     def start() -> None:
-        serving.close()  # the queue manager has loaded its messages
+        serving.close()  # the queue manager has now loaded its messages
         queue_manager = app.queue_manager
         assert isinstance(queue_manager, EmbeddedQueueManager)  # noqa: S101 - the URL says so
         try:
             serving.enter_context(closing(serve(queue_manager, folder / SERVED_SOCKET)))
-        except ServingError as error:  # the application itself does not need the server
+        except ServingError as error:  # the application can run without the server
             note(f"mqflow: other commands cannot reach this queue manager while the application runs. {error}")
 
     app.on_stop(serving.close)
@@ -227,7 +227,7 @@ def _ready_file_hook(path: Path) -> ReadyFile:
 
 
 class _Announcement:
-    """A hook that prints a line when a listener has started: a signal before that line does not drain the application."""
+    """A hook that prints a line when a listener has started. Before this line, a signal does not drain the application."""
 
     wants: Final = (ListenerStarted,)
 
@@ -237,13 +237,13 @@ class _Announcement:
     def __call__(self, event: Event) -> None:
         if isinstance(event, ListenerStarted):
             worker = os.environ.get(WORKER)
-            # The parent of a worker process has printed the URL.
+            # For a worker process, the parent process has printed the URL.
             more = f" in worker {worker}." if worker else f" of {self._url}; Ctrl-C drains and stops."
             note(f"Listening on {event.queue}{more}")
 
 
 def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:
-    """Add OpenTelemetry if the settings ask for it. Return the function that exports the remaining data at the end."""
+    """Add OpenTelemetry if the settings ask for it. Return a function that exports the remaining data at the end."""
     if not settings.telemetry:
         return lambda: None
     from mqflow.otel.configuration import add_telemetry  # noqa: PLC0415 - only applications with telemetry need it
@@ -252,14 +252,14 @@ def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:
 
 
 def _waiting(settings: Settings, start_limit_s: float | None) -> Settings:
-    """Return the settings with the limit of the command line; without any limit, the start waits for ever."""
+    """Return the settings with the limit of the command line. If no limit is set, the start waits without a limit."""
     known = settings.reconnect.start_limit_s
     limit_s = start_limit_s if start_limit_s is not None else math.inf if known is None else known
     return replace(settings, reconnect=replace(settings.reconnect, start_limit_s=limit_s))
 
 
 def _more(only: tuple[str, ...], log_format: str | None, http: str | None = None) -> list[str]:
-    """Return the further options of a process that runs the same application."""
+    """Return further options for a process that runs the same application."""
     chosen = [part for name in only for part in ("--only", name)]
     chosen += ["--log-format", log_format] if log_format else []
     return chosen + ([] if http is None else ["--http", http])
@@ -268,7 +268,7 @@ def _more(only: tuple[str, ...], log_format: str | None, http: str | None = None
 def _reload(
     application: str, drain_s: float | None, start_limit_s: float | None, backend: str, more: list[str], url: str | None
 ) -> None:
-    """Run the application in a process; drain and replace the process when a file of this folder changes."""
+    """Run the application in a child process. If a file of this folder changes, drain and replace this process."""
     try:
         from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
     except ImportError as error:

@@ -1,7 +1,4 @@
-"""The hooks that show the state of `mqflow run`: a line while it reconnects, and a file that exists while it is ready.
-
-The hooks know events and their output; they know no connection.
-"""
+"""The hooks that show the state of `mqflow run`: a line while it reconnects, and a file that exists while it is ready."""
 
 import math
 from pathlib import Path
@@ -20,18 +17,18 @@ _TICK_S: Final = 1.0
 
 
 class ReadyFile:
-    """A file for an orchestrator's probe: it exists while the application takes messages."""
+    """A file for the probe of an orchestrator. The file exists while the application gets messages."""
 
     wants: Final = (ReadinessChanged,)
 
     def __init__(self, path: Path) -> None:
-        """Remove the file that a killed process has left at the path. Raises `OSError` if the path cannot be written."""
+        """Remove the file if a killed process has left it. Raises `OSError` if the path cannot be written."""
         self._path: Final = path
         path.touch()
         path.unlink()
 
     def __call__(self, event: Event) -> None:
-        """Create or remove the file."""
+        """Create or remove the file, as the event says."""
         if isinstance(event, ReadinessChanged):
             if event.ready:
                 self._path.touch()
@@ -40,7 +37,7 @@ class ReadyFile:
 
 
 class ReconnectLine:
-    """One line on a terminal, below all other lines: updated each second, and removed when the connection is back."""
+    """A line on a terminal, below all other lines. It is updated each second, and removed when the connection is back."""
 
     wants: Final = (Reconnecting, Reconnected)
 
@@ -48,12 +45,12 @@ class ReconnectLine:
         self._terminal: Final = terminal
         self._clock: Final = clock
         self._shown = ""
-        #: The last event of this outage, and its time in monotonic seconds.
+        #: The last event of this outage, and the time when it came, in monotonic seconds.
         self._outage: tuple[Reconnecting, float] | None = None
         self._changed = anyio.Event()
 
     def __call__(self, event: Event) -> None:
-        """Write or remove the line."""
+        """Write or remove the line, as the event says."""
         match event:
             case Reconnecting():
                 self._outage = (event, self._clock.monotonic())
@@ -74,7 +71,7 @@ class ReconnectLine:
             self._write(_CLEAR + shown)
 
     async def keep_current(self) -> None:
-        """Update the line each second of an outage, until this task is cancelled."""
+        """Update the line each second during an outage, until this task is cancelled."""
         while True:
             self._changed = anyio.Event()
             if self._outage is None:
@@ -83,14 +80,14 @@ class ReconnectLine:
             self.tick()
 
     def clear(self) -> None:
-        """Remove the line: the connection is back, or the application ends without a connection."""
+        """Remove the line, because the connection is back or the application ends."""
         self._outage = None
         if self._shown:
             self._shown = ""
             self._write(_CLEAR)
 
     def write(self, text: str) -> None:
-        """Write other lines to the terminal, above this line. With this method the object is a stream for a log handler."""
+        """Write other lines to the terminal, above this line. So this object can be the stream of a log handler."""
         self._write(f"{_CLEAR}{text}{self._shown}" if self._shown else text)
 
     def flush(self) -> None:
@@ -103,7 +100,7 @@ class ReconnectLine:
 
 
 def _row(event: Reconnecting, since_s: float) -> str:
-    """Return the text of the line, `since_s` seconds after the event."""
+    """Return the text of the line `since_s` seconds after the event."""
     away = f", {_duration(event.lost_for_s + since_s)} away" if event.attempt else ""
     what = f"attempt {event.attempt} failed" if event.attempt else "the connection is lost"
     left_s = math.ceil(event.next_in_s - since_s)
@@ -112,7 +109,7 @@ def _row(event: Reconnecting, since_s: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return the time span in words: "8 s", "4 min", "2 h 5 min"."""
+    """Return a time span in words: "8 s", "4 min", "2 h 5 min"."""
     minutes, hours = int(seconds) // 60, int(seconds) // 3_600
     if not minutes:
         return f"{seconds:.0f} s"

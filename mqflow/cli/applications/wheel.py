@@ -1,6 +1,6 @@
-"""Makes a wheel of the installed mqflow, if mqflow came from no package index. So an application can install the same mqflow.
+"""Makes a wheel of the installed mqflow, if mqflow was not installed from an index. So an application can install the same one.
 
-A release on an index needs no wheel. This file reads the files of the installation; it runs no build and needs no network.
+This file reads the files of the installation. It runs no build and needs no network.
 """
 
 import base64
@@ -20,12 +20,12 @@ _PACKAGE: Final = Path(mqflow.__file__).parent
 
 
 def is_from_index(distribution: Distribution) -> bool:
-    """Return whether pip installed the distribution from a package index, and from no folder or file (PEP 610)."""
+    """Return whether pip installed the distribution from a package index, and not from a folder or a file (PEP 610)."""
     return distribution.read_text("direct_url.json") is None
 
 
 def make_wheel(distribution: Distribution) -> tuple[str, bytes]:
-    """Return the file name and the content of a wheel with the modules and the metadata of the installed mqflow.
+    """Return the file name and the content of a wheel, with the modules and the metadata of the installed mqflow.
 
     Raises `OSError` if a file of the installation cannot be read.
     """

@@ -1,7 +1,7 @@
 """Decides which requests the console accepts, and adds the security headers to each answer.
 
-The token is in no URL, cookie or log: a person types it once. A session is a random identifier in a cookie. This file knows
-requests; it knows no queue.
+The token of the console is in no URL, cookie or log: a person types it once. A session is a random identifier in a cookie. This
+file reads requests, but no queue.
 """
 
 import secrets
@@ -23,7 +23,7 @@ HEADERS: Final = {
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # without a referrer, browsers send `Origin: null` with a form
+    "Referrer-Policy": "same-origin",  # otherwise browsers send `Origin: null` with a form
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -34,11 +34,11 @@ _SESSIONS_MAX: Final = 100
 
 
 class Session(Struct):
-    """A person that has logged in."""
+    """The session of a person that has logged in."""
 
-    #: The name that the person has typed, for the audit log.
+    #: The name that the person has typed. The audit log has this name.
     person: str
-    #: The secret in each form.
+    #: The secret that each form of this session must contain.
     csrf: str
     until: float
 
@@ -51,10 +51,10 @@ class Session(Struct):
 
 
 def refused_request(method: str, scheme: str, headers: Mapping[str, str], hosts: Collection[str]) -> str:
-    """Return why a request is refused before its session is checked; an empty text if it is not refused.
+    """Return why a request is refused, before its session is checked; empty if it is not refused.
 
-    The Host header must name this console, because a request by DNS rebinding has the host name of another site. And a
-    request that changes something must come from a page of this console.
+    The Host header must name this console, because a request by DNS rebinding has the host name of another site. A request that
+    changes something must come from a page of this console.
     """
     host = headers.get("host", "")
     try:
@@ -72,19 +72,19 @@ def refused_request(method: str, scheme: str, headers: Mapping[str, str], hosts:
 
 
 class Access:
-    """The token of one console, and the sessions that it has opened."""
+    """The token of one console, and the sessions that were begun with it."""
 
     def __init__(self, clock: Clock, *, hosts: Collection[str] = LOOPBACK) -> None:
-        """`hosts` are the names that the Host header may have, without the port."""
+        """Make the token. `hosts` are the names that the Host header may have, without the port."""
         self.token: Final = secrets.token_urlsafe(32)
-        #: Each console has a cookie of its own: the ports of one host share their cookies.
+        #: The name of the cookie. It differs for each console, because all ports of a host share their cookies.
         self.cookie: Final = f"mqflow_console_{secrets.token_hex(4)}"
         self.hosts: Final = frozenset(hosts)
         self._clock: Final = clock
         self._sessions: dict[str, Session] = {}
 
     def log_in(self, token: str, person: str) -> str | None:
-        """Return the identifier of a new session; None for a wrong token."""
+        """Begin a session and return its identifier; None if the token is wrong."""
         if not secrets.compare_digest(token.strip().encode(), self.token.encode()):
             return None
         self._drop_old()
@@ -97,12 +97,12 @@ class Access:
         self._sessions.pop(request.cookies.get(self.cookie, ""), None)
 
     def session(self, request: Request) -> Session | None:
-        """Return the session of the request; None if there is no session, or if the session is too old."""
+        """Return the session of the request; None if it has no session, or if the session is too old."""
         found = self._sessions.get(request.cookies.get(self.cookie, ""))
         return None if found is None or found.until <= self._clock.monotonic() else found
 
     def set_cookie(self, response: Response, identifier: str, request: Request) -> None:
-        """Give the browser the identifier of the session. No script can read it, and no other site sends it."""
+        """Give the browser the identifier of the session. Scripts cannot read it; requests of other sites do not have it."""
         path = request.scope.get("root_path") or "/"
         secure = request.url.scheme == "https"
         response.set_cookie(self.cookie, identifier, path=path, secure=secure, httponly=True, samesite="strict")

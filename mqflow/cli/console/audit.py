@@ -1,4 +1,4 @@
-"""The audit log: a JSON line before each change, and a line with its result after it. Each line is synced to the disk."""
+"""The audit log. It has a line of JSON before each change, and a line with the result after it. Each line is synced to disk."""
 
 import os
 from datetime import UTC, datetime
@@ -16,9 +16,9 @@ class AuditLog:
     """Appends lines to a file that only its owner can read."""
 
     def __init__(self, path: Path, clock: Clock, place: str = "") -> None:
-        """Open the file, or create it. Raises `ConfigurationError` if this is not possible: then nothing may change.
+        """Open the file, or create it. If that fails, raise `ConfigurationError`, so that no change is possible without a log.
 
-        `place` is the name of an included application, which has its own queue manager. Each line has this name.
+        `place` is the name of an included application, which has its own queue manager. Each line contains this name.
         """
         self.path: Final = path
         self._place: Final = {"queue_manager": place} if place else {}
@@ -30,8 +30,8 @@ class AuditLog:
                 f"The audit log {path} cannot be written: {error.strerror}. Name another with --audit."
             ) from error
 
-    def write(self, **facts: Any) -> None:  # Any: what JSON has
-        """Write a line with the time (UTC) and the facts. Raises `OSError` if the line is not on the disk."""
+    def write(self, **facts: Any) -> None:  # Any: values that JSON can have
+        """Write a line with the time (UTC) and the facts. Raises `OSError` if the line could not be written to the disk."""
         at = datetime.fromtimestamp(self._clock.wall(), UTC)
         line = json_line({"at": at, **self._place, **facts}) + b"\n"
         if os.write(self._file, line) != len(line):

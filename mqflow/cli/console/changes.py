@@ -1,7 +1,7 @@
-"""The changes of the console: redrive and edit. A person sees the plan of a change first; the plan is carried out once.
+"""The changes of the console: redrive and edit. A person sees the plan of a change first; a plan is carried out only once.
 
-A plan has the identities of its messages: a message that comes to the queue after the plan stays there. The audit log has a
-line before and after each change. This file moves messages by `Redriver` and by the function of `mqflow edit`.
+A plan contains the identities of its messages. A message that comes to the queue later is not part of the plan, and stays. The
+audit log gets a line before and after each change. `Redriver` and the function of `mqflow edit` move the messages.
 """
 
 import os
@@ -32,11 +32,11 @@ _EDIT_BYTES_MAX: Final = 1_000_000
 
 
 class RefusedError(Exception):
-    """A change is not possible. The text says why; nothing was moved."""
+    """A change is not possible. The text gives the reason. No message was moved."""
 
 
 class Row(Struct, frozen=True):
-    """Messages with the same target and the same result."""
+    """The number of messages with the same target and the same result."""
 
     target: str
     messages: int
@@ -44,14 +44,14 @@ class Row(Struct, frozen=True):
 
 
 class RedrivePlan(Struct, frozen=True, kw_only=True):
-    """The result of a dry run of a redrive: the messages that it chooses, and their target."""
+    """The result of a dry run of a redrive: the chosen messages and their target."""
 
     queue: str
-    #: The messages in words.
+    #: A description of the messages, in words.
     what: str
-    #: None for the queues that the messages came from.
+    #: The target; None if each message goes to the queue that it came from.
     to: Target | None
-    #: By identity, the number of messages that would move.
+    #: The number of messages that would move, for each identity.
     identities: Counter[int]
     rows: tuple[Row, ...]
 
@@ -62,7 +62,7 @@ class RedrivePlan(Struct, frozen=True, kw_only=True):
 
 
 class EditPlan(Struct, frozen=True, kw_only=True):
-    """A message with a new body that is not put yet."""
+    """A message with a new body. The message is not put yet."""
 
     queue: str
     seen: Got
@@ -73,20 +73,20 @@ class EditPlan(Struct, frozen=True, kw_only=True):
 
 
 class ChangeResult(Struct, frozen=True, kw_only=True):
-    """The result of a change."""
+    """The result of a change that was carried out."""
 
     queue: str
     what: str
     moved: int
     rows: tuple[Row, ...]
-    #: The number of messages of the plan that had left the queue.
+    #: The number of messages of the plan that were no longer on the queue.
     gone: int = 0
-    #: Why the change ended early.
+    #: The reason why the change ended early; empty if it did not.
     error: str = ""
 
 
 class _Moves(Struct):
-    """The results of a redrive so far."""
+    """The results of a redrive that runs, so far."""
 
     rows: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     identities: Counter[int] = field(default_factory=Counter[int])
@@ -101,7 +101,7 @@ class Changes:
     """Plans changes, and carries them out."""
 
     def __init__(self, desk: Desk, audit: AuditLog, app: App | None = None) -> None:
-        """Take the desk of the queue manager, the log of all changes, and the application whose handlers check new bodies."""
+        """Take the desk of the queue manager, the audit log, and the application whose handlers check new bodies."""
         self._app: Final = app
         self._desk: Final = desk
         self._audit: Final = audit
@@ -116,10 +116,10 @@ class Changes:
         of_tables: frozenset[bytes] | None = None,
         to: str = "",
     ) -> RedrivePlan:
-        """Return the plan of a redrive, and move nothing.
+        """Return the plan of a redrive. No message is moved.
 
-        With `message_id`, the plan has this message. With `of_tables`, the plan has the messages with one of these MsgIds.
-        Otherwise the plan has the messages of `group`, or all messages of the queue, if they meet the condition `where`.
+        With `message_id`, the plan has this message. With `of_tables`, it has the messages with these MsgIds. Otherwise it has
+        all messages of the queue, or those of `group`, that meet the condition `where`.
         """
         target = Target(to) if to else None
         moves = _Moves()
@@ -156,9 +156,9 @@ class Changes:
         return RedrivePlan(queue=queue, what=what, to=target, identities=+moves.identities, rows=moves.row_tuple())
 
     def redrive(self, plan: RedrivePlan, person: str) -> ChangeResult:
-        """Move the messages of the plan, each in a unit of work of its own. The result counts what was committed.
+        """Move the messages of the plan, each in a unit of work of its own. The result counts the committed moves.
 
-        Raises `OSError` if the audit log cannot be written. If the line before the first move fails, nothing was moved.
+        Raises `OSError` if the audit log cannot be written. If its line before the first move fails, no message is moved.
         """
         facts = {"action": "redrive", "by": person, "queue": plan.queue, "what": plan.what, "to": str(plan.to or "origin")}
         name = redrive_name(plan.queue)
@@ -186,7 +186,7 @@ class Changes:
         )
 
     def plan_edit(self, queue: str, message_id: bytes, sent: str, *, to: str = "") -> EditPlan:
-        """Return the message with the text of a form as its body. Raises `RefusedError`, with the reason."""
+        """Return the message with the text of a form as its body. If that is impossible, raise `RefusedError`."""
         seen, before, target = self.editable(queue, message_id, to=to)
         original = restored(seen.descriptor, seen.body)
         after = text_from_form(before, sent)
@@ -222,7 +222,7 @@ class Changes:
         return seen, text, target
 
     def edit(self, plan: EditPlan, person: str) -> ChangeResult:
-        """Put the edited message on its target, in one unit of work. Raises `OSError` as `redrive` does."""
+        """Put the edited message on its target, in one unit of work. Raises `OSError` like `redrive`."""
         identifier = plan.seen.descriptor.message_id.hex()
         facts = {"action": "edit", "by": person, "queue": plan.queue, "what": identifier, "to": str(plan.target)}
         self._audit.write(**facts, event="began", messages=1)
@@ -251,7 +251,7 @@ class Changes:
 
 
 def original_text(seen: Got) -> str | None:
-    """Return the text of the message as it was before its move; None if a form could not give the same text back."""
+    """Return the text of the message before its move. None if a form of a browser cannot return the same text."""
     before = restored(seen.descriptor, seen.body)
     if len(seen.body) > _EDIT_BYTES_MAX:
         return None

@@ -1,4 +1,4 @@
-"""`mqflow console`: the console in the browser, in a process of its own; and the console of `mqflow run --http --console`."""
+"""`mqflow console`: the console in the browser, in its own process; and the console of `mqflow run --http --console`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -123,9 +123,9 @@ def command(
 def console_of_application(
     address: str, app: App, settings: Settings, *, allow_changes: bool
 ) -> "Callable[[Source, Figures, _OpenedByName], ASGIApp]":
-    """Return the function that makes the console of one running application. Prints the token.
+    """Return the function that makes the console of one running application. This function prints the token.
 
-    Raises `ConfigurationError` if the address is not on the loopback interface: the pages of `mqflow run` have no TLS.
+    Raises `ConfigurationError` if the address is not on the loopback interface, because the pages of `mqflow run` have no TLS.
     """
     hosts = _hosts(http_address(address)[0], (), is_protected=False)
 
@@ -154,7 +154,7 @@ def _console(
     tables: Folder | None = None,
     owners: Mapping[str, str] | None = None,
 ) -> "ASGIApp":
-    """Return the console of the first queue manager, which contains the consoles of the other queue managers."""
+    """Return the console of the first queue manager. It contains the consoles of the other queue managers."""
     try:
         from mqflow.cli.console.access import Access  # noqa: PLC0415 - an extra
         from mqflow.cli.console.views import console  # noqa: PLC0415 - as above
@@ -179,7 +179,7 @@ def _console(
             place=name,
         )
         parts[name] = (desk, None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK, name), app))
-    # `echo`, not `note`: a note can go to a log, which would keep the token.
+    # `echo` and not `note`: a note can go to a log, and then the token would be in the log.
     click.echo(f"The token of the console: {access.token}", err=True)
     if audit is not None:
         click.echo(f"The console allows changes. Its audit log is {audit.resolve()}.", err=True)
@@ -200,7 +200,7 @@ def _history(tables: Folder, desk: "Desk", owners: Mapping[str, str]) -> "Histor
 
 
 def _owners(named: tuple[str, ...]) -> dict[str, str]:
-    """Return the owner of each prefix. Raises `ConfigurationError` for a text without `=`."""
+    """Return the owner of each queue prefix. Raises `ConfigurationError` for a text without `=`."""
     for text in named:
         if "=" not in text:
             raise ConfigurationError(f"--owner {text}: give PREFIX=NAME, as ORDERS.=sales.")
@@ -208,7 +208,7 @@ def _owners(named: tuple[str, ...]) -> dict[str, str]:
 
 
 def _hosts(host: str, named: tuple[str, ...], *, is_protected: bool) -> frozenset[str]:
-    """Return the host names that the console answers to. Raises `ConfigurationError` for an address that needs TLS."""
+    """Return the host names that requests to the console may have. Raises `ConfigurationError` if the address needs TLS."""
     if host not in LOOPBACK and not is_protected:
         raise ConfigurationError(
             f"The console on {host} needs TLS, because its token and the messages cross the network: `mqflow console` takes "
@@ -226,7 +226,7 @@ def _tls(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None
 
 
 def _one_at_a_time(url: str, opened_there: _Opened) -> _Opened:
-    """Return the function that opens the queue manager. Only one caller at a time opens a folder that no process serves."""
+    """Return a function that opens the queue manager. If no process serves its folder, only one caller opens it at a time."""
     lock = SYSTEM_WORLD.runner.lock()
 
     @contextmanager
@@ -238,6 +238,6 @@ def _one_at_a_time(url: str, opened_there: _Opened) -> _Opened:
 
 
 def _another(app: App, settings: Settings) -> _Opened:
-    """Return the function that opens the queue manager of an included application."""
+    """Return a function that opens the queue manager of an included application."""
     url = settings.url_over(app.url)
     return _one_at_a_time(url, lambda: closing(reach_queue_manager(url, settings=settings)))

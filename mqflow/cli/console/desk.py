@@ -1,6 +1,7 @@
 """Reads the data of the console's pages from the queue manager: figures, failure groups, one message, a search.
 
-Each call opens a connection, and blocks. No call removes a message. The rules are those of `mqflow status`, `poison` and `why`.
+Each call opens a connection, and blocks. No call removes a message. The same rules as in `mqflow status`, `poison` and `why`
+apply.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ __all__ = (
 )
 
 LOOKED_AT_MAX: Final = 20_000
-"""The most messages of a queue that a page reads. A page that has not read all messages says so."""
+"""The largest number of messages of a queue that a page reads. If there are more, the page says so."""
 
 _SHOWN_MAX: Final = 200
 _BYTES_MAX: Final = 1_048_576
@@ -58,11 +59,11 @@ _HEX_MAX: Final = 4_096
 
 
 Where = tuple[str, str]
-"""A condition of `--where`: a name and a pattern."""
+"""A condition, as in the option `--where`: a name and a pattern."""
 
 
 class MissingMessageError(Exception):
-    """A message is not on its queue any more."""
+    """A message is no longer on its queue."""
 
 
 class Overview(Struct, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     queue_manager: str
     queues: tuple[QueueRow, ...]
     applications: tuple[StatusReport, ...]
-    #: Why DEADQ is not known.
+    #: The reason why DEADQ is not known; empty if it is known.
     problem: str = ""
 
 
@@ -92,22 +93,22 @@ class MessagePage(Struct, frozen=True, kw_only=True):
 
     shown: MessageView
     hex_lines: tuple[str, ...]
-    #: The time and the sentences of each entry of the ledger.
+    #: For each entry of the ledger: its time, and its sentences.
     story: tuple[tuple[str, tuple[str, ...]], ...]
-    #: Why there is no story.
+    #: The reason why there is no story; empty if there is one.
     no_story: str
-    #: The number of messages with this MsgId on the queue; the page shows the first.
+    #: The number of messages on the queue that have this MsgId. The page shows the first one.
     same_id: int
     is_text: bool
     origin: str
-    #: The body as its handler receives it; None if the console knows no handler with a codec for the message.
+    #: The body as its handler receives it. None if the console knows no handler with a codec of its own for the message.
     payload: HandlerPayload | None
     data_bytes: int
     is_cut: bool
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """A message that has the text of the search, and the places of the text."""
+    """A message that contains the text of the search, and the parts of the message that contain it."""
 
     queue: str
     message_id: bytes
@@ -121,12 +122,12 @@ class SearchPage(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...]
     found: tuple[Found, ...]
     looked_at: int
-    #: The queues that were not read to their ends.
+    #: The queues that were not read to the end, because they have too many messages.
     cut: tuple[str, ...] = ()
 
 
 class Desk:
-    """Answers the questions of the pages about one queue manager. Any thread can call it."""
+    """Returns the data of the pages about one queue manager. Any thread may call it."""
 
     def __init__(
         self,
@@ -140,13 +141,13 @@ class Desk:
         app: App | None = None,
         place: str = "",
     ) -> None:
-        """Take the queue manager, its settings, and the running applications.
+        """Take the functions that open the queue manager and report on applications, and the settings.
 
-        `place` is the name of the included application that uses this queue manager. In the reports, this name then comes
-        before the names of the queues, for example `archive:IN`.
+        `place` is the name of the included application that uses this queue manager. The reports have this name before the
+        names of the queues, as in `archive:IN`.
 
-        `queues` are queues that no application and no list names; `rules` are files of rules tables. The handlers of `app` read
-        the bodies of messages.
+        `queues` are further queues, which no application and no list names. `rules` are files of rules tables. The handlers of
+        `app` decode the bodies of messages.
         """
         self.opened: Final = opened
         self.settings: Final = settings
@@ -161,12 +162,12 @@ class Desk:
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
-        """Yield a connection. An open unit of work is backed out at the end."""
+        """Yield a connection. At the end, an open unit of work is backed out."""
         with self.opened() as queue_manager, _connection(queue_manager) as connection:
             yield connection
 
     def dead_letter_queue(self, connection: Connection) -> str:
-        """Return DEADQ; an empty text if there is no such queue, or if it cannot be inquired."""
+        """Return DEADQ; empty if there is no dead-letter queue, or if it cannot be inquired."""
         return inquire_dead_letter_queue(connection)[0]
 
     def now(self) -> datetime:
@@ -174,7 +175,7 @@ class Desk:
         return datetime.fromtimestamp(self.clock.wall(), UTC)
 
     def overview(self) -> Overview:
-        """Return the present state of queues and applications, and note it in the history."""
+        """Return the present state of the queues and applications, and add it to the history."""
         applications = tuple(self.reports())
         with self.opened() as queue_manager:
             with _connection(queue_manager) as connection:
@@ -191,16 +192,16 @@ class Desk:
         return Overview(queue_manager=name, queues=rows, applications=applications, problem=problem)
 
     def rates(self, applications: tuple[StatusReport, ...], queue: str) -> tuple[float, ...]:
-        """Return the last rates of the queue in messages each second, the newest last.
+        """Return the last rates of the queue in messages per second, the newest last.
 
-        A rate is the sum over all applications that count their messages.
+        A rate is the sum for all applications that count their messages.
         """
         every = [self.history.rates(each.status.process, self._prefix + queue) for each in applications]
         shortest = min((len(rates) for rates in every if rates), default=0)
         return tuple(sum(rates[place - shortest] for rates in every if rates) for place in range(shortest))
 
     def groups(self, queue: str, group: str = "", where: Where | None = None) -> GroupsPage:
-        """Return the failure groups of the queue, and the messages of the group with this name.
+        """Return the failure groups of the queue, and the messages in the group with the name `group`.
 
         With `where`, only messages that meet this condition count.
         """
@@ -222,7 +223,7 @@ class Desk:
         )
 
     def failed(self, connection: Connection, queue: str, where: Where | None = None) -> Iterator[FailedMessage]:
-        """Yield the messages of the queue that meet the condition, with the reasons why they are there."""
+        """Yield the messages of the queue that meet the condition, each with the reason of its failure."""
         with disposals(self.settings) as last_disposal:
             for got in browse(connection, queue, bytes_max=_BYTES_MAX if where else HEADERS_BYTES_MAX):
                 if where and not is_wanted(queue, got, [where]):
@@ -230,7 +231,7 @@ class Desk:
                 yield with_failure(failed_message(got.descriptor, got.body), last_disposal)
 
     def message(self, queue: str, message_id: bytes) -> MessagePage:
-        """Return the message. Raises `MissingMessageError`."""
+        """Return the page of the message. Raises `MissingMessageError`."""
         with self.connected() as connection:
             got, same_id = first_with(connection, queue, message_id, bytes_max=_BYTES_MAX)
         before = restored(got.descriptor, got.body)
@@ -250,7 +251,7 @@ class Desk:
         )
 
     def search(self, text: str, queue: str = "") -> SearchPage:
-        """Return the messages that have the text: on this queue, or on all queues of failed messages."""
+        """Return the messages that contain the text: on this queue, or on all queues with failed messages."""
         if queue:
             queues: tuple[str, ...] = (queue,)
         else:
@@ -272,7 +273,7 @@ class Desk:
         return SearchPage(text=text, queues=queues, found=tuple(found), looked_at=looked_at, cut=tuple(cut))
 
     def story(self, message_id: bytes) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], str]:
-        """Return the time and the sentences of each entry of the ledger about the message, or why there is no story."""
+        """Return the time and the sentences of each ledger entry about the message; or why the ledger has no story of it."""
         path = ledger_file(self.settings.url, self.settings.ledger)
         if path is None:
             return (), "The data of this queue manager is not in a local folder, so there is no ledger beside it."
@@ -285,7 +286,7 @@ class Desk:
     def _attributes(
         self, queue_manager: QueueManager, connection: Connection, applications: tuple[StatusReport, ...]
     ) -> tuple[dict[str, QueueAttributes], str, str]:
-        """Return the attributes of all known queues by name, DEADQ, and why DEADQ is not known."""
+        """Return the attributes of all known queues, by name; DEADQ; and the reason if DEADQ is not known."""
         found = {each.name: each for each in _listed(queue_manager)}
         of_applications = (queue.rpartition(":") for each in applications for queue in each.status.queues)
         here = (queue for of, separator, queue in of_applications if of + separator == self._prefix)
@@ -295,7 +296,7 @@ class Desk:
                 try:
                     found[name] = inquire_base_queue(connection, name)
                 except MQIError:
-                    found[name] = QueueAttributes(name=name)  # its row says why it cannot be inquired
+                    found[name] = QueueAttributes(name=name)  # the row of the queue says why it cannot be inquired
         dead_letters, refused = inquire_dead_letter_queue(connection)
         return found, dead_letters, str(refused) if refused else ""
 
@@ -307,7 +308,7 @@ def _found(queue: str, got: Got, text: str) -> Iterator[Found]:
 
 
 def first_with(connection: Connection, queue: str, message_id: bytes, *, bytes_max: int | None = None) -> tuple[Got, int]:
-    """Return the first message with this MsgId, and the number of messages that have it. Raises `MissingMessageError`."""
+    """Return the first message with this MsgId, and the number of messages with this MsgId. Raises `MissingMessageError`."""
     found = browse(connection, queue, bytes_max=bytes_max, message_id=message_id)
     first = next(found, None)
     if first is None:
@@ -325,7 +326,7 @@ def _connection(queue_manager: QueueManager) -> Iterator[Connection]:
 
 
 def _listed(queue_manager: QueueManager) -> tuple[QueueAttributes, ...]:
-    """Return the local queues of an embedded queue manager, without the queues of MQ itself. Empty for IBM MQ."""
+    """Return the local queues of an embedded queue manager, except those whose names begin with SYSTEM; empty for IBM MQ."""
     with administered(queue_manager) as administration:
         try:
             queues = () if administration is None else administration.queues()

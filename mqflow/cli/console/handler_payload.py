@@ -1,7 +1,7 @@
-"""Shows the body of a message as the handler of its queue receives it: the fields that the codec of the handler reads.
+"""Shows the body of a message as the handler of its queue receives it: the fields that the handler's codec decodes.
 
-The codec belongs to the application or to a plugin. If the codec raises an error, the result has the error. This file knows an
-application and a message; it knows no queue manager.
+The codec belongs to the application or to a plugin. If the codec raises an error, the page shows this error. This file uses no
+queue manager.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,23 +23,23 @@ _ROWS_MAX: Final = 1_000
 
 
 class HandlerPayload(Struct, frozen=True, kw_only=True):
-    """The fields of a body."""
+    """The fields of a body, as the codec of a handler has decoded them."""
 
     handler: str
     #: The class of the codec.
     codec: str
-    #: The path of each field, for example "lines.2.price", with its value.
+    #: The path of each field, for example "lines.2.price", and its value.
     rows: tuple[tuple[str, str], ...] = ()
-    #: Whether there are more fields.
+    #: True if the body has more fields than `rows`.
     is_cut: bool = False
-    #: Why the handler cannot read the body.
+    #: The reason why the codec cannot decode the body; empty if it can.
     problem: str = ""
 
 
 def handler_payload(app: App, queue: str, message: Restored) -> HandlerPayload | None:
     """Return the body as the handler of the queue receives it.
 
-    Returns None if no handler of the queue has a codec of its own: the page shows text and JSON anyway.
+    Returns None if no handler of the queue has its own codec, because the page shows text and JSON anyway.
     """
     read = Message(message.descriptor, message.data, queue)
     for listener in app.listeners:
@@ -52,7 +52,7 @@ def handler_payload(app: App, queue: str, message: Restored) -> HandlerPayload |
 
 
 def _read_by(handler: Handler, message: Message) -> HandlerPayload | None:
-    """Return the fields or the problem; None if the handler does not want the message."""
+    """Return the fields or the problem. None if `where` of the handler does not accept the message."""
     assert handler.codec is not None  # noqa: S101 - the caller has checked both
     assert handler.decode is not None  # noqa: S101 - as above
     codec = type(handler.codec).__name__

@@ -1,7 +1,7 @@
-"""Reads the data of the history pages from the tables: failures by week, their messages, and which of them are on a queue now.
+"""Reads the data of the history pages from the tables: failures by week, and the messages among them that are still on a queue.
 
-Each call reads the tables again, and blocks. The command imports this file only with `--tables`: it needs pyarrow and
-deltalake.
+Each call reads the tables again, and blocks. This file is imported only with the option `--tables`, because it needs pyarrow
+and deltalake.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,46 +48,46 @@ _DAY_CHARS: Final = len("2026-01-31")
 
 
 class RuleAnswers(Struct, frozen=True):
-    """The first actions of a rules table on the dead letters of one group."""
+    """The first actions of a rules table on the dead letters of one failure group."""
 
     file: str
-    #: Rule and action in words, with the number of letters; the most letters first.
+    #: The rule and its action in words, and the number of dead letters; the largest number first.
     actions: tuple[tuple[str, int], ...]
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
     """The failures of some weeks."""
 
-    #: The weeks from the first event on; None if the tables have no event in the weeks that were asked for.
+    #: The weeks, from the first event on. None if the tables have no event in the weeks that were requested.
     span: Span | None
-    #: The weeks that were asked for.
+    #: The number of weeks that were requested.
     weeks: int
     groups: tuple[WeeklyGroup, ...] = ()
     letters: tuple[WeeklyGroup, ...] = ()
     answers: Mapping[Failure, tuple[RuleAnswers, ...]] = {}
     retries: tuple[RetryStep, ...] = ()
-    #: The messages without an end, with the owner of their queue.
+    #: The messages that have no end yet, each with the owner of its queue.
     unended: tuple[tuple[Unended, str], ...] = ()
     axis: Axis | None = None
     bars: tuple[Bar, ...] = ()
     owners: tuple[str, ...] = ()
-    #: Why a rules table has no answer, and what was not counted.
+    #: Why there is no answer of a rules table, and what was not counted.
     problems: tuple[str, ...] = ()
 
 
 class HistoryMessage(Struct, frozen=True):
-    """A message that a number on the history page counts."""
+    """A message that is counted by a number on the history page."""
 
     known: TableMessage
-    #: The queue that the message was moved to, if it is there now; otherwise empty.
+    #: The queue that the message was moved to, if the message is still there; otherwise empty.
     queue: str
 
 
 class HistoryMessages(Struct, frozen=True, kw_only=True):
-    """The messages that a number on the history page counts."""
+    """The messages that are counted by a number on the history page."""
 
     selection: Selection
-    #: The count of all these messages; `rows` has only the newest of them.
+    #: The number of all these messages. `rows` has only the newest of them.
     number: int
     rows: tuple[HistoryMessage, ...]
     #: The queues that some of the rows are on.
@@ -96,19 +96,19 @@ class HistoryMessages(Struct, frozen=True, kw_only=True):
 
 
 class HistoryDesk:
-    """Answers the questions of the history pages. Any thread can call it."""
+    """Returns the data of the history pages. Any thread may call it."""
 
     def __init__(self, tables: HistoryTables, desk: Desk, owners: Mapping[str, str]) -> None:
-        """Take the tables, the queue manager with the messages, and the owner of each prefix of queues."""
+        """Take the tables, the desk of the queue manager that has the messages, and the owner of each queue prefix."""
         self._tables: Final = tables
         self._desk: Final = desk
         self._owners: Final = owners
 
     def page(self, until: str = "", weeks: str = "", owner: str = "") -> HistoryPage:
-        """Return the failures of the weeks that end at `until`: a date (the end of that day, UTC) or a time.
+        """Return the failures of the weeks that end at `until`: a date, which means the end of that day (UTC), or a time.
 
-        Without `until`, they end at the last event of the tables. With an owner, only groups of this owner. Raises
-        `ConfigurationError` for another text, and for tables that cannot be read.
+        Without `until`, the weeks end at the last event of the tables. With `owner`, only groups of this owner are returned.
+        Raises `ConfigurationError` for a text that is no date or time, and for tables that cannot be read.
         """
         number = _weeks(weeks)
         with _sentences():
@@ -156,7 +156,7 @@ class HistoryDesk:
         is_aside: bool = False,
         has_succeeded: bool = False,
     ) -> str:
-        """Return the name of a number on the history page. Addresses and forms use this name."""
+        """Return the name for a number on the history page. Addresses and forms contain this name."""
         chosen: Failure | AttemptsOf | FailedIn | UnendedOf
         match what:
             case Failure() | UnendedOf():
@@ -168,11 +168,11 @@ class HistoryDesk:
         return msgspec.json.encode(Selection(what=chosen, span=span, week=week, is_aside=is_aside)).decode()
 
     def messages(self, selection: str) -> HistoryMessages:
-        """Return the messages that the number with this name counts. Raises what `page` raises."""
+        """Return the messages that are counted by the number with this name. Raises the errors of `page`."""
         chosen = _selection_of(selection)
         with _sentences():
             found, number = self._tables.messages(chosen, _SHOWN_MAX)
-        is_waiting = isinstance(chosen.what, UnendedOf)  # on its own queue: there is nothing to redrive
+        is_waiting = isinstance(chosen.what, UnendedOf)  # such a message is on its own queue, so it cannot be redriven
         stays = _is_letter(chosen) or is_waiting
         where = {each.target_queue or (each.queue if stays else "") for each in found} - {""}
         there: dict[str, frozenset[bytes]] = {}
@@ -196,7 +196,7 @@ class HistoryDesk:
         )
 
     def identifiers(self, selection: str) -> frozenset[bytes]:
-        """Return the MsgId of every message that the number with this name counts. Raises what `page` raises."""
+        """Return the MsgIds of all messages that are counted by the number with this name. Raises the errors of `page`."""
         with _sentences():
             return self._tables.identifiers(_selection_of(selection))
 
@@ -224,7 +224,7 @@ class HistoryDesk:
 
 
 def _selection_of(text: str) -> Selection:
-    """Return the number on the history page that the text names. Raises `ConfigurationError` for another text."""
+    """Return the number on the history page that this text names. Raises `ConfigurationError` for any other text."""
     try:
         return msgspec.json.decode(text, type=Selection)
     except msgspec.DecodeError as error:
@@ -256,7 +256,7 @@ def _time(text: str) -> datetime:
 
 
 def _span(until: datetime, weeks: int) -> Span:
-    """Return the weeks. Raises `ConfigurationError` if they begin before 1970."""
+    """Return these weeks. Raises `ConfigurationError` if they begin before 1970."""
     if until - _FIRST < weeks * WEEK:
         raise ConfigurationError(f"{until:%Y-%m-%d} is too early for {weeks} weeks.")
     return Span(until, weeks)
@@ -264,7 +264,7 @@ def _span(until: datetime, weeks: int) -> Span:
 
 @contextmanager
 def _sentences() -> Iterator[None]:
-    """Replace an error of the tables by an error whose text the pages show."""
+    """Turn an error of the tables into an error whose text the pages can show."""
     try:
         yield
     except PipelineError as error:

@@ -1,4 +1,4 @@
-"""The lists of the console: events, delayed messages, connections, and rules tables with their matches. They change nothing."""
+"""The lists of the console: events, delayed messages, connections, and rules tables with their messages. Read only."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -65,7 +65,7 @@ class HappenedRow(Struct, frozen=True):
 
 
 class DecisionsPage(Struct, frozen=True, kw_only=True):
-    """The last events of the ledger, newest first."""
+    """The last events in the decision ledger, newest first."""
 
     rows: tuple[HappenedRow, ...] = ()
     problem: str = ""
@@ -85,7 +85,7 @@ class ConnectionRow(Struct, frozen=True, kw_only=True):
     application: str
     user: str
     identifier: str
-    #: Puts and gets that are not committed.
+    #: The puts and gets that are not committed yet.
     operations: int
     objects: tuple[str, ...]
 
@@ -110,7 +110,7 @@ class ChannelsPage(Struct, frozen=True, kw_only=True):
     #: The path or the URL of the table, and the setting that names the table.
     source: str = ""
     rows: tuple[tuple[str, ...], ...] = ()
-    #: Why the table cannot be used.
+    #: The reason why the table cannot be used; empty if it can be used.
     problem: str = ""
 
 
@@ -119,34 +119,34 @@ class ConnectionsPage(Struct, frozen=True, kw_only=True):
 
     rows: tuple[ConnectionRow, ...] = ()
     processes: tuple[ProcessRow, ...] = ()
-    #: None if the URL names no channel table.
+    #: None if the URL does not name a channel table.
     channels: ChannelsPage | None = None
-    #: Why the connections are not known.
+    #: The reason why the connections are not known; empty if they are known.
     problem: str = ""
 
 
 class RuleRow(Struct, frozen=True, kw_only=True):
-    """A rule of a table."""
+    """A rule of a rules table."""
 
     name: str
     text: str
-    #: How many messages the rule has handled, from the ledger; None without a ledger.
+    #: The number of messages that the rule has handled, from the ledger; None if there is no ledger.
     matched: int | None
-    #: How many messages on the queue the rule would handle now.
+    #: The number of messages on the queue that the rule would handle now.
     would_match: int
     first_action: str
 
 
 class RulesPage(Struct, frozen=True, kw_only=True):
-    """A rules table and the queue of its messages."""
+    """A rules table, and the queue to which it applies."""
 
     file: Path
     queue: str = ""
     rows: tuple[RuleRow, ...] = ()
-    #: Messages that no rule matches, and messages without an MQDLH.
+    #: The number of messages that no rule matches, and of messages without an MQDLH.
     unmatched: int = 0
     strays: int = 0
-    #: Errors and warnings of the table, and targets that would refuse their messages.
+    #: Errors and warnings of the table, and targets that would refuse messages.
     problems: tuple[str, ...] = ()
     is_cut: bool = False
 
@@ -166,7 +166,7 @@ def decisions(desk: Desk) -> DecisionsPage:
 
 
 def delayed(desk: Desk) -> DelayedPage:
-    """Return the delayed messages in the order of the staging queue. Raises `MQIError`, 2085 if there is no such queue."""
+    """Return the delayed messages in the order of the staging queue. Raises `MQIError`; 2085 if the queue does not exist."""
     embedded = locate(desk.settings.url).kind in {"embedded", "memory", "served"}
     queue = staging_queue_for(desk.settings.delay_queue, embedded=embedded)
     with desk.connected() as connection:
@@ -175,7 +175,7 @@ def delayed(desk: Desk) -> DelayedPage:
 
 
 def connections(desk: Desk) -> ConnectionsPage:
-    """Return the connections of an embedded queue manager, and the outages that the applications have counted."""
+    """Return the connections to an embedded queue manager, and the outages that the applications have counted."""
     processes = tuple(
         _process_row(each.status.application, process) for each in desk.reports() for process in each.status.processes
     )
@@ -203,7 +203,7 @@ def connections(desk: Desk) -> ConnectionsPage:
 
 
 def _channels(settings: Settings) -> ChannelsPage | None:
-    """Return the channel table that the URL, the environment or mqclient.ini names; None if the URL has the address."""
+    """Return the channel table that the URL, the environment or mqclient.ini names. None if the URL itself has the address."""
     if locate(settings.url).kind != "client":
         return None
     url = where_to(settings.url)
@@ -217,7 +217,7 @@ def _channels(settings: Settings) -> ChannelsPage | None:
 
 
 def rules(desk: Desk) -> tuple[RulesPage, ...]:
-    """Return each rules table with the messages that its rules have handled and would handle now. Moves no message."""
+    """Return each rules table, with the messages that its rules have handled, or would handle now. No message is moved."""
     with desk.connected() as connection:
         return tuple(_rules_page(desk, connection, file) for file in desk.rules)
 
@@ -281,7 +281,7 @@ def _messages(connection: Connection, queue: str) -> Iterator[tuple[MessageDescr
 
 
 def _matched(desk: Desk, queue: str) -> Mapping[str, int] | None:
-    """Return how many messages of the queue each rule has handled, from the ledger; None if there is no ledger."""
+    """Return the number of messages of the queue that each rule has handled, from the ledger; None if there is no ledger."""
     path = ledger_file(desk.settings.url, desk.settings.ledger)
     if path is None:
         return None

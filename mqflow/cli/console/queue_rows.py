@@ -1,4 +1,4 @@
-"""The rows of queues on the overview: their roles, their states and small plots. The functions are pure."""
+"""The rows for queues on the overview: their roles, their states, and small plots of their depths. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -15,17 +15,17 @@ PLOT_HEIGHT: Final = 28
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
-    """A queue on the overview."""
+    """The row for a queue on the overview."""
 
     name: str
-    #: "backout queue of ORDERS.IN", "dead-letter queue", or empty.
+    #: "backout queue of ORDERS.IN" or "dead-letter queue"; empty for other queues.
     role: str = ""
-    #: None if the inquiry was refused.
+    #: The depth; None if the inquiry was refused.
     depth: int | None = None
     age_s: int | None = None
-    #: The age of the oldest message, for people.
+    #: The age of the oldest message, as text for people.
     oldest: str = ""
-    #: MAXDEPTH, BOTHRESH and BOQNAME; 0 and "" if they are not known.
+    #: MAXDEPTH, BOTHRESH and BOQNAME; 0 and "" if they are unknown.
     depth_max: int = 0
     threshold: int = 0
     backout_queue: str = ""
@@ -33,7 +33,7 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """The state of the queue in one word, which also chooses the colour: "failed", "full", "unknown" or "ok"."""
+        """The state of the queue: "failed", "full", "unknown" or "ok". It also decides the colour of the row."""
         if self.depth is None:
             return "unknown"
         if self.role and self.depth:
@@ -46,7 +46,7 @@ _STATES: Final = ("failed", "full", "unknown", "ok")
 
 
 def roles_of(attributes: Iterable[QueueAttributes], dead_letter_queue: str) -> dict[str, str]:
-    """Return the role of each queue that failed messages are moved to."""
+    """Return the role of each queue to which failed messages are moved."""
     sources: dict[str, list[str]] = {}
     for each in attributes:
         if each.backout_requeue_queue:
@@ -61,7 +61,7 @@ def roles_of(attributes: Iterable[QueueAttributes], dead_letter_queue: str) -> d
 def queue_rows(
     attributes: Mapping[str, QueueAttributes], roles: Mapping[str, str], figures: Sequence[QueueFigures]
 ) -> tuple[QueueRow, ...]:
-    """Return a row for each queue: queues with failed messages first, then nearly full ones, each by name."""
+    """Return a row for each queue: first queues with failed messages, then queues that are nearly full, each sorted by name."""
     rows = []
     for each in figures:
         known = attributes.get(each.queue)
@@ -82,7 +82,7 @@ def queue_rows(
 
 
 def plot_points(numbers: Sequence[float]) -> str:
-    """Return the points of an SVG polyline, `PLOT_WIDTH` wide and `PLOT_HEIGHT` high, from 0 to the greatest number."""
+    """Return the points for an SVG polyline, `PLOT_WIDTH` wide and `PLOT_HEIGHT` high. The lowest value is 0."""
     most = max(numbers, default=0.0) or 1.0
     steps = max(len(numbers) - 1, 1)
     inner = PLOT_HEIGHT - 2

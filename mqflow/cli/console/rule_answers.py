@@ -1,4 +1,4 @@
-"""Computes the actions of rules tables on the dead letters in the tables. The rules decide as in `mqflow dlq run`."""
+"""Computes which actions rules tables would take on the dead letters in the tables. The rules decide as in `mqflow dlq run`."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ _HEADER = {
 
 
 def rule_answers(table: RulesTable, kinds: Iterable[LetterKind]) -> dict[Failure, Counter[str]]:
-    """Return the first action on the dead letters of each failure group, in words, with the number of letters."""
+    """Return for each failure group the first actions on its dead letters, in words, each with the number of dead letters."""
     rules = matchers(table.rules)
     answers: dict[Failure, Counter[str]] = {}
     for kind in kinds:

@@ -1,6 +1,6 @@
-"""The pages of the console as an ASGI application: log-in, overview, failure groups, messages, search, changes, live updates.
+"""The pages of the console, as an ASGI application: log-in, overview, failure groups, messages, search, changes, live updates.
 
-Each page is made on the server and works without scripts. Templates escape everything. This file decides nothing.
+Each page is made on the server, and works without scripts. The templates escape all texts. This file makes no decision.
 """
 
 import secrets
@@ -48,7 +48,7 @@ __all__ = ("console", "live_events")
 
 _LIVE_S: Final = 2.0
 _AT: Final = "/at/"
-"""The console of the queue manager of an included application is below this path."""
+"""The path below which the consoles for the queue managers of included applications are."""
 _NO_OTHERS: Final[Mapping[str, ASGIApp]] = {}
 _STREAMS_MAX: Final = 20
 _FORM_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -59,14 +59,14 @@ _ERRORS: Final = (MQIError, LedgerError, ConfigurationError, MissingMessageError
 
 
 class _Call(Struct, frozen=True, kw_only=True):
-    """A request with its session and its form."""
+    """A request, with its session and the fields of its form."""
 
     request: Request
     session: Session
     form: Mapping[str, str]
 
     def text(self, name: str) -> str:
-        """Return a field of the form, else of the query; empty without such a field."""
+        """Return a field of the form, or else of the query; empty if neither has this field."""
         return self.form.get(name, "") or self.request.query_params.get(name, "")
 
     def queue(self) -> str:
@@ -76,7 +76,7 @@ class _Call(Struct, frozen=True, kw_only=True):
         return name
 
     def where(self) -> Where | None:
-        """Return the filter of the page; None if it has none."""
+        """Return the filter of the page; None if there is no filter."""
         text = self.text("where").strip()
         try:
             return condition(text) if text else None
@@ -94,14 +94,14 @@ class _Call(Struct, frozen=True, kw_only=True):
 
 
 class _Planned(Struct, frozen=True):
-    """A plan that is not carried out before the person of this session confirms it."""
+    """A plan that is carried out only when the person of this session confirms it."""
 
     session: Session
     plan: RedrivePlan | EditPlan
 
 
 class _Gate:
-    """Refuses a request that is not for this console, and adds the security headers to every answer."""
+    """Refuses requests that are not for this console, and adds the security headers to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app: Final = app
@@ -132,10 +132,10 @@ def console(
     places: tuple[str, ...] = (),
     others: Mapping[str, ASGIApp] = _NO_OTHERS,
 ) -> ASGIApp:
-    """Return the ASGI application. Without `changes` the console is read-only, and has no page that changes anything.
+    """Return the ASGI application. Without `changes` the console is read-only: it has no page that changes anything.
 
-    With `history` it also has the pages about the tables. `others` are the consoles of the queue managers of included
-    applications, by name; all have the same `access`. Each console shows all names in `places`; its own name is `place`.
+    With `history` it also has the pages about the tables. `others` are the consoles for the queue managers of included
+    applications, by name; they have the same `access`. Each console shows all names in `places`; its own name is `place`.
     """
     pages = _Pages(desk, access, changes, history, place=place, places=places)
     get, post = ["GET"], ["POST"]
@@ -172,7 +172,7 @@ def console(
 
 
 async def live_events(render: Callable[[], str], is_open: Callable[[], bool], every_s: float = _LIVE_S) -> AsyncIterator[bytes]:
-    """Yield the rendered part as server-sent events while the session is open. An error is an event too."""
+    """Yield the rendered text as server-sent events while the session is open. An error is sent as an event too."""
     while is_open():
         try:
             text = await run_in_threadpool(render)
@@ -214,7 +214,7 @@ class _Pages:
     # -- log-in and errors
 
     def guarded(self, page: Callable[[_Call], Response]) -> Callable[[Request], Any]:
-        """Return the endpoint of a page. It requires a session, and in each form the secret of the session."""
+        """Return the endpoint for a page. It requires a session; a form must contain the secret of the session."""
 
         async def endpoint(request: Request) -> Response:
             session = self._access.session(request)
@@ -234,7 +234,7 @@ class _Pages:
         return endpoint
 
     async def login(self, request: Request) -> Response:
-        """Show the form; with the right token, begin a session."""
+        """Show the log-in form. If the token is right, begin a session."""
         if request.method == "GET":
             return self._render(request, None, "login.html", problem="")
         form = await _form(request)
@@ -261,7 +261,7 @@ class _Pages:
         return Response(self._static[name], media_type=_STATIC[name])
 
     async def http_error(self, request: Request, error: Exception) -> Response:
-        """Answer a request that no page takes."""
+        """Answer a request for which there is no page."""
         assert isinstance(error, HTTPException)  # noqa: S101 - the handlers of `console` pass no other error here
         status = error.status_code
         text = {
@@ -272,7 +272,7 @@ class _Pages:
         return self._error(request, self._access.session(request), text, status)
 
     async def defect(self, request: Request, error: Exception) -> Response:
-        """Answer after a defect of the console itself, without its details; the log has them."""
+        """Answer after a defect of the console, without details. The log has the details."""
         text = f"The console has a defect ({type(error).__name__}). Its log has the traceback."
         return self._error(request, self._access.session(request), text, 500)
 
@@ -283,7 +283,7 @@ class _Pages:
         return self._render(call.request, call.session, "overview.html", **self._overview_facts())
 
     async def live(self, request: Request) -> Response:
-        """Send the overview, or the decisions, again every two seconds."""
+        """Send the overview, or the list of decisions, again every two seconds."""
         session = self._access.session(request)
         if session is None or self._streams >= _STREAMS_MAX:
             return PlainTextResponse("", 401 if session is None else 503)
@@ -306,13 +306,13 @@ class _Pages:
         return StreamingResponse(counted_events(), media_type="text/event-stream")
 
     def queue(self, call: _Call) -> Response:
-        """Show the failure groups of a queue, and the messages of a group."""
+        """Show the failure groups of a queue, and the messages of one group."""
         page = self._desk.groups(call.queue(), call.text("group"), call.where())
         where = call.text("where").strip()
         return self._render(call.request, call.session, "queue.html", page=page, now=self._desk.now(), where=where)
 
     def decisions(self, call: _Call) -> Response:
-        """Show what happened to messages, newest first."""
+        """Show the last events of messages, newest first."""
         return self._render(call.request, call.session, "decisions.html", page=decisions(self._desk))
 
     def delayed(self, call: _Call) -> Response:
@@ -324,35 +324,35 @@ class _Pages:
         return self._render(call.request, call.session, "connections.html", page=connections(self._desk))
 
     def rules(self, call: _Call) -> Response:
-        """Show the rules tables with the matches of each rule."""
+        """Show the rules tables, and the number of messages for each rule."""
         return self._render(call.request, call.session, "rules.html", pages=rules(self._desk))
 
     def message(self, call: _Call) -> Response:
-        """Show a whole message."""
+        """Show all parts of a message."""
         page = self._desk.message(call.queue(), call.message_id())
         return self._render(call.request, call.session, "message.html", page=page)
 
     def search(self, call: _Call) -> Response:
-        """Show the messages that have a text."""
+        """Show the messages that contain a text."""
         text = call.text("text")
         page = self._desk.search(text, call.text("queue")) if text else None
         return self._render(call.request, call.session, "search.html", page=page, text=text, queue=call.text("queue"))
 
     def story(self, call: _Call) -> Response:
-        """Show the story of a message, which need not be on a queue."""
+        """Show the story of a message, even if it is not on a queue."""
         entries, problem = self._desk.story(call.message_id())
         facts: dict[str, Any] = {"id": call.text("id"), "entries": entries, "problem": problem}
         return self._render(call.request, call.session, "story.html", **facts)
 
     def history(self, call: _Call) -> Response:
-        """Show the failures of the tables week by week."""
+        """Show the failures in the tables, by week."""
         assert self._history is not None  # noqa: S101 - else the route does not exist
         asked = {name: call.text(name).strip() for name in ("until", "weeks", "owner")}
         page = self._history.page(**asked)
         return self._render(call.request, call.session, "history.html", page=page, asked=asked, number=self._history.number)
 
     def history_messages(self, call: _Call) -> Response:
-        """Show the messages that a number on the history page counts."""
+        """Show the messages that are counted by a number on the history page."""
         assert self._history is not None  # noqa: S101 - as above
         number = call.text("number")
         page = self._history.messages(number)
@@ -361,7 +361,7 @@ class _Pages:
     # -- changes
 
     def plan_redrive(self, call: _Call) -> Response:
-        """Show what a redrive would move."""
+        """Show which messages a redrive would move."""
         assert self._changes is not None  # noqa: S101 - else the route does not exist
         plan = self._changes.plan_redrive(
             call.queue(),
@@ -377,7 +377,7 @@ class _Pages:
         """Show a form with the text of a message."""
         assert self._changes is not None  # noqa: S101 - as above
         _, text, target = self._changes.editable(call.queue(), call.message_id(), to=call.text("to").strip())
-        # The page shows the text as it is: `is_editable` has refused every character that is not safe.
+        # The page shows the text unchanged, because `is_editable` has refused every unsafe character.
         facts: dict[str, Any] = {
             "queue": call.queue(),
             "id": call.text("id"),
@@ -388,13 +388,13 @@ class _Pages:
         return self._render(call.request, call.session, "edit.html", **facts)
 
     def plan_edit(self, call: _Call) -> Response:
-        """Show both bodies before the put."""
+        """Show the old and the new body before the put."""
         assert self._changes is not None  # noqa: S101 - as above
         plan = self._changes.plan_edit(call.queue(), call.message_id(), call.form.get("body", ""), to=call.text("to").strip())
         return self._render(call.request, call.session, "plan_edit.html", plan=plan, number=self._keep(call.session, plan))
 
     def carry_out(self, call: _Call) -> Response:
-        """Carry a plan out, once, for the person that has made it."""
+        """Carry out a plan, once, for the person that has made it."""
         assert self._changes is not None  # noqa: S101 - as above
         planned = self._plans.get(call.text("plan"))
         if planned is None or planned.session is not call.session or self._plans.pop(call.text("plan"), None) is None:
@@ -417,7 +417,7 @@ class _Pages:
         return number
 
     def _of_tables(self, number: str) -> frozenset[bytes] | None:
-        """Return the MsgIds that a number on the history page counts; None if the form names no number."""
+        """Return the MsgIds that are counted by a number on the history page; None if the form names no number."""
         if not number:
             return None
         if self._history is None:
@@ -441,12 +441,12 @@ class _Pages:
         return self._render(request, session, "error.html", status, text=text)
 
     def _top(self, request: Request) -> str:
-        """Return the path of the console of the first queue manager, where people log in."""
+        """Return the path of the console of the first queue manager, because people log in there."""
         return _root(request).removesuffix(f"{_AT}{self._place}")
 
     def _render(
         self, request: Request, session: Session | None, template: str, status: int = 200, **facts: Any
-    ) -> Response:  # Any: what the template shows
+    ) -> Response:  # Any: values for the template
         text = self._templates.get_template(template).render(
             root=_root(request),
             session=session,
@@ -495,7 +495,7 @@ def _as_it_is(text: str) -> Markup:
 
 
 def _address(path: str, **values: str) -> str:
-    """Return a path of the console with a query."""
+    """Return a path of the console, with a query."""
     return f"{path}?{urlencode(values, errors='replace')}" if values else path
 
 
@@ -504,7 +504,7 @@ def _root(request: Request) -> str:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises `HTTPException` 413 for a form that is too long, and 400 for other data."""
+    """Return the fields of a form. Raises `HTTPException` 413 if the form is too long, and 400 if the data are no form."""
     if request.method != "POST":
         return {}
     data = bytearray()

@@ -1,4 +1,4 @@
-"""The work of `mqflow dlq check`: errors, warnings, and the action of each rule on real messages. It moves no message."""
+"""The work of `mqflow dlq check`: finds errors and warnings, and the action of each rule on real messages. Moves no message."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,32 +33,32 @@ Messages = Iterator[tuple[MessageDescriptor, bytes]]
 
 
 class Tally(Struct):
-    """The messages for which one rule is the first to match, by target."""
+    """The number of messages for which one rule is the first that matches, by target."""
 
     messages: int = 0
     targets: Counter[str] = field(default_factory=Counter[str])
 
     @property
     def shown(self) -> str:
-        """The most frequent targets in words."""
+        """Return the most frequent targets, in words."""
         shown = [f"{target} ({count:,})" for target, count in self.targets.most_common(_TARGETS_SHOWN)]
         more = len(self.targets) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more > 0 else "") or "never matched"
 
 
 class Tallies(Struct):
-    """The first actions of a rules table on messages."""
+    """The first actions of a rules table on some messages."""
 
-    #: By the name of the rule; "no rule" for messages that no rule matches.
+    #: By the name of the rule, or "no rule" for messages that no rule matches.
     rules: dict[str, Tally]
-    #: The messages that do not begin with an MQDLH.
+    #: The number of messages that do not begin with an MQDLH.
     strays: int = 0
-    #: Why a target would refuse its messages.
+    #: The targets that would refuse their messages, each with the reason.
     problems: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) -> int:
-    """Check the table and return the exit code: 1 for a table with errors."""
+    """Check the table and return the exit code; it is 1 if the table has errors."""
     text = read_text(rules)
     table = parse(text)
     if not isinstance(table, RulesTable):
@@ -90,9 +90,10 @@ def tallied(
     check: Callable[[Redirect], str],
     tell: Callable[[bytes, str, str], None] = lambda *_: None,
 ) -> Tallies:
-    """Count for each rule the messages that it handles, by its first action. No action is carried out.
+    """Count the messages of each rule, by its first action. No action is carried out.
 
-    `check` returns the problem of a target, or an empty text. `tell` gets the MsgId, rule and target of each message.
+    `check` returns why a target would refuse a message, or an empty text. `tell` receives MsgId, rule and target of each
+    message.
     """
     rules = matchers(table.rules)
     tallies = Tallies({matcher.name: Tally() for matcher in rules})
@@ -123,7 +124,7 @@ def _tell(message_id: bytes, rule: str, target: str) -> None:
 
 
 def _show(tallies: Tallies) -> None:
-    """Print the messages of each rule, the messages without an MQDLH, and the targets with a problem."""
+    """Print the number of messages of each rule and of messages without an MQDLH, and the targets that have a problem."""
     if prints_json():
         for name, tally in tallies.rules.items():
             print_json("rule", rule=name, messages=tally.messages, targets=tally.targets)
@@ -141,7 +142,7 @@ def _show(tallies: Tallies) -> None:
 
 
 def target_check(connection: Connection, queue: str) -> Callable[[Redirect], str]:
-    """Return a function that opens a target and returns the problem, or an empty text."""
+    """Return a function that opens a target. The function returns the problem, or an empty text."""
     source = connection.open(queue, OpenOption.BROWSE)
 
     def check(to: Redirect) -> str:
@@ -157,7 +158,7 @@ def target_check(connection: Connection, queue: str) -> Callable[[Redirect], str
 
 
 def intent_text(intent: Intent) -> str:
-    """Return what becomes of a message, in words."""
+    """Return in words what happens to a message."""
     match intent:
         case Redirect():
             target = intent.queue + (f" of {intent.queue_manager}" if intent.queue_manager else "")

@@ -1,4 +1,4 @@
-"""`mqflow dlq`: runs the DLQ handler with rules tables in the format of runmqdlq, and checks such tables."""
+"""`mqflow dlq`: runs the DLQ handler with rules tables in the format of runmqdlq, and checks rules tables."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **o
         raise click.UsageError("--reload needs --rules FILE: a table from stdin cannot change.")
     dlq_options = DlqOptions(
         queue=queue.strip(),
-        # A name of blanks is the dead-letter queue of the queue manager, and overrides INPUTQ.
+        # A name that consists of blanks means the dead-letter queue of the queue manager, and replaces INPUTQ.
         dead_letter_queue=bool(queue) and not queue.strip(),
         queue_manager=queue_manager.strip(),
         user=str(options["user"]),

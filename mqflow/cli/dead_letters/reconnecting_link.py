@@ -1,7 +1,7 @@
-"""A connection that survives outages, for a command: it connects again to the same queue manager, with growing delays.
+"""A connection for a command. After an outage it connects again to the same queue manager, with growing delays.
 
-Commands without an event loop use this file; applications use `runtime.connection.supervisor`. `policy` decides which error is
-an outage, how long to wait, and which queue manager is accepted.
+Commands without an event loop use this file; applications use `runtime.connection.supervisor`. `policy` decides which errors
+mean an outage, how long to wait, and which queue manager is accepted.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ __all__ = ("Link",)
 
 
 class Link:
-    """One connection at a time, replaced after an outage."""
+    """A connection that is replaced after an outage."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Link:
         world: World,
         pause: Callable[[float], bool],
     ) -> None:
-        """Connect. `pause` waits the given seconds, and returns whether to continue. Raises the `MQIError` of the connect."""
+        """Connect. `pause` waits some seconds, and returns whether to continue. Raises the `MQIError` of the connect."""
         self._connect = connect
         self._reconnection = reconnection
         self._world = world
@@ -42,10 +42,10 @@ class Link:
         self._first: Final = Reached(self.connection.queue_manager_name, inquire_identifier(self.connection))
 
     def reconnect(self, error: MQIError) -> bool:
-        """Replace the connection that ended with this error; return False if the command must end instead.
+        """Replace the connection that was lost with this error. Return False if the command must end instead.
 
-        Raises the given error if it is not an outage, or if reconnection is off. Raises 2556 after the limit, 2546 if another
-        queue manager answers, and every error that no retry can change.
+        Raises `error` if it does not mean an outage, or if reconnecting is switched off. Raises 2556 after the time limit, 2546
+        if another queue manager answers, and any error that no retry can change.
         """
         mode = self._reconnection.mode()
         if classify(int(error.reason)) is not Class.RECONNECT or mode is ReconnectMode.NO:
@@ -71,7 +71,7 @@ class Link:
             return True
 
     def leave(self) -> None:
-        """Back out an open unit of work and disconnect. Raises no error if the connection is lost already."""
+        """Back out an open unit of work, and disconnect. If the connection is lost already, nothing is raised."""
         disconnect_without_commit(self.connection)
 
     def _delay_s(self, attempt: int, lost_at: float, error: MQIError) -> float:

@@ -15,7 +15,7 @@ from mqflow.policy.dead_letters.rules import Problem
 __all__ = ("PRINTS_JSON", "print_json", "print_message", "print_problems", "prints_json", "say")
 
 PRINTS_JSON: Final = "mqflow.dlq.json"
-"""The key in `click.Context.meta`."""
+"""The key in `click.Context.meta`. It says that the command prints JSON."""
 
 
 def prints_json() -> bool:
@@ -25,12 +25,12 @@ def prints_json() -> bool:
 
 
 def print_json(kind: str, **facts: Any) -> None:  # Any: facts of several types
-    """Print a record of this kind for a script."""
+    """Print a record of this kind, for a script."""
     click.echo(json_line({"kind": kind, **facts}))
 
 
 def print_message(number: int, text: str) -> None:
-    """Print a message with the number that runmqdlq gives to such a message."""
+    """Print a message that runmqdlq has too, with the number that it has there."""
     if prints_json():
         print_json("message", number=f"AMQ{number}", text=text)
     else:
@@ -46,7 +46,7 @@ def say(text: str) -> None:
 
 
 def print_problems(problems: Iterable[Problem]) -> None:
-    """Print each error of a table; for people, with its line and a mark below the place."""
+    """Print each error of a table. For people, show the line of the table, with a mark below the place."""
     for problem in problems:
         if prints_json():
             number = f"AMQ{problem.number}" if problem.number else ""

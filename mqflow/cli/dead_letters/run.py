@@ -1,6 +1,6 @@
-"""The work of `mqflow dlq run`: reads the table, finds the queue, handles messages until WAIT ends, and prints the report.
+"""The work of `mqflow dlq run`: reads the table, finds the queue, handles messages until WAIT is over, and prints the report.
 
-The message numbers and exit codes are those of runmqdlq; the sentences are this project's own.
+The message numbers and the exit codes are those of runmqdlq; the sentences are not.
 Source: IBM q083420 (invocation), q005670 (INPUTQ, INPUTQM); the behaviour of IBM's sample program amqsdlq.
 """
 
@@ -69,7 +69,7 @@ class DlqOptions(Struct, frozen=True, kw_only=True):
 
 
 class EndedError(Exception):
-    """The handler cannot continue. The error has the number and the text of the last message."""
+    """The handler cannot continue. The error has the number and the text of the last message to print."""
 
     def __init__(self, number: int, text: str) -> None:
         self.number = number
@@ -78,12 +78,12 @@ class EndedError(Exception):
 
 
 def exit_code_of(number: int) -> int:
-    """Return the exit code of a message number: AMQ8741 is 0x41."""
+    """Return the exit code for a message number, for example 0x41 for AMQ8741."""
     return int(str(number)[-2:], 16)
 
 
 def run_handler(options: DlqOptions) -> int:
-    """Handle messages until the end; return the exit code."""
+    """Handle messages until the end. Return the exit code."""
     password = sys.stdin.buffer.readline().decode().rstrip("\r\n") if options.user else ""
     if options.rules is None and sys.stdin.isatty():
         note("Type the rules table and end it with Ctrl-D, or use < FILE or --rules FILE:")
@@ -101,7 +101,7 @@ def run_handler(options: DlqOptions) -> int:
 
 
 def read_table(text: str) -> RulesTable:
-    """Return the table. Prints each error and raises `EndedError` for a table with errors."""
+    """Return the table. If it has errors, print each of them and raise `EndedError`."""
     found = parse(text)
     if isinstance(found, RulesTable):
         return found
@@ -114,10 +114,10 @@ def read_table(text: str) -> RulesTable:
 
 @contextmanager
 def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
-    """Yield the connection. Raises `EndedError` if the connect fails, or reaches another queue manager."""
+    """Yield the connection. Raises `EndedError` if the connect fails, or if it reaches another queue manager."""
     settings = load({"url": options.url})
     if options.user:
-        # The options override every other setting of the user.
+        # The options replace all other settings of the user.
         settings = replace(settings, user=options.user, password=Secret(password), password_file="", token_file="")
     location = locate(settings.url)
     if location.kind == "embedded" and location.path is not None and not location.path.exists():
@@ -144,7 +144,7 @@ def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: 
 def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, url: str, stopping: list[int]) -> Link:
     configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
     policy = reconnection(settings, queue_manager, configuration)
-    if isinstance(queue_manager, InlineQueueManager):  # in this process: no wait brings it back after its end
+    if isinstance(queue_manager, InlineQueueManager):  # if it ends, it does not come back: it is in this process
         policy = replace(policy, mode=lambda: ReconnectMode.NO)
 
     def pause(seconds: float) -> bool:
@@ -165,7 +165,7 @@ def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, u
 
 
 def _queue(options: DlqOptions, table: RulesTable, connection: Connection) -> str:
-    """Return the queue to handle: the argument, INPUTQ, or DEADQ of the queue manager."""
+    """Return the queue to handle: the argument, or INPUTQ, or DEADQ of the queue manager."""
     named = "" if options.dead_letter_queue else options.queue or table.control.input_queue
     if named:
         return named
@@ -199,7 +199,7 @@ def _handle(options: DlqOptions, table: RulesTable, link: Link, stopping: list[i
 
 
 def _records(url: str | None) -> ConnectionRecorder | None:
-    """Return the recorder of the dispositions; None if the settings name no queue for records."""
+    """Return the recorder for the actions; None if the settings name no queue for records."""
     queue = load({"url": url}).disposition_queue
     if not queue:
         return None
@@ -207,7 +207,7 @@ def _records(url: str | None) -> ConnectionRecorder | None:
 
 
 def _handle_through_outages(handler: DeadLetterHandler, link: Link, stops: Callable[[], bool]) -> None:
-    """Handle messages to the end, on one connection after another. Raises `EndedError` for an error that is not an outage."""
+    """Handle messages to the end, with a new connection after each outage. Raises `EndedError` for any other error."""
     lost: MQIError | None = None
     while True:
         try:
@@ -251,7 +251,7 @@ def _must_stop(stopping: list[int], rules_file: "_RulesFile | None") -> bool:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Yield a list that receives each SIGTERM and SIGINT, so that the handler finishes the current message first."""
+    """Yield a list that receives each SIGTERM and SIGINT. So the handler can finish the current message before it ends."""
     received: list[int] = []
 
     def receive(number: int, _frame: FrameType | None) -> None:
@@ -266,7 +266,7 @@ def _signals() -> Iterator[list[int]]:
 
 
 class _RulesFile:
-    """The rules file of a running handler. When the file changes, new rules without errors are loaded."""
+    """The rules file of a handler that runs. If the file changes and has no errors, its new rules are loaded."""
 
     def __init__(self, path: Path, handler: DeadLetterHandler) -> None:
         self._path = path
@@ -275,13 +275,13 @@ class _RulesFile:
         self._next_at = 0.0
 
     def check(self) -> None:
-        """Load the new rules if the file has changed. Checks the file at most once a second."""
+        """If the file has changed, load the new rules. The file is checked at most once a second."""
         now = SYSTEM_CLOCK.monotonic()
         if now < self._next_at:
             return
         self._next_at = now + _POLL_FILE_S
         stamp = self._stamp()
-        if stamp in {self._seen, (0, 0)}:  # an editor can have removed the old file and not yet moved the new one in place
+        if stamp in {self._seen, (0, 0)}:  # missing: an editor can replace the old file by a new one
             return
         self._seen = stamp
         try:
@@ -305,7 +305,7 @@ class _RulesFile:
 
 
 class _Report:
-    """The hook that prints failed attempts and warnings, and counts the successful ones by rule."""
+    """A hook that prints failed attempts and warnings, and counts the successful attempts for each rule."""
 
     wants: Final = (DeadLetterActed, Warned)
 

@@ -1,4 +1,4 @@
-"""`mqflow browse`: shows whole messages with decoded headers, and why each is on its queue. It removes no message."""
+"""`mqflow browse`: shows whole messages with decoded headers, and why each message is on its queue. It removes no message."""
 
 import fnmatch
 import sys
@@ -61,7 +61,7 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
 
 
 def end_without_messages(queue: str, where: Collection[str]) -> NoReturn:
-    """Print that the queue has no message, or no message that matches `where`, and end the command."""
+    """Print that the queue has no message, or none that matches `where`, and end the command."""
     note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
     sys.exit(EXIT_NOTHING)
 
@@ -69,9 +69,9 @@ def end_without_messages(queue: str, where: Collection[str]) -> NoReturn:
 def browse(
     connection: Connection, queue: str, *, bytes_max: int | None = None, message_id: bytes | None = None
 ) -> Iterator[Got]:
-    """Yield the messages on the queue, in order, and remove none. Longer data is cut after `bytes_max`.
+    """Yield the messages on the queue, in order, and remove none. Message data is cut off after `bytes_max`.
 
-    With `message_id`, only messages with this MsgId.
+    With `message_id`, yield only messages with this MsgId.
     """
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     first, following = _FIRST, _NEXT
@@ -89,7 +89,7 @@ def browse(
 
 
 def still_there(connection: Connection, queue: str, identifiers: Collection[bytes]) -> frozenset[bytes]:
-    """Return the given MsgIds that messages on the queue have now. Reads no bodies."""
+    """Return those of these MsgIds that are still on the queue. No message body is read."""
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     options = replace(
         _FIRST, options=_FIRST.options | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=0, match=MatchOption.MSG_ID
@@ -107,7 +107,7 @@ def _print(shown: MessageView, number: int, *, as_json: bool) -> None:
 
 
 def _with_story(shown: MessageView, url: str | None) -> MessageView:
-    """Return the message with the reason from the decision ledger, if the message itself has no reason."""
+    """Return the message. If it does not have a reason itself, add the reason from the decision ledger."""
     if shown.why:
         return shown
     settings = load({"url": url})
@@ -115,14 +115,14 @@ def _with_story(shown: MessageView, url: str | None) -> MessageView:
     try:
         entries = story(ledger, shown.message_id) if ledger is not None else ()
     except LedgerError:
-        return shown  # most queue managers have no ledger: only decisions create it
+        return shown  # most queue managers have no ledger: the first entry creates it
     return replace(shown, why=last_disposal(entries))
 
 
 def condition(text: str) -> tuple[str, str]:
-    """Return the name and the pattern of a `--where` about messages.
+    """Return the name and the pattern of a `--where` for messages.
 
-    Raises `click.BadParameter` for any other text, and for a name that no message has. A name with a dot is a property.
+    Raises `click.BadParameter` for a text of another form, and for an unknown name. A name with a dot is a property.
     """
     name = text.partition("=")[0]
     example = f"A property is FOLDER.NAME, for example usr.{name}. "
@@ -130,7 +130,7 @@ def condition(text: str) -> tuple[str, str]:
 
 
 def named_condition(text: str, names: Collection[str], unknown: str, example: str = "") -> tuple[str, str]:
-    """Return the name and the pattern of a `--where`. Raises `click.BadParameter`, with all names, for an unknown name."""
+    """Return the name and the pattern of a `--where`. For an unknown name, raise `click.BadParameter` with all names."""
     name, equals, pattern = text.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{text!r} is not NAME=PATTERN.", param_hint="--where")
@@ -143,9 +143,9 @@ def named_condition(text: str, names: Collection[str], unknown: str, example: st
 
 
 def matches(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
-    """Return whether a fact with this name, in any part of the facts, matches the pattern.
+    """Return whether a fact of this name, in any part of `facts`, matches the pattern.
 
-    The empty pattern matches if no part has a value for the name.
+    An empty pattern matches if no part has a value of this name.
     """
     values = [value for value in _values(facts, name) if value]
     if not pattern:

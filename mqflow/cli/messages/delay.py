@@ -1,4 +1,4 @@
-"""`mqflow delay`: lists the messages on the staging queue, and cancels a message before its delivery."""
+"""`mqflow delay`: lists the messages on the staging queue, and cancels messages before their delivery."""
 
 import sys
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _queue_option = click.option(
 class DelayedMessage(Struct, frozen=True, kw_only=True):
     """A message on the staging queue."""
 
-    #: The MsgId of the put, and of the later delivery.
+    #: The MsgId that the put has returned, which the delivered message has too.
     message_id: bytes
     target: str
     due_in_ms: int
@@ -97,7 +97,7 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
                 correlation_id=identifier,
             )
             cancelled = False
-            while connection.get(handle, wanted):  # a publication has a copy for each subscription
+            while connection.get(handle, wanted):  # a publication has one copy for each subscription
                 connection.commit()
                 cancelled = True
             if not cancelled:
@@ -110,7 +110,7 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
 
 
 def delayed_messages(connection: Connection, queue: str, clock: Clock) -> Iterator[DelayedMessage]:
-    """Yield the delayed messages in the order of the staging queue; leave out messages without a delay header."""
+    """Yield the delayed messages in the order of the staging queue. Messages without a delay header are left out."""
     handle = connection.open(queue, _BROWSE)
     try:
         while got := connection.get(handle, _NEXT):
@@ -135,7 +135,7 @@ def _header(body: bytes) -> DelayHeader | None:
 
 
 def due_in_words(milliseconds: int) -> str:
-    """Return the due time of a message in words: "in 5 min", "now", "late 3.0 s"."""
+    """Return in words when a message is due: "in 5 min", "now", "late 3.0 s"."""
     if milliseconds <= 0:
         return f"late {_span(-milliseconds)}" if milliseconds else "now"
     return f"in {_span(milliseconds)}"

@@ -1,4 +1,4 @@
-"""`mqflow edit`: opens a message of a backout or dead-letter queue in an editor, checks it, and puts it back."""
+"""`mqflow edit`: opens a message of a backout or dead-letter queue in an editor, checks the result, and puts it back."""
 
 import getpass
 import os
@@ -71,7 +71,7 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
     text = body_text(before.descriptor, before.data)
     if text is None:
         raise click.ClickException(f"The body of {seen.descriptor.message_id.hex()} is no text, so it cannot be edited.")
-    folder = Path(tempfile.mkdtemp(prefix="mqflow-edit-"))  # only its owner can read it
+    folder = Path(tempfile.mkdtemp(prefix="mqflow-edit-"))  # only its owner can read this folder
     file = folder / f"{seen.descriptor.message_id.hex()}.txt"
     file.write_bytes(text.encode())
     try:
@@ -98,7 +98,7 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
 
 
 class MovedMessage(Struct, frozen=True, kw_only=True):
-    """The result of the move, as `--json` prints it."""
+    """The result of the move, in the form that `--json` prints."""
 
     message_id: str
     queue: str
@@ -133,12 +133,12 @@ def _find(connection: Connection, queue: str, digits: str) -> Got:
 
 
 def _edited(file: Path, before: Restored, text: str, problem: Callable[[bytes], str]) -> bytes:
-    """Return the data with the edited text. If the text cannot be used, ask whether to edit it again."""
+    """Return the data with the edited text. If the text cannot be used, ask whether to open the editor again."""
     while True:
         _run_editor(file)
         try:
             written = file.read_bytes().decode()
-            if written.endswith("\n") and not text.endswith("\n"):  # editors add it to the last line
+            if written.endswith("\n") and not text.endswith("\n"):  # editors add a line end to the last line
                 written = written.removesuffix("\n").removesuffix("\r")
             data = with_text(before.descriptor, before.data, written)
         except (MQIError, UnicodeError) as error:
@@ -155,7 +155,7 @@ def _edited(file: Path, before: Restored, text: str, problem: Callable[[bytes], 
 def _run_editor(file: Path) -> None:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        # Through a shell, like git, because the variable can contain options.
+        # Run by a shell, as git does, because the variable can contain options.
         code = subprocess.run(["/bin/sh", "-c", f'{editor} "$1"', editor, str(file)], check=False).returncode  # noqa: S603 - the user's own editor
     except OSError as error:
         raise click.ClickException(f"The editor {editor!r} cannot be started: {error}. Nothing was moved.") from error
@@ -164,7 +164,7 @@ def _run_editor(file: Path) -> None:
 
 
 def payload_problem(app: App | None, target: Target, before: Restored, data: bytes) -> str:
-    """Return why no handler of the application takes this message, or an empty text."""
+    """Return why no handler of the application accepts this message, or an empty text."""
     if app is None:
         return ""
     listeners = [listener for listener in app.listeners if listener.queue == target.queue]
@@ -190,7 +190,7 @@ def payload_problem(app: App | None, target: Target, before: Restored, data: byt
 def put_back_edited(
     connection: Connection, settings: Settings, queue: str, seen: Got, target: Target, data: bytes, *, by: str
 ) -> MovedMessage:
-    """Move the message `seen` to the target, with this data. Record the move, and `by` as the person that changed the data.
+    """Move the message `seen` to the target, with this data. Record the move; `by` is the person that changed the data.
 
     Raises the errors of `move_edited`.
     """
@@ -238,8 +238,8 @@ def move_edited(
 ) -> None:
     """Get the message `seen`, and put it on the target with this data, in one unit of work.
 
-    Raises `ClickException` if the message did not move; then it is on its queue as before. If the commit got no answer, the
-    error says that nobody knows whether the message moved.
+    Raises `ClickException` if the message was not moved; it is then on its queue, unchanged. If the commit got no answer, the
+    error says that nobody knows whether the message was moved.
     """
     redriver = Redriver(
         connection=connection,
@@ -272,6 +272,6 @@ def move_edited(
 
 
 def _same(got: Got, seen: Got) -> bool:
-    """Return whether both are the same message. Its expiry can be shorter than in `seen`, because time has passed."""
+    """Return whether both are the same message. Its expiry can be shorter now than in `seen`, because time has passed."""
     expiry = seen.descriptor.expiry_tenths
     return replace(got.descriptor, expiry_tenths=expiry) == seen.descriptor and got.body == seen.body

@@ -1,4 +1,4 @@
-"""`mqflow get` and `mqflow unsubscribe`: remove messages, or a durable subscription with its messages, permanently."""
+"""`mqflow get` removes messages; `mqflow unsubscribe` ends a durable subscription and removes its messages."""
 
 import io
 import os
@@ -23,7 +23,7 @@ __all__ = ("command", "commit_written", "unsubscribe")
 
 _UNIT_OF_WORK: Final = 100
 _WAIT_S_MAX: Final = 2_147_483
-"""WaitInterval has 32 bits, and counts milliseconds."""
+"""The longest wait: WaitInterval counts milliseconds in 32 bits."""
 
 
 @click.command("get")
@@ -53,7 +53,7 @@ def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_js
                     commit_written(connection, sys.stdout)
                     removed = number
             commit_written(connection, sys.stdout)
-        except BrokenPipeError:  # the reader of the pipe needs no more: click ends the command without a sentence
+        except BrokenPipeError:  # the reader of the pipe has ended; click ends the command without a text
             raise
         except OSError as error:
             left = f"Removed from {safe(queue)}: {counted(removed, 'messages')}; all others stay there"
@@ -84,12 +84,12 @@ def _print(shown: MessageView, *, as_json: bool) -> None:
 
 
 def commit_written(connection: Connection, output: IO[Any]) -> None:
-    """Flush the output, then commit. If the disk is full or the reader of a pipe has gone, the messages stay on the queue.
+    """Flush the output, then commit. If the disk is full, or the reader of a pipe has ended, the messages stay on the queue.
 
-    A file is also synced, because some file systems report a full disk only then. Raises `OSError` before the commit.
+    A file is also synced, because some file systems report a full disk only then. `OSError` is raised before the commit.
     """
     output.flush()
-    with suppress(io.UnsupportedOperation):  # not every stream has a descriptor
+    with suppress(io.UnsupportedOperation):  # not every stream has a file descriptor
         if stat.S_ISREG(os.fstat(descriptor := output.fileno()).st_mode):
             os.fsync(descriptor)
     connection.commit()

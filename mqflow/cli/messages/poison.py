@@ -47,7 +47,7 @@ __all__ = (
 )
 
 HEADERS_BYTES_MAX: Final = 256 * 1024
-"""The largest part of a message that is read for its headers, so that a long body does not cross the network."""
+"""The largest part of a message that is read for its headers, so that long bodies need not cross the network."""
 
 _WINDOWS: Final = {
     timedelta(minutes=1): "minute",
@@ -57,7 +57,7 @@ _WINDOWS: Final = {
     timedelta(days=1): "day",
     timedelta(days=7): "week",
 }
-"""The windows of a trend in words."""
+"""The lengths of the windows of a trend, in words."""
 
 
 @click.command("poison")
@@ -116,9 +116,9 @@ LastDisposal = Callable[[bytes], Disposed | None]
 
 @contextmanager
 def disposals(settings: Settings) -> Iterator[LastDisposal]:
-    """Yield the function that finds the last disposal of a message in the decision ledger, or None without a ledger."""
+    """Yield a function that finds the last `Disposed` event of a message in the decision ledger; None if there is no ledger."""
     path = ledger_file(settings.url, settings.ledger)
-    if path is None or not path.is_file():  # most queue managers have no ledger: only decisions create it
+    if path is None or not path.is_file():  # most queue managers have no ledger: the first entry creates it
         yield lambda _: None
         return
     try:
@@ -131,7 +131,7 @@ def disposals(settings: Settings) -> Iterator[LastDisposal]:
 def failed_messages(
     connection: Connection, queue: str, wanted: list[tuple[str, str]], last_disposal: LastDisposal
 ) -> Iterator[FailedMessage]:
-    """Yield the messages of the queue that match all conditions, each with its reason."""
+    """Yield the messages of the queue that meet all conditions, each with the reason of its failure."""
     for got in browse(connection, queue, bytes_max=None if wanted else HEADERS_BYTES_MAX):
         if wanted:
             facts = view(queue, got.descriptor, got.body).facts
@@ -141,7 +141,7 @@ def failed_messages(
 
 
 def with_failure(message: FailedMessage, last_disposal: LastDisposal) -> FailedMessage:
-    """Return the message with the failure from the decision ledger, if the headers of the message name no exception."""
+    """Return the message. If its headers name no exception, add the failure from the decision ledger."""
     if message.why.error:
         return message
     disposed = last_disposal(message.message_id)
@@ -164,12 +164,12 @@ def with_failure(message: FailedMessage, last_disposal: LastDisposal) -> FailedM
 
 
 def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
-    """Return the group for a script. Parts that were not chosen are left out, and identifiers are hexadecimal."""
+    """Return the group as a record for a script. Parts that were not chosen are left out. Identifiers are hexadecimal."""
     parts = ("reason", "outcome", "exception", "frame", "handler", "age")
     facts: dict[str, Any] = {"queue": queue, "messages": group.messages}
     if group.queue is not None:
         facts["origin"] = group.queue
-    # getattr: the names are fields of the group.
+    # getattr: the names are the names of fields of the group.
     facts |= {name: value for name in parts if (value := getattr(group, name)) is not None}
     facts |= {"first_at": group.first_at, "last_at": group.last_at}
     if group.trend is not None:
@@ -198,7 +198,7 @@ def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]
 
 
 def cause(group: FailureGroup) -> str:
-    """Return the title of the group: the exception, or else the reason."""
+    """Return the title of the group: its exception, or otherwise its reason."""
     if group.exception:
         return group.exception
     if group.reason:
@@ -210,7 +210,7 @@ def cause(group: FailureGroup) -> str:
 
 
 def details(group: FailureGroup) -> Iterator[str]:
-    """Yield the other facts that the messages of the group share, in words."""
+    """Yield in words the other facts that all messages of the group have in common."""
     if group.exception and group.reason:
         yield f"put here because of {reason_words(group.reason)}"
     if group.exception and group.outcome and group.outcome != "failed":
@@ -224,7 +224,7 @@ def details(group: FailureGroup) -> Iterator[str]:
 
 
 def times_of(group: FailureGroup, now: datetime) -> str:
-    """Return the times of the first and the last message of the group, in words."""
+    """Return in words the times of the first and the last message of the group."""
     if group.first_at is None or group.last_at is None:
         return ""
     since = ago(now - group.last_at)
@@ -234,7 +234,7 @@ def times_of(group: FailureGroup, now: datetime) -> str:
 
 
 def trend_of(group: FailureGroup) -> str:
-    """Return how many messages of the group came lately, in words; an empty text for a group of one message."""
+    """Return in words how many messages of the group came lately; empty for a group of one message."""
     if group.trend is None or group.messages == 1:
         return ""
     before, last = group.trend.messages[-2:]
@@ -243,7 +243,7 @@ def trend_of(group: FailureGroup) -> str:
 
 
 def ago(age: timedelta) -> str:
-    """Return the age in words; 0 s for a time in the future."""
+    """Return the age in words; "0 s" for a time in the future."""
     seconds = max(0, int(age.total_seconds()))
     for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
@@ -258,7 +258,7 @@ def _sample(sample: Sample) -> Iterator[str]:
 
 
 def _where(group: FailureGroup) -> list[str] | None:
-    """Return the filters that select exactly this group with `--where`; None if no filters can do that."""
+    """Return the filters for `--where` that select exactly this group; None if no filters can select it."""
     if not group.has_reason or group.age is not None or group.queue == "":
         return None
     values: tuple[tuple[str, str | int | None], ...] = (
@@ -273,5 +273,5 @@ def _where(group: FailureGroup) -> list[str] | None:
 
 
 def _as_pattern(value: str) -> str:
-    """Return the pattern that matches only this value."""
+    """Return a pattern that matches only this value."""
     return re.sub(r"([*?[])", r"[\1]", value)

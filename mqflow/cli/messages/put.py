@@ -1,4 +1,4 @@
-"""`mqflow put`: puts messages from arguments, from stdin or from a file of JSON lines, in units of work of 500."""
+"""`mqflow put`: puts messages from arguments, from stdin or from a file of JSON lines, at most 500 in a unit of work."""
 
 import signal
 import sys
@@ -36,15 +36,15 @@ _PERSISTENT: Final = "Default: DEFPSIST of the queue, or persistent if the queue
 class Result(Struct):
     """The result of a put command."""
 
-    #: How many messages are committed.
+    #: The number of committed messages.
     committed: int = 0
-    #: The MsgIds of the committed messages; empty for lines of a file, because a file can have millions of lines.
+    #: The MsgIds of the committed messages. Empty for lines of a file, because there can be millions of lines.
     message_ids: list[bytes] = field(default_factory=list[bytes])
-    #: How many messages may be on the queue: their commit got no answer.
+    #: The number of messages that are in doubt, because their commit got no answer.
     in_doubt: int = 0
-    #: The reason of an early end, and how to continue, in sentences.
+    #: Sentences: the reason of an early end, and how to continue; empty if all messages were put.
     stopped: str = ""
-    #: Whether Ctrl-C was the reason of the early end.
+    #: True if Ctrl-C was the reason of the early end.
     interrupted: bool = False
 
 
@@ -90,9 +90,9 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
 
 
 def put_all(connection: Connection, queue: str, source: Bodies, wishes: PutKeywords, stager: Stager) -> Result:
-    """Put all messages in units of work of 500; stop at a refused put or an unreadable line.
+    """Put all messages, at most 500 in a unit of work. Stop when a put is refused, or a line cannot be read.
 
-    After an early end the caller must back out the open unit of work.
+    After an early end, the caller must back out the open unit of work.
     """
     units = _UnitsOfWork(connection, source)
     result = units.result
@@ -131,9 +131,9 @@ class _UnitsOfWork:
         self._connection = connection
         self._source = source
         self.result = Result()
-        #: The MsgIds of the open unit of work.
+        #: The MsgIds in the open unit of work.
         self.message_ids: list[bytes] = []
-        #: The line or argument after the last committed line or argument.
+        #: The number of the line or argument after the last committed one.
         self._next_number = 1
 
     def commit(self, last: int) -> None:
@@ -147,9 +147,9 @@ class _UnitsOfWork:
             self.message_ids.clear()
 
     def progress_text(self, last: int = 0) -> str:
-        """Return the sentences about the messages and the way to continue, with a space in front.
+        """Return sentences about the messages so far and how to continue, with a blank in front.
 
-        `last` is the number of the last line or argument of a unit of work in doubt.
+        If a unit of work is in doubt, `last` is the number of its last line or argument.
         """
         result, resume = self.result, f" Continue with --from-line {self._next_number}"
         if not result.committed and not result.in_doubt:
@@ -164,7 +164,7 @@ class _UnitsOfWork:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Delay Ctrl-C to the end of the block, so that the counts agree with the commit."""
+    """Delay Ctrl-C until the end of the block, so that the counts agree with the commits."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -179,9 +179,9 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _default_to_persistent(wishes: PutKeywords) -> None:
-    """Make messages persistent by default, because the queue manager ends with this process.
+    """Make messages persistent by default, because a queue manager in this process ends with the command.
 
-    If `wishes` makes the messages non-persistent, print a warning instead.
+    If `wishes` says that messages are not persistent, print a warning instead.
     """
     if wishes.get("persistent") is None:
         wishes["persistent"] = True
@@ -197,7 +197,7 @@ class _NoBar:
     """A progress bar that shows nothing."""
 
     def reached(self, done: float, words: str) -> None:
-        """Show nothing: a few messages need no progress."""
+        """Show nothing: the progress of a few messages need not be shown."""
 
 
 def _progress(queue: str, source: Bodies) -> AbstractContextManager[Progress]:
@@ -205,7 +205,7 @@ def _progress(queue: str, source: Bodies) -> AbstractContextManager[Progress]:
 
 
 def _properties(given: Sequence[str]) -> dict[str, str]:
-    """Return the properties of the ``NAME=VALUE`` options. Raises `click.BadParameter` for a text without a name or a `=`."""
+    """Return the properties that the ``NAME=VALUE`` options give. Raises `click.BadParameter` for a text of another form."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")

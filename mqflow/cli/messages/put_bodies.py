@@ -14,13 +14,13 @@ import msgspec
 __all__ = ("Bodies", "Body", "UnreadableLineError", "bodies")
 
 _READ_ERRORS: Final = (OSError, EOFError, zlib.error)
-"""The errors of a file that cannot be read to its end."""
+"""The errors that are raised when a file cannot be read to its end."""
 
 _STDIN: Final = "-"
 
 
 class UnreadableLineError(Exception):
-    """A line of the file is not JSON, or cannot be read."""
+    """A line of the file cannot be read, or is not JSON."""
 
     def __init__(self, number: int, why: str) -> None:
         super().__init__(number, why)
@@ -37,23 +37,23 @@ class Body(NamedTuple):
     payload: str | bytes
     #: The number of the line or argument, from 1.
     number: int
-    #: The position in the input, in the unit of `Bodies.total`.
+    #: The position in the input, in the same unit as `Bodies.total`.
     reached: int
 
 
 class Bodies(NamedTuple):
-    """All bodies. Each body can be read only once."""
+    """All bodies to put. They can be read only once."""
 
     each: Iterator[Body]
-    #: The number of arguments, or the size of the file in bytes; 0 if unknown.
+    #: The number of arguments, or the size of the file in bytes; 0 if it is unknown.
     total: int
-    #: Whether the bodies are lines of a file, so that `--from-line` works.
+    #: True if the bodies are lines of a file. Only then `--from-line` is possible.
     lines: bool
 
 
 @contextmanager
 def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Iterator[Bodies]:
-    """Yield the bodies to put. Raises `click.UsageError` if there are two inputs, or none."""
+    """Yield the bodies to put. Raises `click.UsageError` if there is no input, or more than one."""
     if jsonl is not None and arguments:
         raise click.UsageError("Give either BODY or --jsonl FILE, not both.")
     if jsonl is None:
@@ -68,7 +68,7 @@ def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Itera
 
 
 def _json_lines(lines: Iterator[bytes], file: BinaryIO | None, from_line: int) -> Iterator[Body]:
-    """Yield every line that is not blank, from `from_line` on. Raises `UnreadableLineError` at a line that is not JSON."""
+    """Yield every line that is not blank, beginning with `from_line`. Raises `UnreadableLineError` if a line is not JSON."""
     number = 0
     try:
         for number, line in enumerate(lines, 1):
@@ -91,7 +91,7 @@ def _json(line: bytes, number: int) -> str:
 
 
 def _standard_input() -> str | bytes:
-    """Return all of stdin as one body: text without the last line end, or bytes if it is not UTF-8."""
+    """Return the whole stdin as one body: as text without the last line end, or as bytes if it is not UTF-8."""
     if sys.stdin.isatty():
         raise click.UsageError("There is nothing to put: give a BODY, --jsonl FILE, or text on stdin.")
     data = sys.stdin.buffer.read()

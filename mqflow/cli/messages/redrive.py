@@ -1,4 +1,4 @@
-"""`mqflow redrive`: moves messages back to their original queues, or to another queue, without the header of the first move."""
+"""`mqflow redrive`: moves messages back to their original queues, or to another queue, without the header of the last move."""
 
 import math
 import re
@@ -33,14 +33,14 @@ __all__ = ("ORIGIN", "command", "is_wanted", "per_second", "records_of", "redriv
 
 ORIGIN: Final = "origin"
 _RATE_MIN: Final = 1 / 86_400
-"""One message a day: an even slower rate is a mistake, and a pause of years is longer than a wait can be."""
+"""The lowest rate, one message a day. A lower rate is a mistake, and its pauses would be too long for the system."""
 _IDENTITY_DIGITS: Final = 16
 _MOVES: Final = re.compile(r"([0-9a-f]{0,16}\n)*[0-9a-f]{0,16}")
-"""The format of a journal of moves: an identity on each line. A crash can leave an incomplete line."""
+"""The format of a journal of moves: each line is the identity of a message. A crash can leave an incomplete line."""
 
 
 def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float:
-    """Return the messages a second for ``50/s``, ``600/m`` or ``50``. This is the callback of an option."""
+    """Return the number of messages in a second for ``50/s``, ``600/m`` or ``50``. This is the callback of an option."""
     if value is None:
         return 0.0
     number, _, unit = value.partition("/")
@@ -119,13 +119,13 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
 
 
 def records_of(settings: Settings, consumer: str) -> ConnectionRecorder | None:
-    """Return the recorder for the disposition queue of the settings; None without such a queue."""
+    """Return the recorder for the disposition queue of the settings; None if they name no such queue."""
     queue = settings.disposition_queue
     return ConnectionRecorder(queue, consumer=consumer, world=SYSTEM_WORLD, notify=_note_warning) if queue else None
 
 
 def redrive_name(queue: str) -> str:
-    """Return the name of a redrive that begins now: the queue and the time."""
+    """Return a name for a redrive that begins now: the queue and the time."""
     return f"{queue} {datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
@@ -140,7 +140,7 @@ def _pause(seconds: float) -> None:
 
 
 def is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> bool:
-    """Return whether the message of the queue meets all conditions of `--where`."""
+    """Return whether a message of this queue meets all conditions of `--where`."""
     if not conditions:
         return True
     facts = view(queue, got.descriptor, got.body).facts
@@ -150,7 +150,7 @@ def is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> bo
 def _carry_out(
     connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None], *, as_json: bool
 ) -> Counter[tuple[str, str]]:
-    """Redrive the messages. Return their number by target and reason; the reason is empty for moved messages."""
+    """Redrive the messages. Return their number for each target and reason; the reason is empty for moved messages."""
     counts: Counter[tuple[str, str]] = Counter()
     depth = _depth(connection, redriver.queue)
     moved = 0
@@ -183,7 +183,7 @@ def _facts(done: RedrivenMessage, *, dry_run: bool) -> dict[str, object]:
 
 
 def _depth(connection: Connection, queue: str) -> int:
-    """Return the depth of the queue for the progress bar; 0 if the depth cannot be inquired."""
+    """Return the depth of the queue, for the progress bar; 0 if the depth cannot be inquired."""
     try:
         return current_depth(connection, queue)
     except MQIError:
@@ -192,7 +192,7 @@ def _depth(connection: Connection, queue: str) -> int:
 
 @contextmanager
 def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[RedrivenMessage], None]]]:
-    """Yield the number of earlier moves of each message, and the function that records a move after its commit."""
+    """Yield the number of earlier moves of each message, and a function that records a move after its commit."""
     before: Counter[int] = Counter()
     if path is None:
         yield before, lambda _: None
@@ -202,13 +202,13 @@ def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[Redriv
         raise click.BadParameter(f"{path} is not a journal of a redrive. Nothing was moved.", param_hint="--journal")
     before.update(int(line, 16) for line in text.split() if len(line) == _IDENTITY_DIGITS)
     with path.open("a", encoding="ascii", buffering=1) as lines:
-        if text and not text.endswith("\n"):  # a crash of the machine has cut the last line off
+        if text and not text.endswith("\n"):  # a crash of the machine has left an incomplete last line
             print(file=lines)
         yield before, lambda moved: print(f"{moved.identity:016x}", file=lines)
 
 
 def _target(entry: tuple[tuple[str, str], int]) -> str:
-    return entry[0][0]  # the sort keeps the order of the reasons of a target: a reason can refer to the one before it
+    return entry[0][0]  # keeps the order of a target's reasons: one can refer to the reason before
 
 
 def _show(counts: Counter[tuple[str, str]], *, dry_run: bool) -> None:

@@ -87,7 +87,7 @@ def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
 
 
 def _to_handlers(app: App, captures: list[Captured], define: Path | None, *, as_json: bool) -> int:
-    """Pass each message to its handler; return the number of failed messages."""
+    """Pass each message to its handler. Return the number of failed messages."""
     outcomes = _OutcomeHook(as_json=as_json)
     app.hooks.append(outcomes)
     with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
@@ -113,7 +113,7 @@ def _to_handlers(app: App, captures: list[Captured], define: Path | None, *, as_
 
 
 def _queues(app: App) -> list[QueueAttributes]:
-    """Return the queues of the listeners, with a threshold of 1: a message is moved after its first failure."""
+    """Return the queues of the listeners, with a threshold of 1, so that a message is moved after its first failure."""
     if not app.listeners:
         raise click.UsageError("The application has no listener, so no handler takes the messages.")
     own = [QueueAttributes(name=listener.queue, backout_threshold=1, backout_requeue_queue=_BOQ) for listener in app.listeners]
@@ -121,9 +121,9 @@ def _queues(app: App) -> list[QueueAttributes]:
 
 
 class _OutcomeHook:
-    """The hook that prints the outcome of each message, and notes when the outcome is known."""
+    """A hook that prints the outcome of each message, and records that the outcome is known."""
 
-    #: No `Decided` events: their decisions use the attributes of the queue manager in memory, not of the real one.
+    #: `Decided` events are not wanted: they name the attributes of the queue in memory, not those of the real queue.
     wants: Final = (Disposed, Settled)
 
     def __init__(self, *, as_json: bool) -> None:
@@ -132,7 +132,7 @@ class _OutcomeHook:
         self.known = anyio.Event()
 
     def begin(self) -> None:
-        """Begin the next message: its outcome is not known yet."""
+        """Begin with the next message, whose outcome is not known yet."""
         self.known = anyio.Event()
 
     def __call__(self, event: Event) -> None:

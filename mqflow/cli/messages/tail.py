@@ -1,4 +1,4 @@
-"""`mqflow tail`: prints what happens to messages, as it happens, from the decision ledger beside the data."""
+"""`mqflow tail`: prints the events of messages when they happen, from the decision ledger beside the data."""
 
 import fnmatch
 from collections import deque
@@ -27,7 +27,7 @@ _LOOK_EVERY_S: Final = 0.5
 EVENT_NAMES: Final = frozenset(
     ("event", "frame", "message_id", *(each.name for kind in (*get_args(MessageEvent), *OUTCOMES) for each in fields(kind)))
 ) - {"raised"}
-"""The names that `--where` knows: the kind of the event, its fields, and the fields of its outcome."""
+"""The names that `--where` accepts: the kind of the event, its fields, and the fields of its outcome."""
 
 
 @click.command("tail")
@@ -63,9 +63,9 @@ def command(where: tuple[str, ...], last: int, since_s: float | None, once: bool
 
 
 def ledger_of(url: str | None) -> Path:
-    """Return the ledger file of a queue manager; the file need not exist.
+    """Return the ledger file of a queue manager, even if the file does not exist.
 
-    Raises `ConfigurationError` if the queue manager has no data folder here and no setting names a file.
+    Raises `ConfigurationError` if the queue manager has no data folder on this machine and no setting names a file.
     """
     settings = load({"url": url})
     path = ledger_file(settings.url, settings.ledger)
@@ -80,10 +80,10 @@ def ledger_of(url: str | None) -> Path:
 def entries_as_they_come(
     path: Path, wanted: Callable[[Entry], bool], *, last: int, begin: float | None, pause: Callable[[], None] | None
 ) -> Iterator[Entry]:
-    """Yield the last wanted entries, or the wanted entries since `begin` (seconds since 1970), then each new wanted entry.
+    """Yield the last wanted entries, or those since `begin` (seconds since 1970). Then yield each new wanted entry.
 
-    `pause` is called between two reads of the file; without `pause`, the file is read only once. A missing file has no entries
-    yet. Raises `LedgerError` if the file is not a ledger, or if it is missing and is read only once.
+    `pause` is called between two reads of the file. Without `pause`, the file is read only once. If the file does not exist
+    yet, it has no entries. Raises `LedgerError` if the file is not a ledger, or if it is read only once and does not exist.
     """
     number = 0
 
@@ -102,7 +102,7 @@ def entries_as_they_come(
 
 
 def matches_event(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
-    """Return whether a value with this name, in the event or its outcome, matches. An empty pattern matches a missing value."""
+    """Return whether a value of this name, in the event or its outcome, matches. An empty pattern matches a missing value."""
     event = facts["event"]
     outcome = event.get("outcome") or {}
     parts = {**outcome, **(outcome.get("raised") or {}), **event, "message_id": facts["message_id"]}

@@ -1,4 +1,4 @@
-"""`mqflow why`: prints the story of a message from the decision ledger: deliveries, decisions, attempted destinations."""
+"""`mqflow why`: prints the story of a message from the decision ledger: its deliveries, decisions and moves."""
 
 import sys
 from string import hexdigits
@@ -28,7 +28,7 @@ def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: F
     The ledger beside the data has the messages that failed or needed a decision; with `record = "all"` in the section [ledger]
     of mqflow.toml, every message. The application can run meanwhile. Exits with 3 if the ledger does not have the message.
     """
-    message_id = message_id.removeprefix("..")  # as in a line of the log
+    message_id = message_id.removeprefix("..")  # lines of the log show a MsgId in this form
     if not all(letter in hexdigits for letter in message_id):
         text = "is not a part of a message identifier: give hexadecimal digits, as `mqflow browse` prints them"
         raise click.BadParameter(f"{message_id!r} {text}.")

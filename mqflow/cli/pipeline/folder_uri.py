@@ -8,7 +8,7 @@ __all__ = ("existing_folder_uri", "exists", "folder_uri", "journal_uri")
 
 
 def folder_uri(text: str) -> Folder:
-    """Return the folder that an option names. Raises `click.BadParameter` for another kind of URI, and for a file."""
+    """Return the folder that an option names. Raises `click.BadParameter` for another kind of URI, or if it names a file."""
     try:
         found = folder_at(text)
     except FolderError as error:
@@ -19,7 +19,7 @@ def folder_uri(text: str) -> Folder:
 
 
 def journal_uri(text: str) -> Folder:
-    """Return the folder of a journal that Spark reads, also on a Hadoop file system. Raises what `folder_uri` raises."""
+    """Return the folder of a journal for Spark, perhaps on a Hadoop file system. Raises the errors of `folder_uri`."""
     from mqflow.pipeline.sources.hadoop_folder import HadoopFolder, journal_folder  # noqa: PLC0415 - only Spark needs it
 
     try:
@@ -30,7 +30,7 @@ def journal_uri(text: str) -> Folder:
 
 
 def existing_folder_uri(text: str) -> Folder:
-    """Return the existing folder that an option names. Raises `click.BadParameter` if the folder does not exist."""
+    """Return the folder that an option names. Raises `click.BadParameter` if the folder does not exist."""
     found = folder_uri(text)
     try:
         there = exists(found)
@@ -42,5 +42,5 @@ def existing_folder_uri(text: str) -> Folder:
 
 
 def exists(folder: Folder) -> bool:
-    """Return whether the folder exists, or in an object store has files. Raises `OSError` if the store does not answer."""
+    """Return whether the folder exists; in an object store, whether it has files. Raises `OSError` if the store is silent."""
     return folder.path.is_dir() if folder.path is not None else bool(folder.folders() or folder.files())

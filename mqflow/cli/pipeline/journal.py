@@ -24,7 +24,7 @@ from mqflow.world import SYSTEM_CLOCK
 __all__ = ("command",)
 
 _MARKER_WAIT_MS = 5_000
-"""How long, in milliseconds, to wait for a marker that the unit of work of a lander holds."""
+"""The milliseconds to wait for a marker message, which can be in the open unit of work of a lander."""
 _state_queue = click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 _folder = click.argument("folder", type=folder_uri, metavar="FOLDER")
 

@@ -1,4 +1,4 @@
-"""`mqflow land`: moves queues into the lanes of a journal, exactly once, with a thread for each lane, until a signal."""
+"""`mqflow land`: moves queues into the lanes of a journal, exactly once, until a signal. Each lane has its own thread."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -44,18 +44,18 @@ __all__ = ("command",)
 _REPORT_EVERY_S: Final = 5.0
 _POLL_S: Final = 0.1
 _MEASURED_S: Final = 30.0
-"""The time for which a measured lag is shown, in seconds."""
+"""The seconds for which a measured lag is shown."""
 
 
 class _QueueArgument(Struct, frozen=True):
-    """A queue to land, and the kind of its lanes."""
+    """A queue to land, and the kind of the lanes for it."""
 
     queue: str
     kind: Kind | None
 
 
 def _queue_argument(text: str) -> _QueueArgument:
-    """Return the queue and the kind in ``QUEUE`` or ``QUEUE:KIND``."""
+    """Return the queue and the kind for ``QUEUE`` or ``QUEUE:KIND``."""
     queue, colon, kind = text.partition(":")
     try:
         return _QueueArgument(queue, Kind(kind) if colon else None)
@@ -127,7 +127,7 @@ def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options
 def _lanes(
     journal: Journal, queue_manager: OpenQueueManager, wanted: Sequence[_QueueArgument], name: str | None, count: int
 ) -> list[Lane]:
-    """Return the lanes for the queues; create the new ones."""
+    """Return the lanes for the queues. Lanes that do not exist yet are created."""
     connection = queue_manager.connect(application_name="mqflow land")
     try:
         reached = connection.queue_manager_name
@@ -147,16 +147,16 @@ def _lanes(
 
 
 def _check_queue(connection: Connection, queue: str) -> None:
-    """Raise the `MQIError` of an unknown queue. Otherwise a mistyped name becomes a lane of the journal for ever."""
+    """Raise the `MQIError` for an unknown queue. Otherwise a mistyped name would become a lane of the journal forever."""
     try:
         connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)  # the end of the connection closes it
     except MQIError as error:
-        if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the lander reports every other error, and waits if a wait can help
+        if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # for any other error, the lander reports it, and waits if that can help
             raise
 
 
 def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Sequence[Lane], state_queue: str) -> None:
-    """Publish the committed segments of other lanes whose landers were killed. Otherwise no lander publishes them."""
+    """Publish the committed segments of other lanes whose landers were killed, because no other lander publishes them."""
     current = {lane.name for lane in lanes}
     own = lanes[0].queue_manager
     unfinished = [lane for lane in journal.lanes() if lane.name not in current and lane.queue_manager == own and lane.pending()]
@@ -167,7 +167,7 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
         for lane in unfinished:
             try:
                 found = finish_lane(connection, journal, lane, state_queue)
-            except (JournalError, MQIError) as error:  # an error of another lane does not stop these lanes
+            except (JournalError, MQIError) as error:  # an error of another lane must not stop these lanes
                 note(safe(str(error)))
             else:
                 if found is not None:
@@ -179,7 +179,7 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
 
 @contextmanager
 def _watched(http: str | None, queue_manager: QueueManager, lanes: Sequence[Lane]) -> "Iterator[PipelineProgress | None]":
-    """Serve the pages in the block and measure the lag of the journal meanwhile. Yields None if there are no pages."""
+    """Serve the pages in the block, and measure the lag of the journal meanwhile. Yields None if no pages are wanted."""
     if not http:
         yield None
         return
@@ -196,19 +196,19 @@ def _watched(http: str | None, queue_manager: QueueManager, lanes: Sequence[Lane
 
 
 def _keep_measuring(progress: "PipelineProgress", queue_manager: QueueManager, lanes: Sequence[Lane], over: Event) -> None:
-    """Measure the lag until `over` is set. If the queue manager does not answer, the pages soon show no lag."""
+    """Measure the lag until `over` is set. If the queue manager does not answer, the pages show no lag after a while."""
     while not over.is_set():
         progress.measured(_lag(queue_manager, lanes))
         over.wait(_REPORT_EVERY_S)
 
 
 def _lag(queue_manager: QueueManager, lanes: Sequence[Lane]) -> "list[Level]":
-    """Return how far the journal is behind each queue; empty if this is not known."""
+    """Return how far the journal is behind each queue; empty if that is not known."""
     from mqflow.pipeline.stream.freshness import queue_levels  # noqa: PLC0415 - as above
 
     try:
         connection = queue_manager.connect(application_name="mqflow land")
-    except MQIError:  # the landers report it
+    except MQIError:  # the landers report this error
         return []
     try:
         return queue_levels(connection, lanes, round(SYSTEM_CLOCK.wall() * 1e6))
@@ -219,7 +219,7 @@ def _lag(queue_manager: QueueManager, lanes: Sequence[Lane]) -> "list[Level]":
 
 
 class _Landing:
-    """Lands the lanes, each in a thread of its own, and prints their progress."""
+    """Lands the lanes, each in its own thread, and prints their progress."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class _Landing:
         self._errors: list[Exception] = []
 
     def run(self, *, as_json: bool = False) -> None:
-        """Land every lane to its end. The first error of a lane stops all other lanes; this method raises that error."""
+        """Land every lane to its end. If a lane fails, stop all other lanes and raise the first error."""
         names = ", ".join(f"{safe(lane.name)} ({lane.kind})" for lane in self._lanes)
         note(f"Landing {names} in {self._journal.folder.uri}.")
         running = [

@@ -1,6 +1,6 @@
-"""The HTTP pages of `mqflow land` and `mqflow spark stream`: /livez, /readyz, /metrics and /status. They change nothing.
+"""The HTTP pages of `mqflow land` and `mqflow spark stream`: /livez, /readyz, /metrics and /status. They are read only.
 
-`PipelineProgress` has the counts and the levels. Any thread can write and read it. This file opens no queue and no table.
+`PipelineProgress` has the counts and the levels. Any thread may write and read it. This file opens no queue and no table.
 """
 
 from collections import Counter
@@ -34,26 +34,26 @@ PROGRESS: Final = {
     "behind_seconds": Counted("gauge", "Seconds since the oldest of them was put or landed; no series if not known", ("step",)),
     "waits_after_failure": Counted("gauge", "1 while a lane or a stage waits for its next attempt", ("part",)),
 }
-"""The metrics of a pipeline, without their prefix `mqflow_`."""
+"""The metrics of a pipeline command; their names here lack the prefix `mqflow_`."""
 
 _Labels = tuple[str, ...]
 _UNAVAILABLE: Final = 503
 
 
 class PipelineProgress:
-    """The counts of a command of the pipeline, and how far each step is behind."""
+    """The counts of a pipeline command, and how far each of its steps is behind."""
 
     def __init__(self, clock: Clock, *, valid_s: float) -> None:
-        """`valid_s` is the time after which a measurement of levels is too old to be shown."""
+        """Make an empty record. After `valid_s` seconds, measured levels are too old to be shown."""
         self._clock: Final = clock
         self._valid_s: Final = valid_s
         self._counts: Final[dict[str, Counter[_Labels]]] = {name: Counter() for name in PROGRESS}
         self._measured: tuple[float, tuple[Level, ...]] = (0.0, ())
-        #: By lane or stage: why it waits for its next attempt.
+        #: For each lane or stage that waits for its next attempt: the reason.
         self.troubles: Final[dict[str, str]] = {}
 
     def add(self, name: str, number: int, *labels: str) -> None:
-        """Add to a counter. Only one thread adds to the same labels."""
+        """Add to a counter. Only one thread may add to the same labels."""
         self._counts[name][labels] += number
 
     def measured(self, levels: Sequence[Level]) -> None:
@@ -61,12 +61,12 @@ class PipelineProgress:
         self._measured = (self._clock.monotonic(), tuple(levels))
 
     def levels(self) -> tuple[Level, ...]:
-        """Return the last levels; empty if they are too old."""
+        """Return the levels that were measured last; empty if they are too old."""
         at, levels = self._measured
         return levels if self._clock.monotonic() - at <= self._valid_s else ()
 
     def series(self) -> dict[str, dict[_Labels, float]]:
-        """Return the value of each metric by its labels."""
+        """Return the values of each metric, by their labels."""
         found: dict[str, dict[_Labels, float]] = {name: dict(counts.copy()) for name, counts in self._counts.items()}
         levels = self.levels()
         found["behind_rows"] = {(each.name,): each.rows_behind for each in levels}
@@ -75,7 +75,7 @@ class PipelineProgress:
         return found
 
     def report(self) -> dict[str, Any]:  # Any: the values of a JSON record
-        """Return the record of /status."""
+        """Return the record for /status."""
         counts = {
             name: [dict(zip(PROGRESS[name].labels, labels, strict=True)) | {"value": value} for labels, value in series.items()]
             for name, series in self.series().items()
@@ -109,7 +109,7 @@ def count_stage(pages: PipelineProgress, event: StreamStep) -> None:
 
 
 def pages_of(progress: PipelineProgress) -> "Starlette":
-    """Return the ASGI application."""
+    """Return the pages as an ASGI application."""
     import msgspec  # noqa: PLC0415 - with the others
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric  # noqa: PLC0415 - an extra
     from starlette.applications import Starlette  # noqa: PLC0415 - an extra
@@ -147,7 +147,7 @@ def pages_of(progress: PipelineProgress) -> "Starlette":
 
 @contextmanager
 def served_progress(http: str, progress: PipelineProgress) -> Iterator[PipelineProgress]:
-    """Serve the pages in the block, and yield the progress, which the caller updates.
+    """Serve the pages in the block. Yield the progress, which the caller must update.
 
     Raises `ConfigurationError`, with the port, if a package is missing or the port cannot be used.
     """

@@ -1,4 +1,4 @@
-"""`mqflow spark`: the data pipeline. A command imports Spark only when it runs; `mqflow.pipeline` does the work."""
+"""`mqflow spark`: the data pipeline. Each command imports Spark only when it runs; `mqflow.pipeline` does the work."""
 
 import importlib
 from typing import Final
@@ -19,11 +19,11 @@ _COMMANDS: Final = {
     "erase": ("spark_upkeep:erase", "Erase the messages of one person, with a receipt; starts no Spark."),
     "report": ("spark_report:command", "Write a page that shows what is poison, where and since when."),
 }
-"""For each command: its module in this folder with the object there, and its line in the help."""
+"""For each command: its module in this folder and the object there, and its line in the help."""
 
 
 class _Commands(click.Group):
-    """The group; it imports the module of a command when that command runs."""
+    """The group of the commands. It imports the module of a command only when that command runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [*_COMMANDS]
@@ -32,7 +32,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        # getattr: the table above has the name as text, so that `--help` imports no command.
+        # getattr: the table above names the object as text, so that `--help` imports no command.
         found: click.Command = getattr(importlib.import_module(f"mqflow.cli.pipeline.{module}"), name)
         return found
 

@@ -11,10 +11,11 @@ from mqflow.policy.stream.failures import classify, words_of
 __all__ = ("ATTEMPTS_MAX", "pause_s", "sentence_of")
 
 ATTEMPTS_MAX: Final = 4
-"""How often a command tries its work if Spark's Python processes do not start, or end too early."""
+"""The largest number of attempts of a command if Spark's Python processes do not start, or end too early."""
 _FIRST_PAUSE_S: Final = 1.0
-# Spark gives a process that plans a query or reads a stream ten seconds to start, and no setting changes that. It never starts
-# such a process again. A busy machine takes longer, most of all before Python and Spark are in its cache.
+# Spark gives a process that plans a query or reads a stream ten seconds to start, and no setting changes that. It does not try
+# to start such a process twice. A busy machine needs more time, most of all when Python and Spark are not in its file cache
+# yet.
 _NO_WORKER: Final = ("worker_did_not_connect", "worker_ended")
 _TOO_LARGE: Final = "File too large"
 _LAST_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
@@ -24,10 +25,10 @@ _JAVA: Final = re.compile(r"An error occurred while calling \S+\s*:\s*(?:[\w.$]+
 
 
 def pause_s(text: str, attempt: int) -> float | None:
-    """Return the seconds to wait before the next attempt; None if there must be no other attempt.
+    """Return the seconds to wait before the next attempt; None if another attempt cannot help.
 
     `attempt` is the number of the failed attempt, from 1. Only an error at the start or the end of Spark's Python processes can
-    come from the load of the machine. Another attempt would repeat every other error.
+    come from the load of the machine. Any other error would come again.
     """
     if attempt >= ATTEMPTS_MAX or classify(text).name not in _NO_WORKER:
         return None
@@ -36,9 +37,9 @@ def pause_s(text: str, attempt: int) -> float | None:
 
 
 def sentence_of(text: str) -> str:
-    """Return the cause and the remedy for the user; empty if the error is unknown.
+    """Return a sentence with the cause and the remedy; empty if the error is unknown.
 
-    `text` is the text of the error and, if there is one, its Java traceback.
+    `text` is the text of the error, with its Java traceback if there is one.
     """
     java = _JAVA.search(text)
     disk_full = words_of(text, "disk_full") or (_TOO_LARGE if _TOO_LARGE in text else "")
@@ -49,7 +50,7 @@ def sentence_of(text: str) -> str:
             "or on fewer cores: --master local[2]."
         )
     if found := _LAST_ERROR.findall(text):
-        return str(found[-1])  # the error of a Python worker
+        return str(found[-1])  # the error of a Python process
     if disk_full:
         return (
             f"Spark has no room to write: {disk_full}. The tables are complete and nothing is lost. Free space on the "

@@ -1,4 +1,4 @@
-"""`mqflow spark redrive`: puts rows of a table back on queues as the original messages, each row once over all runs."""
+"""`mqflow spark redrive`: puts rows of a table back on queues as the original messages. Over all runs, each row is put once."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,10 +30,10 @@ _REFUSED_SHOWN: Final = 10
 
 
 class _Done(Struct):
-    """The numbers of rows so far: put, put by an earlier run, refused."""
+    """The number of rows so far: put in this run, put by an earlier run, refused."""
 
     put: int = 0
-    #: Rows that an earlier run has put.
+    #: The number of rows that an earlier run has put.
     before: int = 0
     refused: int = 0
 
@@ -43,7 +43,7 @@ class _Done(Struct):
 
 
 class _Rate(Struct, frozen=True):
-    """How fast to put: the messages a second (0 for no limit), and the messages in a unit of work."""
+    """How fast to put: messages in a second (0 for no limit), and messages in a unit of work."""
 
     per_second: float
     unit: int
@@ -93,7 +93,7 @@ def command(tables: Folder, condition: str, kind: str, to: str, url: str | None,
 
     redrive_id, rate, unit, dry_run = (options.pop(name) for name in ("redrive_id", "rate", "unit", "dry_run"))
     queue = "" if to == ORIGIN else to
-    # The identifier of a redrive without --id is a hash of this text, so the text must never change.
+    # The identifier of a redrive without --id is a hash of this text. So this text must never change.
     of = f"{kind} in {tables.uri} where {condition} to {to}"
     name = redrive_id or sha256(of.encode()).hexdigest()[:12]
     table = table_folder(tables.uri, Kind(kind))
@@ -132,7 +132,7 @@ def _show(plan: "Sequence[Planned]", *, dry_run: bool) -> None:
 
 
 def _put(url: str | None, name: str, of: str, queue: str, rate: _Rate, rows: Iterable[Mapping[str, Any]], total: int) -> _Done:
-    """Put the rows through a connection of this command; return the counts."""
+    """Put the rows on a connection of this command. Return the counts."""
     from mqflow.pipeline.dead_letters.redrive import TableRedriver  # noqa: PLC0415 - only commands that run Spark need it
 
     with connected(url) as connection:
@@ -144,7 +144,7 @@ def _put(url: str | None, name: str, of: str, queue: str, rate: _Rate, rows: Ite
             rate=rate.per_second,
             records=load().disposition_queue,
             tell=lambda text: note(safe(text)),
-            # A unit of work holds at most the messages of one second, so that no burst is longer.
+            # A unit of work has at most the messages of one second, so that no burst is larger.
             unit=min(rate.unit, max(1, int(rate.per_second))) if rate.per_second else rate.unit,
             clock=SYSTEM_CLOCK,
             pause=_pause,
@@ -153,7 +153,7 @@ def _put(url: str | None, name: str, of: str, queue: str, rate: _Rate, rows: Ite
 
 
 def _run(redriver: "TableRedriver", rows: Iterable[Mapping[str, Any]], total: int, name: str) -> _Done:
-    """Run the redrive and return the counts. Raises `MQIError` if a queue refuses, after a note about the progress."""
+    """Run the redrive and return the counts. If a queue refuses a put, print the progress and raise the `MQIError`."""
     done = _Done()
     try:
         with progress("Redriving", total) as bar:

@@ -60,7 +60,7 @@ def command(
         raise click.UsageError("QUEUEs are landed in a journal: name it with --journal.")
     if journal is None and not exists(tables):
         raise click.UsageError(f"There is no folder {tables.uri}: name the journal for its tables with --journal.")
-    text = read_text(rules) if rules else None  # before the landing: a wrong file must change nothing
+    text = read_text(rules) if rules else None  # before the landing, so that a wrong file changes nothing
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
 
     if queues and journal is not None:

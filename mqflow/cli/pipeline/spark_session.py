@@ -1,6 +1,6 @@
-"""The Spark session of a command: the options that say where Spark runs, its start and end, and its errors as sentences.
+"""The Spark session of a command: the options for it, its start and its end, and its errors as sentences.
 
-Only functions of this file import Spark. This file knows no table.
+Spark is imported only inside of functions of this file.
 """
 
 import sys
@@ -36,7 +36,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 
 # For each operation on a column, PySpark makes five calls to the JVM, so that an error can name the line of the user's program.
-# Here the lines are mqflow's own, and these calls took a quarter of the time of silver and gold for a small journal.
+# Here all lines are mqflow's own, and without these calls, silver and gold of a small journal took a quarter less time.
 _SETTINGS: Final = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 _TABLES: Final = "The folder of the tables: a path or a URI."
@@ -44,7 +44,7 @@ tables_option: Final = click.option("--tables", type=folder_uri, metavar="FOLDER
 existing_tables_option: Final = click.option(
     "--tables", type=existing_folder_uri, metavar="FOLDER", required=True, help=_TABLES
 )
-"""Commands that create no tables use this option. With `tables_option`, a mistyped folder would look like empty tables."""
+"""The option for commands that create no tables. With `tables_option`, a mistyped folder would look like empty tables."""
 as_of_option: Final = click.option(
     "--as-of",
     metavar="TIME",
@@ -56,7 +56,7 @@ rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to
 
 
 def spark_options(function: F) -> F:
-    """Give the command the options that say where Spark runs, as `master`, `remote` and `conf`."""
+    """Add the options that say where Spark runs to the command: `master`, `remote` and `conf`."""
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable."),
         click.option("--remote", metavar="URL", help="A Spark Connect server, sc://host; needs no Java here."),
@@ -68,7 +68,7 @@ def spark_options(function: F) -> F:
 
 @contextmanager
 def started(name: str, *, master: str | None, remote: str | None, conf: tuple[str, ...]) -> Iterator["SparkSession"]:
-    """Yield a session with mqflow's formats: the running session, or a new session that is stopped at the end.
+    """Yield a session with mqflow's formats: the session that runs already, or a new session that is stopped at the end.
 
     Raises the errors of `spark_session`.
     """
@@ -92,7 +92,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
 
 
 def _running() -> "SparkSession | None":
-    """Return the session of a program that calls this command as a function; None for a command in a shell."""
+    """Return the session of a program that calls this command as a function; None if the command runs in a shell."""
     loaded = sys.modules.get("pyspark.sql")
     return None if loaded is None else loaded.SparkSession.getActiveSession()
 
@@ -109,9 +109,9 @@ def _wait(seconds: float) -> None:
 
 
 def attempted(work: Callable[[], T], *, pause: Callable[[float], None] = _wait) -> T:
-    """Do the work and return its result; do it again if Spark's Python processes did not start, `ATTEMPTS_MAX` times at most.
+    """Do the work and return its result. If Spark's Python processes do not start, try again, at most `ATTEMPTS_MAX` times.
 
-    The work must be safe to repeat, as every run of a table is. Raises the last error of Spark.
+    It must be possible to repeat the work, as every run on a table can be repeated. Raises the last error of Spark.
     """
     for attempt in count(1):
         try:
@@ -127,7 +127,7 @@ def attempted(work: Callable[[], T], *, pause: Callable[[float], None] = _wait) 
 
 @contextmanager
 def spark_errors_as_sentences() -> Iterator[None]:
-    """Turn an error that Spark wraps in a traceback, of Python or of Java, into a sentence with the remedy."""
+    """Turn an error of Spark, which has a traceback of Python or Java, into a sentence with the remedy."""
     from mqflow.pipeline import PipelineError  # noqa: PLC0415 - only commands that run Spark need it
 
     try:
@@ -147,5 +147,5 @@ def _errors_of_spark() -> tuple[type[Exception], ...]:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return the text of an error of Spark, with its Java traceback. Sometimes only the traceback has the reason."""
+    """Return the text of an error of Spark and its Java traceback, because sometimes only the traceback has the reason."""
     return f"{error}\n{getattr(error, '_stackTrace', '')}"  # an error of Py4J has no such attribute

@@ -100,7 +100,7 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
         bytes_max=options.pop("bytes_per_round"),
         senders=_senders(options.pop("alert_webhook"), options.pop("alert_command")),
     )
-    # Only a session of Spark finds a journal on a Hadoop file system.
+    # Only Spark can read a journal on a Hadoop file system.
     found = None if isinstance(journal, HadoopFolder) else Journal.open(journal)
     tables.make()
     with ExitStack() as stack:
@@ -129,7 +129,7 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
 
 
 class _Session:
-    """The Spark session of the command. It starts with the first stage, and again after its JVM or server has ended."""
+    """The Spark session of the command. It starts with the first stage, and again after its JVM or its server has ended."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:  # Any: the options of `started`
         self._options = options
@@ -137,13 +137,13 @@ class _Session:
         self._spark: SparkSession | None = None
 
     def start(self) -> "SparkSession":
-        """Return the session; starts one if necessary."""
+        """Return the session. If no session runs, start one."""
         if self._spark is None:
             self._spark = self._stack.enter_context(started("stream", **self._options))
         return self._spark
 
     def renew(self) -> None:
-        """End the session. The next stage starts another one."""
+        """End the session. The next stage starts a new session."""
         self._spark = None
         self._stack.close()
 
@@ -151,7 +151,7 @@ class _Session:
 
 
 class _Work:
-    """The stages on this session, and their progress."""
+    """Runs the stages of the stream on its Spark session, and shows their progress."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class _Work:
         self._began = False
 
     def run(self, stage: Stage) -> Taken:
-        """Run the stage. Raises an error of Spark as a sentence with the remedy, if this error is known."""
+        """Run the stage. If Spark raises a known error, raise a sentence with the remedy instead."""
         from mqflow.pipeline.stream.stages import begin_alerts, run_stage  # noqa: PLC0415 - needs pyarrow
 
         spark = self._session.start()
@@ -182,7 +182,7 @@ class _Work:
             return run_stage(spark, self._job, stage)
 
     def on_step(self, event: "StreamStep") -> None:
-        """Show and count the step. Measures how far the tables are behind before each wait."""
+        """Show and count the step. Before each wait, measure how far the tables are behind."""
         from mqflow.pipeline.stream.runner import Ran, StageFailed  # noqa: PLC0415 - as above
 
         if isinstance(event, Ran):
@@ -200,7 +200,7 @@ class _Work:
         self._view.show(event)
 
     def measure(self) -> None:
-        """Measure how far each table is behind. An error is only printed, because it must not end the stream."""
+        """Measure how far each table is behind. An error of this is printed, because it must not end the stream."""
         from mqflow.journal import JournalError  # noqa: PLC0415 - as above
         from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
         from mqflow.pipeline.stream.freshness import table_levels  # noqa: PLC0415 - as above
@@ -238,20 +238,20 @@ def _senders(webhook: str | None, program: str | None) -> "tuple[Sender, ...]":
 
 @contextmanager
 def _pages(http: str | None) -> "Iterator[PipelineProgress | None]":
-    """Serve the HTTP pages in the block if there is an address."""
+    """Serve the HTTP pages in the block, if an address for them is given."""
     if not http:
         yield None
         return
     from mqflow.cli.pipeline.progress_pages import PipelineProgress, served_progress  # noqa: PLC0415 - only pages need it
 
-    # A round can take long, so its levels stay until the next round.
+    # A round can take long, so its levels are shown until the next round.
     with served_progress(http, PipelineProgress(SYSTEM_CLOCK, valid_s=inf)) as progress:
         yield progress
 
 
 @contextmanager
 def _metrics() -> "Iterator[StreamMetrics | None]":
-    """Yield the metrics if the setting `telemetry` asks for them. Exports the remaining data at the end."""
+    """Yield the metrics if the setting `telemetry` asks for them. At the end, export the remaining data."""
     if not load({}).telemetry:
         yield None
         return

@@ -1,4 +1,4 @@
-"""`mqflow spark bronze`, `silver`, `gold` and `triage`: from a journal to tables, and the evaluations of these tables."""
+"""`mqflow spark bronze`, `silver`, `gold` and `triage`: make tables from a journal, and evaluate these tables."""
 
 from datetime import datetime
 from functools import partial
@@ -61,7 +61,7 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
     from mqflow.pipeline.tables import bronze as work  # noqa: PLC0415 - as above
 
     payload_of(payload)
-    # Only a session of Spark finds a journal on a Hadoop file system.
+    # Only Spark can read a journal on a Hadoop file system.
     present = () if isinstance(journal, HadoopFolder) else work.kinds_of(journal.uri)
     if unknown := [each for each in kind if each not in set(Kind)]:
         raise click.BadParameter(f"{unknown[0]!r} is not a kind: use {', '.join(Kind)}.", param_hint="--kind")
@@ -70,7 +70,7 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
         work.check_format(work.table_folder(tables.uri, each))
     limits = {name: options.pop(name) for name in ("rows_per_batch", "bytes_per_batch")}
     consumer = "" if options.pop("no_consumer") else "bronze"
-    # Make the folder even for a journal without messages: from now on it is a folder of tables.
+    # Make the folder even if the journal has no messages, because from now on it is a folder of tables.
     tables.make()
     rows = []
     with started("bronze", **options) as spark, spark_errors_as_sentences():

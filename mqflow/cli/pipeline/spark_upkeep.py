@@ -25,7 +25,7 @@ _COLUMNS = ("table", "files before", "bytes before", "files", "bytes", "deleted 
 @existing_tables_option
 @click.option(
     "--keep-days",
-    type=click.IntRange(min=1, max=30),  # Delta engines delete entries of logs after thirty days
+    type=click.IntRange(min=1, max=30),  # Delta engines delete old entries of logs after thirty days
     default=30,
     show_default=True,
     metavar="N",

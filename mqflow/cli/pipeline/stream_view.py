@@ -1,4 +1,4 @@
-"""The progress of `mqflow spark stream`: a live table on a terminal, lines in a log, or JSON records. It knows no Spark."""
+"""The progress of `mqflow spark stream`: a live table on a terminal, lines in a log, or records in JSON."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from mqflow.policy.stream.rounds import Stage
 __all__ = ("COLUMNS", "View", "level_cells", "level_record", "stream_view")
 
 COLUMNS = ("step", "rows behind", "behind", "newest landing", "newest event")
-"""The columns of a table of levels."""
+"""The columns of the table of levels, which shows how far each step is behind."""
 _MINUTE_S = 60
 _HOUR_S = 3_600
 
@@ -36,7 +36,7 @@ class View(Protocol):
 
 
 def level_record(level: Level) -> dict[str, Any]:  # Any: the values of a JSON record
-    """Return a level as the fields of a JSON record; times are ISO 8601 in UTC."""
+    """Return a level as the fields of a JSON record. Times are ISO 8601 in UTC."""
     return {
         "step": level.name,
         "rows": level.rows,
@@ -48,14 +48,14 @@ def level_record(level: Level) -> dict[str, Any]:  # Any: the values of a JSON r
 
 
 def level_cells(level: Level) -> tuple[str, ...]:
-    """Return the cells of a level, in the order of `COLUMNS`."""
+    """Return the cells for a level, in the order of `COLUMNS`."""
     newest = (_time(level.newest_landed_us), _time(level.newest_event_us))
     return (level.name, f"{level.rows_behind:,}", _age(level.seconds_behind), *(each or "" for each in newest))
 
 
 @contextmanager
 def stream_view(*, as_json: bool) -> Iterator[View]:
-    """Yield the view: JSON records on stdout, a live table if stderr is a terminal, otherwise lines on stderr."""
+    """Yield a view: JSON records on stdout, or a live table if stderr is a terminal, or else lines on stderr."""
     if as_json:
         yield _Records()
     elif sys.stderr.isatty() and find_spec("rich") is not None:
@@ -66,7 +66,7 @@ def stream_view(*, as_json: bool) -> Iterator[View]:
 
 
 class _Records:
-    """One JSON record for each step and each level."""
+    """Prints a JSON record for each step and each level."""
 
     def show(self, event: StreamStep) -> None:
         match event:
@@ -96,7 +96,7 @@ class _Records:
 
 
 class _Lines:
-    """One line for each step that did something."""
+    """Prints a line for each step that has done something."""
 
     def show(self, event: StreamStep) -> None:
         if isinstance(event, Waits) or (isinstance(event, Ran) and not event.taken.rows and not event.taken.said):
@@ -104,7 +104,7 @@ class _Lines:
         note(_sentence(event))
 
     def show_levels(self, levels: Sequence[Level]) -> None:
-        """Show nothing: `mqflow spark status` shows the levels."""
+        """Show nothing, because `mqflow spark status` shows the levels."""
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def _live_table() -> Iterator[View]:
                 for level in self._levels:
                     table.add_row(*map(safe, level_cells(level)))
                 total = f"{self._rows[Stage.BRONZE]:,} rows taken, {self._rows[Stage.ALERTS]:,} alerts sent."
-                live.update(Group(table, Text(safe(self._doing)), total), refresh=True)  # in a text, [b] is no markup
+                live.update(Group(table, Text(safe(self._doing)), total), refresh=True)  # in `Text`, [b] is no markup
 
         yield Shown()
 

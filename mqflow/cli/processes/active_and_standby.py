@@ -1,7 +1,6 @@
-"""Two processes that own one data folder in turn: the active queue manager and its standby, for the workers of an application.
+"""Two processes for one data folder: the active queue manager and its standby, for the workers of an application.
 
-If one process dies, it is started again while the other process goes on. Both processes run `mqflow qmgr serve`. This file
-knows processes and locks.
+If one process dies, it is started again, and meanwhile the other process continues. Both processes run `mqflow qmgr serve`.
 """
 
 import subprocess
@@ -27,7 +26,7 @@ __all__ = ("ActiveAndStandby",)
 
 _POLL_S: Final = 0.02
 _END_S: Final = 10.0
-"""The seconds that a process has to end before it is killed. By then its units of work are settled."""
+"""The seconds that a process has to end before it is killed. By then, its units of work are committed or backed out."""
 
 
 class ActiveAndStandby:
@@ -36,9 +35,9 @@ class ActiveAndStandby:
     def __init__(
         self, name: str, folder: Path, parent_pipe: int, environment: Mapping[str, str], on_operator_end: Callable[[], None]
     ) -> None:
-        """Take the parameters of the processes. `on_operator_end` is called if an operator ends the queue manager.
+        """Take the parameters for the processes. `on_operator_end` is called if an operator ends the queue manager.
 
-        After that call no process is started again.
+        After this call, no process is started again.
         """
         self.name: Final = name
         self._on_operator_end: Final = on_operator_end
@@ -47,22 +46,22 @@ class ActiveAndStandby:
         self._parent_pipe: Final = parent_pipe
         self._environment: Final = environment
         self._stopping = anyio.Event()
-        self._start_lock = anyio.Lock()  # if both started at the same time, both would stand by
-        #: The processes that run; the active one first.
+        self._start_lock = anyio.Lock()  # if both started at the same time, both would become standbys
+        #: The processes that run. The active process comes first.
         self._running: list[Process] = []
-        #: The exit code of the first process if it ended before it served the folder. That process has printed the reason.
+        #: The exit code of the first process if it has ended before it served the folder. It has printed the reason itself.
         self.failed: int | None = None
 
     @property
     def active(self) -> int:
-        """The identifier of the process that serves the folder. Valid inside `serve`, if `failed` is None."""
+        """The process identifier of the active process. Valid inside `serve`, if `failed` is None."""
         return self._running[0].pid
 
     @asynccontextmanager
     async def serve(self, stopping: anyio.Event) -> AsyncIterator[None]:
-        """Serve the folder in the block, with a standby, and end both processes at its end.
+        """Serve the folder in the block, with a standby. At the end of the block, end both processes.
 
-        No process serves the folder if `failed` is set, or if `stopping` came before the first process was ready.
+        If `failed` is set, or if `stopping` was set before the first process was ready, no process serves the folder.
         """
         if not self._folder.database.exists():
             EmbeddedQueueManager(self.name, store=SqliteStore(self._folder.path)).close()
@@ -78,7 +77,7 @@ class ActiveAndStandby:
                     await self._end()
 
     async def _keep_first(self, stopping: anyio.Event, *, task_status: TaskStatus[None]) -> None:
-        """Keep the first process running. `task_status` is set when the process serves the folder, or has failed."""
+        """Keep the first process running. `task_status` is set when this process serves the folder, or has failed."""
         async with self._start_lock:
             process = await self._start()
             served = await self._wait_until(partial(self._serves, process), process, stopping)
@@ -88,7 +87,7 @@ class ActiveAndStandby:
             await self._keep(process)
 
     async def _keep(self, process: Process | None = None) -> None:
-        """Keep one of the two processes running until both must end. Begins with `process` if it is given."""
+        """Keep one of the two processes running until both must end. If `process` is given, begin with it."""
         restart_delay = RestartDelay()
         while True:
             restart_delay.started()
@@ -133,13 +132,13 @@ class ActiveAndStandby:
             stderr=None,
             env=self._environment,
             pass_fds=(self._parent_pipe,),
-            start_new_session=True,  # Ctrl-C in the terminal does not reach this process: it must end after the workers
+            start_new_session=True,  # so that Ctrl-C does not reach this process, which must end after the workers
         )
         self._running.append(process)
         return process
 
     async def _wait_until(self, condition: Callable[[], bool], process: Process, stopping: anyio.Event) -> bool:
-        """Wait for the condition. Return False if the process ended or `stopping` was set before."""
+        """Wait for the condition. Return False if the process has ended, or `stopping` was set, before it was true."""
         while process.returncode is None and not stopping.is_set():
             if condition():
                 return True
@@ -147,7 +146,7 @@ class ActiveAndStandby:
         return False
 
     def _is_ready(self, process: Process) -> bool:
-        """Return whether the process stands by, or serves the folder."""
+        """Return whether the process is a standby, or serves the folder."""
         return standby_pid(self._folder) == process.pid or self._serves(process)
 
     def _serves(self, process: Process) -> bool:
@@ -155,10 +154,10 @@ class ActiveAndStandby:
         return owner_pid(self._folder) == process.pid and is_served(self._folder.path)
 
     async def _end(self) -> None:
-        """End both processes: the standby first, because otherwise it takes over."""
+        """End both processes. The standby ends first, because otherwise it would take over."""
         async with self._start_lock:
             running = self._running.copy()
-        if self._ended_by_operator and running:  # the operator's order decides how the active process ends, up to _END_S
+        if self._ended_by_operator and running:  # the active process ends as the operator ordered, within _END_S
             with anyio.move_on_after(_END_S):
                 await running[0].wait()
         for process in reversed(running):

@@ -1,7 +1,6 @@
-"""A child process of a command. It notices the end of its parent; the parent waits before each restart of the child.
+"""A child process of a command. It notices when its parent ends. The parent waits before each restart of the child.
 
 The child has one end of a pipe. The operating system closes the other end when the parent ends, even after SIGKILL.
-This file knows pipes and delays; it does not know what the processes do.
 """
 
 import math
@@ -19,18 +18,18 @@ from mqflow.world import SYSTEM_CLOCK
 __all__ = ("WORKER", "RestartDelay", "parent_pipe", "run_command", "until_parent_ends")
 
 WORKER: Final = "MQFLOW_WORKER"
-"""The environment variable with the number of a worker process of `mqflow run --workers`, from 1."""
+"""The environment variable that gives a worker process of `mqflow run --workers` its number, from 1."""
 
 _FIRST_DELAY_S: Final = 1.0
 _LONGEST_DELAY_S: Final = 30.0
 _STABLE_S: Final = 60.0
-"""If a process ran this long, in seconds, it did not fail at its start, so its delay is reset."""
+"""If a process has run for this many seconds, it has started well, and its delay is reset."""
 
 
 def run_command(application: str, *more: str, backend: str, drain_s: float, start_limit_s: float | None) -> list[str]:
-    """Return the command `mqflow run` for a child process. The settings are arguments.
+    """Return the command `mqflow run` for a child process. The settings are passed as arguments.
 
-    An application with its settings in its source code does not read the environment.
+    If an application has its settings in its source code, it does not read them from the environment.
     """
     command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{drain_s:g}", *more]
     return command if start_limit_s in {None, math.inf} else [*command, "--wait", f"{start_limit_s:g}"]
@@ -38,8 +37,8 @@ def run_command(application: str, *more: str, backend: str, drain_s: float, star
 
 @contextmanager
 def parent_pipe() -> Iterator[int]:
-    """Yield the descriptor to pass (`pass_fds`) to the child processes that must end with this process."""
-    theirs, ours = os.pipe()  # no process inherits `ours`: a child with `ours` open would keep the pipe open for the others
+    """Yield a descriptor for the child processes that must end with this process. Pass it with `pass_fds`."""
+    theirs, ours = os.pipe()  # no process inherits `ours`, which would keep the pipe open
     try:
         yield theirs
     finally:
@@ -48,7 +47,7 @@ def parent_pipe() -> Iterator[int]:
 
 
 async def until_parent_ends(descriptor: int) -> None:
-    """Wait until the process that passed the descriptor has ended."""
+    """Wait until the process that has passed the descriptor ends."""
     os.set_inheritable(descriptor, False)
     while True:
         await anyio.wait_readable(descriptor)
@@ -57,7 +56,7 @@ async def until_parent_ends(descriptor: int) -> None:
 
 
 class RestartDelay:
-    """The delay before the next start of one process. It doubles each time, and is reset after a run of a minute."""
+    """The delay before the next start of one process. It doubles at each start, and is reset after a run of a minute."""
 
     def __init__(self) -> None:
         self._delay_s = _FIRST_DELAY_S
@@ -68,7 +67,7 @@ class RestartDelay:
         self._started_at = SYSTEM_CLOCK.monotonic()
 
     async def wait(self, text: str, stopping: anyio.Event) -> None:
-        """Print the text and the delay before the next start. Wait for this delay, or until `stopping` is set."""
+        """Print the text and the delay before the next start. Then wait for this delay, or until `stopping` is set."""
         if SYSTEM_CLOCK.monotonic() - self._started_at >= _STABLE_S:
             self._delay_s = _FIRST_DELAY_S
         note(f"{text} in {self._delay_s:g} s.")

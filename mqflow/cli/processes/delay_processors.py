@@ -1,6 +1,6 @@
-"""The delay processors of a queue manager that a command serves. Such a queue manager is not in an application's process.
+"""The delay processors of a queue manager that a command serves. They run in the process of the queue manager.
 
-This file connects the parts; it reads no message.
+This file reads no message.
 """
 
 import anyio
@@ -17,21 +17,21 @@ __all__ = ("DelayProcessors",)
 
 
 class DelayProcessors:
-    """One processor for the queue manager's own staging queue, and another one if the setting `delay_queue` names a queue."""
+    """A processor for the queue manager's own staging queue, and one for the queue of the setting `delay_queue`, if set."""
 
     def __init__(self, queue_manager: EmbeddedQueueManager, *, disposition_queue: str, delay_queue: str) -> None:
-        """Make the processors. If `disposition_queue` is not empty, each message gets a record there."""
+        """Make the processors. If `disposition_queue` is not empty, each delivered message gets a record there."""
         queues = dict.fromkeys((EMBEDDED_STAGING_QUEUE, delay_queue or EMBEDDED_STAGING_QUEUE))
         self._processors = [_processor(queue_manager, queue, disposition_queue) for queue in queues]
 
     async def run(self) -> None:
-        """Deliver the messages that are due, until `stop`."""
+        """Deliver messages that are due, until `stop` is called."""
         async with anyio.create_task_group() as group:
             for processor in self._processors:
                 group.start_soon(processor.run)
 
     def stop(self) -> None:
-        """Begin no further move. The current move finishes."""
+        """Begin no further move. The current move is finished."""
         for processor in self._processors:
             processor.stop()
 

@@ -1,6 +1,6 @@
-"""The request to end a queue manager's process: from a signal, from an application, or because the parent process has ended.
+"""The request to end a queue manager's process: by a signal, by an application, or because the parent process has ended.
 
-This file keeps the request and wakes the process; it ends nothing itself.
+This file records the request and wakes the process. The process ends itself.
 """
 
 import signal
@@ -18,45 +18,45 @@ from mqflow.runtime.connection.loop_call import LoopCaller
 __all__ = ("END_FOR_GOOD_SIGNAL", "EndRequest", "listen_for_signals", "watch_parent")
 
 END_FOR_GOOD_SIGNAL: Final = signal.SIGUSR1
-"""The active process sends this signal to its standbys: they must end, and no standby takes over."""
+"""The active process sends this signal to its standbys when the queue manager ends. Then no standby takes over."""
 
 
 class EndRequest:
-    """Whether and how the process must end. Signals make the request on the event loop, applications in a thread."""
+    """The request to end the process, and the way to end it. Signals set it on the event loop, applications on a thread."""
 
     def __init__(self) -> None:
         self.how: End = End(Manner.IMMEDIATE)
         self.requested: bool = False
-        #: Whether the queue manager ends, not only this process.
+        #: True if the whole queue manager must end, with its standbys; false if only this process must end.
         self.for_good: bool = False
         self._loop_caller = LoopCaller()
         self._changed = anyio.Event()
-        #: Set when the process that started this one has ended.
+        #: Set when the parent process has ended.
         self.parent_ended: Final = anyio.Event()
 
     def request(self, how: End, *, for_good: bool = False) -> None:
-        """Request the end of the process; with `for_good`, the end of the queue manager. A later request replaces `how`."""
+        """Request the end of the process, or with `for_good` of the queue manager. A later request replaces `how`."""
         self.how = how
         self.requested = True
         self.for_good = self.for_good or for_good
         self.wake()
 
     def wake(self) -> None:
-        """Make `wait` check its condition again. Any thread can call it."""
+        """Make `wait` check its condition again. Any thread may call this."""
         self._loop_caller(self._wake_on_loop)
 
     async def wait(self, until: Callable[[], bool]) -> None:
-        """Wait until the end was requested or `until` is true. Check both after each `wake`."""
+        """Wait until the end is requested or `until` is true. Both are checked again after each `wake`."""
         while not self.requested and not until():
             self._changed = anyio.Event()
             await self._changed.wait()
 
     def _wake_on_loop(self) -> None:
-        self._changed.set()  # the event that exists when this runs on the loop, not when the thread called `wake`
+        self._changed.set()  # runs on the loop, so this is the event of the present `wait`
 
 
 async def listen_for_signals(end: EndRequest, *, task_status: TaskStatus[None]) -> None:
-    """Turn each signal into a request, until this task is cancelled."""
+    """Turn each signal into a request to end, until this task is cancelled."""
     with anyio.open_signal_receiver(*stop_signals(), END_FOR_GOOD_SIGNAL) as signals:
         task_status.started()
         async for number in signals:

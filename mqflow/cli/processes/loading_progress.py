@@ -1,6 +1,6 @@
-"""A line on the terminal while a queue manager loads its messages, so that a long start does not look like a hang.
+"""A line on the terminal while a queue manager loads its messages, so that a long start does not look as if it hangs.
 
-A million messages take some seconds. A quick start shows no line, and a log has no such line.
+A million messages take some seconds. If the start is quick, no line is shown. In a log there is no such line.
 """
 
 import sys
@@ -22,7 +22,7 @@ _TICK_S: Final = 0.5
 
 
 class LoadingLine:
-    """The line for one start, written by a thread of its own."""
+    """The line for one start. A thread of its own writes it."""
 
     def __init__(self, name: str, folder: DataFolder, terminal: TextIO, *, quiet_s: float = _QUIET_S) -> None:
         self._name: Final = name
@@ -34,7 +34,7 @@ class LoadingLine:
         self._thread: Final = THREADS.start(self._run, "mqflow-loading")
 
     def finish(self) -> None:
-        """Remove the line: the load has ended or failed. A second call does nothing."""
+        """Remove the line, because the load has ended or failed. A second call does nothing."""
         self._finished.set()
         self._thread.join()
 
@@ -54,7 +54,7 @@ class LoadingLine:
 
 @contextmanager
 def loading_line(name: str, folder: DataFolder) -> Iterator[None]:
-    """Show the line if the block takes long and this process owns the terminal."""
+    """Show the line if the block takes long, and if this process owns the terminal."""
     if not in_foreground(sys.stderr):
         yield
         return

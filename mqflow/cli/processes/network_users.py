@@ -1,4 +1,4 @@
-"""The rights over TCP of each user with a password, in sentences for the operator. This file knows no socket."""
+"""Sentences for the operator about the rights of users with a password, which connect over TCP."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ __all__ = ("rights_over_tcp",)
 
 
 def rights_over_tcp(queue_manager: EmbeddedQueueManager, users: UsersFile) -> Iterator[str]:
-    """Yield a sentence about the rights of each user with a password. The queue manager must check authorities."""
+    """Yield a sentence about the rights of each user with a password, if the queue manager checks authorities."""
     authorities = queue_manager.administration.authorities
     for user in users.names():
         if users.administers(user):

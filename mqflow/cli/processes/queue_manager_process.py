@@ -1,6 +1,6 @@
-"""A queue manager in a process of its own: it waits for its folder, serves its addresses, and ends on request.
+"""A queue manager in its own process: it waits for its folder, serves its addresses, and ends on request.
 
-An active process and a standby are the same program at different times. This file connects the parts.
+The active process and its standbys run the same program. A standby waits for the folder, and then becomes the active process.
 """
 
 import os
@@ -40,20 +40,20 @@ from mqflow.world import SYSTEM_CLOCK, THREADS
 __all__ = ("HostOptions", "StoppedByItselfError", "host")
 
 _POLL_S: Final = 0.01
-"""The time, in seconds, between checks for changes that wake no task: the queue manager has stopped, connections have ended."""
+"""The seconds between checks for changes that wake no task, such as the end of the queue manager or of a connection."""
 _LOOKS: Final = 10
 """The number of checks in a row that must find no standby."""
 _LOCK_PROBE_S: Final = 0.005
 _RETRY_S: Final = 0.001
 _GRACE_S: Final = 2.0
-"""The time, in seconds, for applications to receive the reason of a stop, and for a killed owner to release its sockets."""
+"""The seconds that applications have to receive the reason of a stop, and that a killed owner has to release its sockets."""
 
 Print = Callable[[str], None]
 Obey = Callable[[requests.HostOrder], None]
 
 
 class StoppedByItselfError(Exception):
-    """The queue manager has stopped because its storage failed."""
+    """The queue manager has stopped by itself, because its storage failed."""
 
     def __init__(self, name: str, failure: str) -> None:
         super().__init__(name, failure)
@@ -69,38 +69,38 @@ class StoppedByItselfError(Exception):
 
 
 class HostOptions(Struct, frozen=True, kw_only=True):
-    """The queue manager to serve, and its addresses."""
+    """The queue manager to serve, its addresses and its options."""
 
     name: str
     folder: Path
     addresses: Sequence[Address]
-    #: Addresses for MQ's own client programs.
+    #: The addresses for IBM MQ's own client programs.
     mq_addresses: Sequence[TcpAddress] = ()
     standby: bool = False
     users: UsersFile
-    #: The largest number of connections at all addresses together.
+    #: The largest number of connections, for all addresses together.
     connections_max: int = CONNECTIONS_MAX
     tls: ssl.SSLContext | None = None
-    #: The folder for backups that an administrator orders over TCP; without it such an order is refused.
+    #: The folder for backups that an administrator orders over TCP. None refuses such orders.
     backups: Path | None = None
-    #: The pipe that shows the end of the parent process. This process then ends too, after its applications.
+    #: The descriptor of a pipe that shows the end of the parent process. This process then ends too, after its applications.
     parent_pipe: int | None = None
-    #: How long the applications can take to drain after the end of the parent.
+    #: The seconds that applications have to drain after the end of the parent.
     drain_s: float = 60.0
-    #: The queue for the record of each delayed message at its release; empty for none.
+    #: The queue that gets a record of each delayed message when it is delivered; empty for no records.
     disposition_queue: str = ""
-    #: A staging queue besides the queue manager's own; empty for none.
+    #: A second staging queue besides the queue manager's own; empty for no second queue.
     delay_queue: str = ""
 
 
 class _ForMQClients(Struct, frozen=True):
-    """An address at which the queue manager speaks the protocol of MQ's own clients."""
+    """An address at which the queue manager speaks the protocol of IBM MQ's own clients."""
 
     address: TcpAddress
 
 
 class _Shared(Struct, frozen=True):
-    """The parts that the servers at all addresses share: the limit of connections, and the checks of passwords."""
+    """The parts that the servers at all addresses share: the limit of connections, and the check of passwords."""
 
     room: Room
     guard: PasswordGuard
@@ -109,11 +109,11 @@ class _Shared(Struct, frozen=True):
 async def host(options: HostOptions, say: Print) -> bool:
     """Serve the queue manager until its end is requested. Return whether the whole queue manager ends, with its standbys.
 
-    SIGTERM and Ctrl-C end this process immediately, SIGHUP ends it controlled; a standby takes over. An order (`mqflow qmgr
-    stop`) ends the queue manager: its standbys end too, unless the order is a switchover.
+    SIGTERM and Ctrl-C end this process immediately; SIGHUP ends it in a controlled way. Then a standby takes over. An order by
+    `mqflow qmgr stop` ends the queue manager with its standbys, except if the order is a switchover.
 
-    Raises a `FolderError` if the folder cannot be used, a `ServingError` if an address cannot be served, and
-    `StoppedByItselfError` if the storage failed.
+    Raises `FolderError` if the folder cannot be used, `ServingError` if an address cannot be served, and `StoppedByItselfError`
+    if the storage has failed.
     """
     end = EndRequest()
     if warning := too_few_open_files(raise_open_file_limit(), options.connections_max):
@@ -131,11 +131,11 @@ async def host(options: HostOptions, say: Print) -> bool:
     return end.for_good
 
 
-# -- before: the turn of this process
+# -- before this process is active
 
 
 async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> SqliteStore | None:
-    """Return the storage when this process owns the folder; None if the end was requested before."""
+    """Wait until this process owns the folder, and return the storage; None if the end was requested before."""
     if not options.standby:
         return SqliteStore(options.folder)
     folder = prepare_folder(options.folder, create=True)
@@ -157,8 +157,8 @@ async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> 
 
 
 async def _wait_for_turn(options: HostOptions, folder: DataFolder, turn: LockWait, end: EndRequest, say: Print) -> bool:
-    """Wait until no other standby is before this process. Return True if it had to wait; it has then prepared its takeover."""
-    with anyio.move_on_after(_LOCK_PROBE_S):  # a command that only asks for the standby holds the lock for a moment too
+    """Wait until no other standby is before this process. Return True if this took time: then the takeover is prepared."""
+    with anyio.move_on_after(_LOCK_PROBE_S):  # a command that asks for the standby can also hold the lock for a moment
         await end.wait(lambda: turn.held)
     first = standby_pid(folder)
     if turn.held or first in {None, 0, os.getpid()}:
@@ -171,12 +171,12 @@ async def _wait_for_turn(options: HostOptions, folder: DataFolder, turn: LockWai
 
 
 def _prepare(options: HostOptions, folder: DataFolder) -> None:
-    """Prepare the takeover while there is time. Raises `FolderVersionError` if this process can never take over."""
+    """Prepare the takeover while this process waits. Raises `FolderVersionError` if it can never take over."""
     check_version(folder)
     takeover_rehearsal.rehearse(options.name)
 
 
-# -- while it is active
+# -- while this process is active
 
 
 async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say: Print) -> None:
@@ -216,7 +216,7 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
 def _obey(
     options: HostOptions, queue_manager: EmbeddedQueueManager, store: SqliteStore, folder: DataFolder, end: EndRequest
 ) -> Obey:
-    """Return the function that carries out the orders of an administrator. A thread of the server calls it."""
+    """Return the function that carries out the orders of an administrator. A thread of a server calls it."""
 
     def obey(order: requests.HostOrder) -> None:
         match order:
@@ -226,14 +226,14 @@ def _obey(
                 if how.switchover and standby_pid(folder) is None:
                     detail = "No standby can go on: start one with --standby, or stop without -s"
                     raise error_for(Reason.OPERATION_NOT_ALLOWED, "endmqm -s", queue_manager=options.name, detail=detail)
-                queue_manager.quiesce()  # before the answer: the caller then sees a queue manager that quiesces
+                queue_manager.quiesce()  # before the answer, so that the caller sees that it quiesces
                 end.request(how, for_good=not how.switchover)
 
     return obey
 
 
 def _over_tcp(options: HostOptions, obey: Obey) -> Obey:
-    """Return the function for the orders of administrators over TCP. It allows backups in one folder only."""
+    """Return the function for orders that administrators give over TCP. It allows backups only in one folder."""
 
     def obey_within(order: requests.HostOrder) -> None:
         if isinstance(order, requests.Backup):
@@ -256,7 +256,7 @@ def _back_up(store: SqliteStore, target: Path, name: str) -> None:
 
 
 def _addresses(options: HostOptions) -> tuple[Address, ...]:
-    """Return the addresses: first the socket in the folder, by which commands connect, then those in the options."""
+    """Return the addresses: first the socket in the folder, through which commands connect, then those in the options."""
     own = UnixAddress(options.folder / SERVED_SOCKET)
     return (own, *(address for address in options.addresses if address != own))
 
@@ -266,8 +266,8 @@ async def _serve_address(
 ) -> Server:
     """Serve the queue manager at this address, and return the server.
 
-    The system closes the files of a killed process one after the other. The standby can own the lock before the sockets are
-    closed, so it tries again for `_GRACE_S`.
+    When a process is killed, the system closes its files one by one. So the standby can own the lock before the sockets of the
+    old process are closed. Therefore it tries again for `_GRACE_S`.
     """
     if options.standby:
         with anyio.move_on_after(_GRACE_S):
@@ -294,11 +294,11 @@ def _server_at(
     return serve(queue_manager, address.path, host=obey, room=shared.room)
 
 
-# -- the end
+# -- when this process ends
 
 
 async def _end_after_applications(servers: Sequence[Server], end: EndRequest, drain_s: float) -> None:
-    """When the parent has ended, wait until the applications have drained, at most `drain_s`. Then request the end."""
+    """When the parent has ended, wait until the applications have drained, at most `drain_s` seconds. Then request the end."""
     await end.parent_ended.wait()
     with anyio.move_on_after(drain_s):
         while any(server.connection_count for server in servers):  # noqa: ASYNC110 - threads end them
@@ -308,11 +308,11 @@ async def _end_after_applications(servers: Sequence[Server], end: EndRequest, dr
 
 
 async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
-    """End the standbys one after the other, each when it is the first in line. Otherwise a standby takes over."""
+    """End the standbys one after the other, each when it is the first in line. Otherwise one of them would take over."""
     notified: list[int] = []
     alone = 0
     with anyio.move_on_after(_GRACE_S):
-        # The line can look empty for a moment: one standby has left, and the system has not yet given the lock to the next one.
+        # The line of standbys can look empty for a moment, when one has left and the next one does not have the lock yet.
         while alone < _LOOKS:
             pid = standby_pid(folder)
             alone = alone + 1 if pid is None else 0
@@ -332,7 +332,7 @@ async def _stop(queue_manager: EmbeddedQueueManager, servers: Sequence[Server], 
     queue_manager.stop(immediate=immediate, reason=reason_of(how))
     while not queue_manager.stopped:
         await anyio.sleep(_POLL_S)
-        if end.how.manner is Manner.IMMEDIATE and not immediate:  # a second request, this time an immediate one
+        if end.how.manner is Manner.IMMEDIATE and not immediate:  # a second request came, for an immediate end
             queue_manager.stop(reason=reason_of(end.how))
     if how.switchover or how.reconnect or not immediate:
         with anyio.move_on_after(_GRACE_S), suppress(TimeoutError):

@@ -1,7 +1,6 @@
-"""The limits of one process: a number of messages, and an amount of memory. At a limit the process drains and ends.
+"""The limits of one process: a number of messages, and an amount of memory. At a limit, the process drains and ends.
 
-A new process then takes its place, so a library that leaks memory does no harm. This file counts; it starts and ends no
-process.
+Then a new process takes its place, so a library that leaks memory does no harm. This file starts and ends no process.
 """
 
 import os
@@ -19,28 +18,28 @@ __all__ = ("Limits", "Recycling", "first_of")
 
 _KIB: Final = 1_024
 _PEAK_UNIT: Final = 1 if sys.platform == "darwin" else _KIB
-"""The bytes in a unit of `ru_maxrss`: the system counts in bytes or in KiB."""
+"""The number of bytes in a unit of `ru_maxrss`. macOS counts in bytes, other systems in KiB."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The limits; None for no limit."""
+    """The limits. None means that there is no limit."""
 
-    #: The messages whose handling is settled.
+    #: The largest number of messages whose unit of work has ended.
     messages: int | None = None
-    #: The largest memory that the process has used, in MiB.
+    #: The largest amount of memory that the process may have used at any time, in MiB.
     memory_mib: int | None = None
 
     def __bool__(self) -> bool:
         return self.messages is not None or self.memory_mib is not None
 
     def options(self) -> list[str]:
-        """Return the options of `mqflow run` with these limits."""
+        """Return these limits as options of `mqflow run`."""
         given = (("--recycle-after", self.messages), ("--recycle-above", self.memory_mib))
         return [part for name, limit in given if limit is not None for part in (name, str(limit))]
 
 
 class Recycling:
-    """A hook that counts settled messages and checks the memory. `reached` returns as soon as a limit is reached."""
+    """A hook that counts the messages whose unit of work has ended, and checks the memory."""
 
     wants: Final = (Settled,)
 
@@ -48,13 +47,13 @@ class Recycling:
         self._limits: Final = limits
         self._peak_bytes: Final = peak_bytes or _peak_bytes
         self.messages: int = 0
-        #: Why the process ends; empty before a limit is reached.
+        #: The reason why the process ends; empty before a limit is reached.
         self.why: str = ""
-        # Any thread can report an event, and a pipe wakes the event loop from any thread.
+        # Any thread can report an event, and a pipe can wake the event loop from any thread.
         self._read_end, self._write_end = os.pipe()
 
     def __call__(self, event: Event) -> None:
-        """Count the settled messages of the event."""
+        """Count the messages of the event, and check the memory."""
         if not isinstance(event, Settled) or event.outcome is None or self.why:
             return
         self.messages += len(event.message_ids)
@@ -77,7 +76,7 @@ class Recycling:
 
 
 async def first_of(*waits: Callable[[], Awaitable[None]]) -> None:
-    """Wait until the first of these waits returns, and cancel the other waits."""
+    """Wait until the first of these waits returns. Then cancel the others."""
     async with anyio.create_task_group() as group:
 
         async def wait(each: Callable[[], Awaitable[None]]) -> None:

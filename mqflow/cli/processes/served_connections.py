@@ -1,7 +1,4 @@
-"""Connections to a served queue manager: whether its process answers, and how many connections the limit of files allows.
-
-This file knows the socket in a data folder and the limit of the system, but no command.
-"""
+"""Finds out whether the process of a queue manager answers, and how many connections the limit of open files allows."""
 
 import contextlib
 from pathlib import Path
@@ -17,11 +14,11 @@ __all__ = ("is_served", "queue_manager_name_at", "raise_open_file_limit", "too_f
 _NO_SERVER: Final = frozenset({Reason.Q_MGR_NOT_AVAILABLE, Reason.CONNECTION_BROKEN})
 _FILES_EACH: Final = 3
 _OTHER_FILES: Final = 64
-"""Files that the storage, the sockets and Python itself have open."""
+"""The number of files that the storage, the sockets and Python itself have open."""
 
 
 def queue_manager_name_at(folder: Path) -> str:
-    """Return the name of the folder's served queue manager. Raises `MQIError` if the queue manager refuses the connection."""
+    """Return the name of the queue manager that is served in the folder. Raises `MQIError` if it refuses the connection."""
     connection = ServedQueueManager(folder / SERVED_SOCKET).connect(application_name="mqflow qmgr")
     name = connection.queue_manager_name
     connection.disconnect()
@@ -29,9 +26,9 @@ def queue_manager_name_at(folder: Path) -> str:
 
 
 def is_served(folder: Path) -> bool:
-    """Return whether a server at the socket of the folder accepts a connection, or refuses it with a reason.
+    """Return whether a server accepts a connection at the socket of the folder, or refuses it with a reason.
 
-    This function connects, because a dead server leaves its socket in the folder.
+    This function connects, because a server that has died leaves its socket in the folder.
     """
     try:
         queue_manager_name_at(folder)
@@ -41,11 +38,11 @@ def is_served(folder: Path) -> bool:
 
 
 def raise_open_file_limit() -> int | None:
-    """Raise the soft limit of open files to the hard limit, and return the hard limit.
+    """Raise the soft limit of open files to the hard limit. Return the hard limit.
 
-    Returns None if the system has no hard limit, or if the soft limit cannot be changed.
+    Returns None if the system has no hard limit, or if the soft limit cannot be raised.
 
-    The soft limit is 1,024 on most systems, for programs that use `select`. A served connection takes three files.
+    On most systems the soft limit is 1,024, for programs that use `select`. A served connection needs three files.
     """
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - not on every system
@@ -57,7 +54,7 @@ def raise_open_file_limit() -> int | None:
 
 
 def too_few_open_files(allowed: int | None, connections_max: int) -> str:
-    """Return a warning if `allowed` open files are too few for `connections_max` connections; else the empty string."""
+    """Return a warning if `allowed` open files are too few for `connections_max` connections; otherwise an empty text."""
     if allowed is None or allowed >= _OTHER_FILES + _FILES_EACH * connections_max:
         return ""
     connections = max(allowed - _OTHER_FILES, 0) // _FILES_EACH

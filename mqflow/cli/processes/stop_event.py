@@ -1,4 +1,4 @@
-"""An event that is set when a signal arrives, for commands that end after their current step. The event itself ends nothing."""
+"""An event that is set when a signal arrives, for commands that end after their current step."""
 
 import signal
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ __all__ = ("stop_event",)
 
 @contextmanager
 def stop_event(*numbers: signal.Signals) -> Iterator[Event]:
-    """Yield an event that each of these signals sets while the block runs."""
+    """Yield an event. Each of these signals sets it while the block runs."""
     stopping = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -1,7 +1,7 @@
-"""A takeover of a queue manager in a temporary folder, which a waiting standby runs as a rehearsal.
+"""Rehearses a takeover while a standby waits: it takes over a queue manager in a temporary folder.
 
-The first run of code in a process takes twice as long: Python builds decoders, asks for memory and loads modules. This file
-knows the parts that a takeover uses, but not the folder for which the standby waits.
+When code runs for the first time in a process, it takes twice as long: Python builds decoders, asks for memory and loads
+modules. This file does not use the folder for which the standby waits.
 """
 
 import gc
@@ -27,7 +27,7 @@ _QUEUE: Final = "REHEARSED"
 
 
 def rehearse(name: str) -> None:
-    """Run the rehearsal. If the folder cannot be made, nothing happens, and the real takeover takes a little longer."""
+    """Run the rehearsal. If the temporary folder cannot be made, nothing happens, and the real takeover takes longer."""
     with suppress(OSError, FolderError, MQIError), TemporaryDirectory(prefix="mqflow-") as place:
         folder = Path(place)
         with EmbeddedQueueManager(name, store=SqliteStore(folder)) as queue_manager:
@@ -36,7 +36,7 @@ def rehearse(name: str) -> None:
             with EmbeddedQueueManager(name, store=SqliteStore(folder)) as taken_over, serve(taken_over, folder / "socket"):
                 _use(ServedQueueManager(folder / "socket"))
     gc.collect()
-    gc.freeze()  # the loaded objects stay: another scan of them would take longer than the takeover
+    gc.freeze()  # the loaded objects stay; a scan of them takes longer than a takeover
 
 
 def _use(queue_manager: ServedQueueManager) -> None:

@@ -1,8 +1,7 @@
-"""Several processes for one application: workers that run its listeners, and two processes that serve the queue manager.
+"""Several processes for one application: workers that run its listeners, and two processes that serve its queue manager.
 
 A process that dies is started again after a growing delay. This process passes signals on to the workers, and ends the queue
-manager only after the last worker has drained. If this process is killed, the other processes notice, drain and end. This file
-knows processes; it handles no message.
+manager only when the last worker has drained. If this process is killed, the other processes notice it, drain and end.
 """
 
 import os
@@ -39,38 +38,38 @@ from mqflow.events import Hook, ReadinessChanged
 __all__ = ("WorkersOptions", "run_workers")
 
 _READY_S: Final = 0.2
-"""The seconds between two checks of the ready files of the workers."""
+"""The seconds between two checks of the workers' ready files."""
 _CUT_OFF_SIGNAL: Final = 2
-"""After this many signals a worker cuts off its handlers; the next signal ends the worker immediately."""
+"""At this number of signals a worker cancels its handlers. The next signal ends the worker immediately."""
 
 
 class WorkersOptions(Struct, frozen=True, kw_only=True):
-    """The application that the worker processes run, and its options."""
+    """The application that the workers run, and its options."""
 
-    #: MODULE:APP.
+    #: The application as on the command line, MODULE:APP.
     application: str
     #: The name of the application.
     name: str
     count: int
     url: str
-    #: The URLs of the queue managers of included applications, by name.
+    #: The URLs for the queue managers of included applications, by name.
     others: Mapping[str, str] = {}
-    #: The event loop.
+    #: The name of the event loop: "asyncio" or "trio".
     backend: str
-    #: Where to serve the pages; empty for no pages.
+    #: The address at which the pages are served; empty for no pages.
     http: str
-    #: Further options of each worker.
+    #: Further options for each worker.
     more: Sequence[str]
-    #: Whether a worker ends with 0 at a limit of its own, and is replaced.
+    #: True if a worker that ends with 0 has reached a limit, and must be replaced.
     recycles: bool = False
 
 
 def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None, console: MakeConsole | None = None) -> int:
-    """Run the workers until a signal has drained them all; return the worst of their exit codes.
+    """Run the workers until they have drained after a signal. Return the worst of their exit codes.
 
-    If no process serves the embedded queue manager yet, two processes serve it to the workers: one active, one standby. The
-    file `ready` exists while every worker is ready. Raises `ConfigurationError` if the URL is invalid or the pages cannot be
-    served, and a `FolderError` if the folder cannot be used.
+    If no process serves the embedded queue manager yet, two processes serve it to the workers: an active one and a standby. The
+    hook `ready` keeps a file while every worker is ready. Raises `ConfigurationError` if the URL is invalid or the pages cannot
+    be served, and `FolderError` if the folder cannot be used.
     """
     for name, other in options.others.items():
         if locate(other).kind in {"embedded", "memory"}:
@@ -79,7 +78,7 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
                 f"own, with mqflow qmgr start, and set its embedded+unix: URL as url below queue_managers.{name}."
             )
     url = options.url
-    # For the processes that serve the queue manager: they do not import the application.
+    # For the processes that serve the queue manager, because they do not import the application.
     served_settings = {
         "MQFLOW_DRAIN_S": f"{settings.drain_s:g}",
         "MQFLOW_DISPOSITION_QUEUE": settings.disposition_queue,
@@ -116,9 +115,9 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
 
 
 def _owner(location: Location) -> int | None:
-    """Return the process that serves the folder already, if there is one.
+    """Return the process identifier of the process that already serves the folder; None if there is no such process.
 
-    Raises `FolderInUseError` if the owner of the folder does not serve it.
+    Raises `FolderInUseError` if the folder has an owner that does not serve it.
     """
     if location.kind != "embedded" or location.path is None:
         return None
@@ -129,14 +128,14 @@ def _owner(location: Location) -> int | None:
 
 
 class _Served(Struct, frozen=True):
-    """The URL of the queue manager for the workers, and a phrase that names the process behind it."""
+    """The URL of the queue manager for the workers, and a phrase that names the process that serves it."""
 
     url: str
     server: str = ""
 
 
 class _Workers:
-    """The worker processes, and whether they must stop."""
+    """The worker processes, and the request to stop them."""
 
     def __init__(
         self,
@@ -156,7 +155,7 @@ class _Workers:
         self._settings: Final = settings
         self._folder: Final = folder
         self._ready: Final = ready
-        #: The URL of the queue manager for the workers; empty before it is reachable.
+        #: The URL of the queue manager for the workers; empty until the queue manager can be reached.
         self.url = ""
         self._running: Final[dict[int, Process]] = {}
         self._worst = 0
@@ -164,11 +163,11 @@ class _Workers:
         self._stops = False
 
     def processes(self) -> Mapping[int, int]:
-        """Return the worker processes that run, by number. Any thread can call this function."""
+        """Return the worker processes that run, by number. Any thread may call this function."""
         return {number: process.pid for number, process in self._running.copy().items()}
 
     def is_stopping(self) -> bool:
-        """Return whether the workers drain and end. Any thread can call this function."""
+        """Return whether the workers drain and end. Any thread may call this function."""
         return self._stops
 
     async def run(self, count: int, url: str, location: Location, owner: int | None) -> int:
@@ -190,7 +189,7 @@ class _Workers:
 
     @asynccontextmanager
     async def _served(self, url: str, location: Location, owner: int | None) -> AsyncIterator[_Served | None]:
-        """Make the queue manager reachable in the block. Yields None if this fails, or if a stop signal comes first."""
+        """Make the queue manager reachable in the block. Yields None if this fails, or if a signal comes before."""
         match location:
             case Location(kind="embedded", path=Path() as folder) if owner is None:
                 pair = ActiveAndStandby(
@@ -214,12 +213,12 @@ class _Workers:
                     at = f"embedded+unix:{server.path}?qmgr={name}"
                     async with self._deliver_delayed(queue_manager):
                         yield _Served(at, ", in the memory of this process, without a standby")
-            case _:  # another process, or IBM MQ, serves it
+            case _:  # IBM MQ, or a queue manager that another process serves
                 yield _Served(url)
 
     @asynccontextmanager
     async def _deliver_delayed(self, queue_manager: EmbeddedQueueManager) -> AsyncIterator[None]:
-        """Deliver delayed messages in the block: the queue manager is in this process, not in a worker."""
+        """Deliver delayed messages in the block, because the queue manager is in this process and not in a worker."""
         queues = {"disposition_queue": self._settings.disposition_queue, "delay_queue": self._settings.delay_queue}
         delayed = DelayProcessors(queue_manager, **queues)
         async with anyio.create_task_group() as group:
@@ -228,7 +227,7 @@ class _Workers:
             delayed.stop()
 
     async def _pass_on(self, signals: AsyncIterator[signal.Signals]) -> None:
-        """Send SIGTERM to every worker at each signal, but not at a second SIGHUP: a closed terminal sends it twice."""
+        """Send SIGTERM to every worker at each signal, except at a second SIGHUP, because a closed terminal sends two."""
         async for number in signals:
             if number == signal.SIGHUP and self._stopping.is_set():
                 continue
@@ -236,7 +235,7 @@ class _Workers:
             self._stop()
 
     async def _keep_ready(self, ready: Hook, count: int) -> None:
-        """Keep the ready file while every worker process has its own ready file. A worker that is not ready has none."""
+        """Keep the ready file while every worker has its own ready file. A worker that is not ready has no ready file."""
         while not self._stops:
             files = [_ready_file(self._folder, number).exists() for number in range(1, count + 1)]
             ready(ReadinessChanged(ready=all(files)))
@@ -251,13 +250,13 @@ class _Workers:
             process.terminate()
 
     def _stop_after_operator(self) -> None:
-        """Stop because an operator has ended the queue manager: a restart would undo that order."""
+        """Stop because an operator has ended the queue manager. A restart would undo the operator's order."""
         if not self._stopping.is_set():
             note("The queue manager was ended by mqflow qmgr stop, so the workers drain and end too.")
             self._stop()
 
     async def _keep(self, number: int) -> None:
-        """Keep this worker running until all workers must stop."""
+        """Keep the worker with this number running, until all workers must stop."""
         restart_delay = RestartDelay()
         while not self._stopping.is_set():
             restart_delay.started()
@@ -265,7 +264,7 @@ class _Workers:
             if self._stopping.is_set() or code == EXIT_USAGE:
                 cut_off = code == -signal.SIGTERM and self._signals > _CUT_OFF_SIGNAL
                 self._worst = max(self._worst, EXIT_CUT_OFF if cut_off else _exit_code_after_stop(code))
-                if not self._stopping.is_set():  # once: a second signal would cut off the other workers, which drain
+                if not self._stopping.is_set():  # only once: a second signal would cancel the handlers of other workers
                     self._stop()
                 break
             if code == 0 and self._recycles:
@@ -273,8 +272,8 @@ class _Workers:
             await restart_delay.wait(f"Worker {number} ended with {code}; it starts again", self._stopping)
 
     async def _run_once(self, number: int) -> int:
-        """Run the worker once and return its exit code; a negative code is the signal that killed it."""
-        # A session of its own: Ctrl-C in the terminal reaches only this process, which passes it on once.
+        """Run the worker once and return its exit code. A negative code is the number of the signal that killed it."""
+        # The worker has its own session, so that Ctrl-C in the terminal reaches only this process, which passes it on once.
         own = ["--watched-at", str(worker_socket(self._folder, number))]
         if self._ready is not None:
             own += ["--ready-file", str(_ready_file(self._folder, number))]
@@ -288,11 +287,11 @@ class _Workers:
             start_new_session=True,
         )
         self._running[number] = process
-        if self._stopping.is_set():  # the signal came during the start
+        if self._stopping.is_set():  # a signal came during the start of the worker
             process.terminate()
         code = await process.wait()
         del self._running[number]
-        _ready_file(self._folder, number).unlink(missing_ok=True)  # a killed worker leaves it behind
+        _ready_file(self._folder, number).unlink(missing_ok=True)  # a killed worker leaves its ready file
         return code
 
 
@@ -301,7 +300,7 @@ def _ready_file(folder: Path, number: int) -> Path:
 
 
 def _exit_code_after_stop(code: int) -> int:
-    """Return the exit code of a process that had to stop."""
-    if code == -signal.SIGTERM:  # the signal came before the process had a signal handler, so before its first message
+    """Return the exit code to use for a process that had to stop."""
+    if code == -signal.SIGTERM:  # it came before the process had a signal handler, so before its first message
         return 0
     return code if code >= 0 else EXIT_FAILED

@@ -27,13 +27,13 @@ COLUMNS: Final = ("", "channel", "address", "reconnects", "why")
 
 
 class Explained(Struct, frozen=True):
-    """The entries of a channel table for one connection."""
+    """The entries of a channel table, as one connection uses them."""
 
-    #: The place of the table, and the setting that names the table.
+    #: The place of the table, and the setting that names it.
     source: str
     table: ChannelTable
     configuration: ClientConfiguration
-    #: The attempts of the connection, in their order.
+    #: The addresses that the connection tries, in this order.
     attempts: tuple[Candidate, ...]
     #: The entries that the connection does not try.
     others: tuple[Channel, ...]
@@ -73,10 +73,10 @@ def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool)
 
 
 def explained(table: str, name: str, *, host: str = "", http_allowed: bool = False) -> Explained:
-    """Return the entries that a connection to `name` tries. `table` is a path or a URL; empty for the table of the environment.
+    """Return the entries that a connection to `name` tries. `table` is a path or a URL; empty for the environment's table.
 
-    Each call draws the entries with a weight again, as each connection does. Raises `ChannelTableError` for a table that cannot
-    be used, and `ClientConfigurationError`.
+    Each call draws a new random order of the entries with a weight, as each connection does. Raises `ChannelTableError` for a
+    table that cannot be used, and `ClientConfigurationError` for such an mqclient.ini.
     """
     configuration = read_client_configuration()
     choice = choose(Given(url=table, environment=os.environ, configuration=configuration))
@@ -89,7 +89,7 @@ def explained(table: str, name: str, *, host: str = "", http_allowed: bool = Fal
 
 
 def explained_rows(found: Explained, name: str) -> list[tuple[str, ...]]:
-    """Return the rows of the table (`COLUMNS`): first the attempts, then the entries that the connection does not try."""
+    """Return the rows for the table (`COLUMNS`): first the attempts, then the entries that the connection does not try."""
     tried = [
         (str(number), each.channel.name, str(each.address), _reconnects(each.channel, found.configuration), each.why)
         for number, each in enumerate(found.attempts, start=1)
@@ -98,7 +98,7 @@ def explained_rows(found: Explained, name: str) -> list[tuple[str, ...]]:
 
 
 def _not_used(attempts: Sequence[Candidate], configuration: ClientConfiguration) -> Iterator[str]:
-    """Yield a warning for each entry with attributes that mqflow ignores, and one for mqclient.ini."""
+    """Yield a warning for each entry that has attributes which mqflow ignores, and one for mqclient.ini."""
     for channel in dict.fromkeys(attempt.channel for attempt in attempts):
         if channel.not_used:
             yield f"Entry {channel.position} ({channel.name}): mqflow does not use {', '.join(channel.not_used)}."
@@ -141,7 +141,7 @@ def _print_json(
 
 
 def _reconnects(channel: Channel, configuration: ClientConfiguration) -> str:
-    """Return the reconnect mode of the channel for an application that sets no mode."""
+    """Return the reconnect mode for the channel, if the application sets no mode."""
     default = default_reconnect(configuration.default_reconnect, channel.default_reconnect)
     return reconnect_mode(default, ReconnectOption.AS_DEF).value
 

@@ -91,12 +91,12 @@ def command(application: str | None, as_json: bool, url: str | None) -> None:  #
 
 
 def _show_json(finding: str) -> None:
-    """Print the finding as JSON for a script: the first columns of a finding are its name, the others are its text."""
+    """Print a finding as JSON for a script. The first columns of a finding are its name, the others are its text."""
     click.echo(json_line({"name": finding[:_NAME_COLUMNS].rstrip(), "text": finding[_NAME_COLUMNS + 1 :]}))
 
 
 def _output_findings(url: str, listeners: Sequence[Listener]) -> Iterator[str]:
-    """Yield a finding for each publisher of the listeners whose results a restart of the queue manager removes."""
+    """Yield a finding for each publisher of the listeners whose results a restart of the queue manager would remove."""
     with connected(url) as connection:
         for listener in listeners:
             yield from (f"warning            {each.warning}" for each in outputs(connection, listener) if each.warning)
@@ -110,7 +110,7 @@ def _version(package: str) -> str:
 
 
 def _client_packages() -> Iterator[str]:
-    """Yield whether each installed client package is usable, and the path of each client library in use."""
+    """Yield a sentence for each installed client package: whether it can be used, and the path of its client library."""
     for package in filter(base.installed, base.PACKAGES):
         try:
             yield f"{package:<18} can be used, built for IBM MQ {base.load(package).built_for}"
@@ -121,7 +121,7 @@ def _client_packages() -> Iterator[str]:
 
 
 def _certificate_lines(url: str) -> Iterator[str]:
-    """Yield a sentence for each certificate of the data folder, or of this client, that expires soon."""
+    """Yield a sentence for each certificate that expires soon, in the data folder or of this client."""
     location, now = locate(url), SYSTEM_CLOCK.wall()
     if location.kind == "embedded" and location.path is not None:
         yield from expiry_lines(CertificateFiles(location.path / "tls").all_certificates(), now, only_soon=True)
@@ -130,7 +130,7 @@ def _certificate_lines(url: str) -> Iterator[str]:
 
 
 def _connection_findings(url: str | None) -> Iterator[str]:
-    """Yield findings about an IBM MQ queue manager, through a connection."""
+    """Yield findings about a queue manager of IBM MQ, through a connection."""
     with connected(url) as connection:
         try:
             found = inquire_queue_manager(connection)

@@ -1,4 +1,4 @@
-"""Sentences that say how long certificates are still valid. This file reads certificates and makes no connection."""
+"""Sentences that say how long certificates are valid. This file reads certificates and makes no connection."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ __all__ = ("expiry_lines",)
 
 
 def expiry_lines(certificates: Iterable[Path], now: float, *, only_soon: bool = False) -> Iterator[str]:
-    """Yield a sentence for each certificate; with `only_soon`, only for certificates that have expired or expire soon."""
+    """Yield a sentence for each certificate. With `only_soon`, only for certificates that expire soon or have expired."""
     for path in certificates:
         try:
             days = days_left(path, datetime.fromtimestamp(now, UTC))

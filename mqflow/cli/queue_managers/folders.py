@@ -1,6 +1,6 @@
-"""The data folders of `mqflow qmgr`: the name and the status of the queue manager in each.
+"""The data folders of `mqflow qmgr`, with the name and the status of the queue manager in each folder.
 
-This file reads folders and makes connections; it changes nothing.
+This file reads folders and makes connections. It changes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ _STATUS_BY_REASON: Final[Mapping[int, str]] = {
     Reason.Q_MGR_QUIESCING: "active until its applications disconnect",
     Reason.MAX_CONNS_LIMIT_REACHED: "active, with the highest number of connections",
 }
-"""The status of a queue manager by the reason with which it refuses a connection."""
+"""The status of a queue manager, for each reason code with which it can refuse a connection."""
 
 
 def folder_of(name: str, folder: Path | None) -> Path:
-    """Return the data folder: the given folder, or the folder with the name of the queue manager."""
+    """Return the data folder: the given folder, or a folder with the name of the queue manager."""
     return Path(name) if folder is None else folder
 
 
 def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return a queue manager's folder. Raises `ConfigurationError` for a missing folder, `FolderError` for an unusable one."""
+    """Return a queue manager's folder. Raises `ConfigurationError` if it is missing, and `FolderError` if it cannot be used."""
     place = folder_of(name, folder)
     if not (place / "queue_manager.db").exists():
         hint = "name another folder with --data" if folder is None else "check --data"
@@ -43,7 +43,7 @@ def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
 
 
 def existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder like `existing`. Also raises `ConfigurationError` if it belongs to a queue manager of another name."""
+    """Return the folder like `existing`. Raises `ConfigurationError` also if another queue manager has this folder."""
     place, data = existing(name, folder)
     if (known := name_in(data)) not in {"", name}:
         raise ConfigurationError(f"{place} holds the data of {known}, not of {name}: check the name, or --data.")
@@ -51,7 +51,7 @@ def existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
 
 
 def statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the status of each queue manager; print a note for a folder that cannot be used."""
+    """Yield the status of each queue manager. Print a note for a folder that cannot be used."""
     for place in places:
         try:
             yield status_of(place)
@@ -60,7 +60,7 @@ def statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 def status_of(place: Path) -> dict[str, Any]:
-    """Return the row of the status table. Raises a `FolderError` if `place` is not the folder of a queue manager."""
+    """Return the row for the status table. Raises `FolderError` if `place` is not the folder of a queue manager."""
     data = prepare_folder(place, create=False)
     name = name_in(data) or place.name
     pid, standby = owner_pid(data), standby_pid(data)

@@ -1,4 +1,4 @@
-"""`mqflow mqsc`: runs the MQSC commands of a file or of stdin, with a prompt if stdin is a terminal."""
+"""`mqflow mqsc`: runs the MQSC commands of a file or of stdin. If stdin is a terminal, shows a prompt."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ def _file(name: str) -> Path:
 
 
 def _prompt(queue_manager: str) -> Iterator[str]:
-    """Yield the commands from the prompt, one at a time. A line that ends in + or - continues on the next line."""
+    """Yield commands from the prompt, one at a time. If a line ends with + or -, the command continues on the next line."""
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - editing and history, if Python has it
     lines: list[str] = []

@@ -1,7 +1,4 @@
-"""The orders to a queue manager in another process: end, or make a backup.
-
-This file knows the administration of a served queue manager.
-"""
+"""The orders to a queue manager in another process: to end, or to make a backup."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +15,7 @@ __all__ = ("back_up", "end")
 
 
 def end(place: Path, name: str, how: End) -> Sequence[str]:
-    """Order the queue manager to end; return the applications that it waits for. Raises `MQIError` if it refuses."""
+    """Order the queue manager to end. Return the applications that it waits for. Raises `MQIError` if it refuses."""
     with _administered(place, name) as administration:
         administration.order(requests.EndQueueManager(how))
         return _connected(administration) if how.manner is Manner.CONTROLLED else ()
@@ -42,6 +39,6 @@ def _administered(place: Path, name: str) -> Iterator[ServedAdministration]:
 def _connected(administration: ServedAdministration) -> Sequence[str]:
     try:
         connections = administration.objects.connections()
-    except MQIError:  # the queue manager has ended already, because it had no application to wait for
+    except MQIError:  # it has ended already, because it had no application to wait for
         return ()
     return sorted({each.application for each in connections if not each.system})

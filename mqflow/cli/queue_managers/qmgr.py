@@ -1,6 +1,6 @@
-"""`mqflow qmgr`: an embedded queue manager in a process of its own, with a standby, for many applications.
+"""`mqflow qmgr`: an embedded queue manager in its own process, with a standby, for several applications.
 
-The options have the names of crtmqm, strmqm, endmqm and dspmq.
+The options have the same names as in crtmqm, strmqm, endmqm and dspmq.
 """
 
 import getpass
@@ -53,7 +53,7 @@ from mqflow.world import SYSTEM_CLOCK
 __all__ = ("command",)
 
 _END_S: Final = 10.0
-"""The time for applications to end after their drain, in seconds."""
+"""The seconds that applications have to end after their drain."""
 
 _data = click.option(
     "--data",
@@ -171,7 +171,7 @@ def serve_command(
     if options.tls is not None:
         for line in expiry_lines(CertificateFiles(tls_folder or place / "tls").all_certificates(), SYSTEM_CLOCK.wall()):
             note(f"mqflow: {line}")
-    # With a parent pipe, the parent process prints the messages.
+    # If there is a parent process, the parent prints the messages.
     say = _say_nothing if parent_pipe is not None else note if sys.stderr.isatty() else _note_with_time
     ended_for_good = anyio.run(host, options, say, backend="asyncio")
     if ended_for_good and parent_pipe is not None:
@@ -407,7 +407,7 @@ def _make_client_certificate(place: Path, name: str, user: str) -> None:
 def _prompt_for_password(user: str) -> str:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", getpass.GetPassWarning)  # without a terminal, no echo can show the password
+            warnings.simplefilter("error", getpass.GetPassWarning)  # without a terminal, the password would be visible
             try:
                 return getpass.getpass(f"Password of {user}: ")
             except getpass.GetPassWarning:
@@ -432,7 +432,7 @@ def _mq_addresses(texts: Sequence[str]) -> tuple[TcpAddress, ...]:
 
 
 def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | None:
-    """Return the TLS context of the certificates; None if there are no certificates and the user named no folder."""
+    """Return the TLS context for the certificates. None if there are no certificates and the user has named no folder."""
     files = CertificateFiles(tls_folder or place / "tls")
     if not files.certificate.exists() and tls_folder is None:
         return None

@@ -92,9 +92,9 @@ def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FB
         click.echo(f"From MQCONNX: {ADVICE_CONNECTING[reason]}")
 
 
-# The page has no advice: otherwise each better sentence would change the page.
+# The page has no advice, because each improvement of an advice would change the page.
 def page() -> str:
-    """Return the page of all reason codes: by class, then by number."""
+    """Return the page with all reason codes, by class and then by number."""
     return (
         _HEAD + "".join(_section(each) for each in Class) + _REST + "".join(_rows(r for r in Reason if r and r not in CLASSES))
     )
@@ -116,7 +116,7 @@ def _reason(text: str) -> Reason:
     known = {each.name: each for each in Reason} | {str(int(each)): each for each in Reason}
     if name in known:
         return known[name]
-    if name.isdecimal():  # a similar number means something else
+    if name.isdecimal():  # no hint: a similar number means something else
         raise click.BadParameter(f"{text!r} is not a known reason code; `mqflow reason --page` lists all known codes.")
     close = closest(name, known)
     hint = (

@@ -1,7 +1,4 @@
-"""`mqflow qmgr start` waits here until the process that it has started is ready, or has ended.
-
-This file knows processes and their log; it starts no process.
-"""
+"""`mqflow qmgr start` uses this file to wait until the process that it has started is ready, or has ended."""
 
 import re
 import subprocess
@@ -23,25 +20,25 @@ __all__ = ("LOG", "NotStartedError", "until_ready")
 
 
 class NotStartedError(Exception):
-    """The started process has ended, or is not ready in time."""
+    """The process that was started has ended, or was not ready in time."""
 
 
 LOG: Final = "qmgr.log"
-"""The log of a queue manager in the background, in its data folder."""
+"""The log of a queue manager that runs in the background. It is in its data folder."""
 _START_S: Final = 20.0
 _TIME: Final = re.compile(r"^[0-9 :-]{19}Z ")
 
 
 def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, log_start: int) -> str:
-    """Return a sentence: the process is active, or stands by. `log_start` is the length of its log before its start.
+    """Return a sentence that says whether the process is active or a standby. Its log had `log_start` bytes before its start.
 
-    Raises `NotStartedError` if the process has ended, or is not ready in time, and `ConfigurationError` if it has ended
+    Raises `NotStartedError` if the process has ended, or is not ready in time. Raises `ConfigurationError` if it has ended
     because of wrong options.
     """
     data = prepare_folder(place, create=True)
     ready_by = SYSTEM_CLOCK.monotonic() + _START_S
     owns = False
-    while owns or SYSTEM_CLOCK.monotonic() < ready_by:  # the owner of the folder loads its messages, however long that takes
+    while owns or SYSTEM_CLOCK.monotonic() < ready_by:  # without a limit while the owner of the folder loads its messages
         code = process.poll()
         lines = (place / LOG).read_bytes()[log_start:].decode(errors="replace").strip().splitlines()
         if code is not None:
@@ -49,10 +46,10 @@ def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, log_
             error = ConfigurationError if code == EXIT_USAGE else NotStartedError
             raise error(f"{name} did not start (exit code {code}): {why}")
         owns = owner_pid(data) == process.pid
-        # The process logs this line when it listens at every address. It accepts connections at its own socket before that.
+        # The process logs this line when it listens at all addresses. Its own socket accepts connections earlier.
         active = owns and any(f"{name} is active, at" in line for line in lines) and is_served(place)
         if active or any(f"{name} stands by" in line for line in lines):
-            process.returncode = 0  # the process outlives this command, which does not wait for its end
+            process.returncode = 0  # this command does not wait for the end of the process
             _print_warnings(lines, name)
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
         anyio.run(anyio.sleep, 0.05)
@@ -60,7 +57,7 @@ def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, log_
 
 
 def _print_warnings(lines: Sequence[str], name: str) -> None:
-    """Print the warnings in the log: all its lines except the line that says that the process is active or stands by."""
+    """Print the warnings in the log: all lines except the line that says that the process is active or a standby."""
     for line in lines:
         text = _TIME.sub("", line)
         if not text.startswith((f"{name} is active", f"{name} stands by")):

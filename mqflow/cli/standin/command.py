@@ -1,4 +1,4 @@
-"""`mqflow standin`: runs programs that use ibmmq or pymqi, unmodified, on the embedded queue manager."""
+"""`mqflow standin`: runs programs that use ibmmq or pymqi on the embedded queue manager. The programs need no change."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from mqflow.standin.library.shared_library import can_load
 __all__ = ("command",)
 
 _STARTUP: Final = Path(__file__).parent / "startup"
-"""A folder for PYTHONPATH: Python imports its `sitecustomize` at the start of the program."""
+"""A folder for PYTHONPATH. Python imports `sitecustomize` from it when the program starts."""
 
 
 @click.group("standin")
@@ -51,7 +51,7 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
         raise ConfigurationError(why)
     if mqsc is None:
         with opened(url):
-            pass  # an error appears here as one sentence, before the program starts
+            pass  # so that an error is shown as a sentence before the program starts
     environment = dict(os.environ)
     environment[installation.URL] = load({"url": url}).url
     if mqsc is not None:
@@ -95,7 +95,7 @@ def kit(folder: Path) -> None:
 
 @contextmanager
 def _written_to(folder: Path) -> Iterator[None]:
-    """Raise `ConfigurationError` if the files inside this context cannot be made or written."""
+    """Raise `ConfigurationError` if the files inside this context cannot be created or written."""
     try:
         yield
     except StandInError as error:

@@ -1,4 +1,4 @@
-"""Opens the queue manager and installs the stand-in library, in the process of the program that uses the library."""
+"""Opens the queue manager and installs the stand-in library. Runs in the process of the program that uses the library."""
 
 import atexit
 import os
@@ -24,13 +24,13 @@ MQSC: Final = "MQFLOW_STANDIN_MQSC"
 
 
 def start() -> None:
-    """Install the stand-in library on the queue manager that the environment names, until the program ends.
+    """Install the stand-in library, until the program ends. The environment names its queue manager.
 
-    An open unit of work is backed out at the end. If the installation fails, this function prints a sentence and ends the
-    program: the program must not run against another client library.
+    At the end, an open unit of work is backed out. If the installation fails, this function prints a sentence and ends the
+    program, which must not run with another client library.
     """
     if os.environ.get(EMBEDDED):
-        return  # the library that starts this Python calls `begin`
+        return  # the library that has started this Python calls `begin` instead
     try:
         queue_manager = open_queue_manager(os.environ[URL])
         if script := os.environ.get(MQSC):
@@ -42,7 +42,7 @@ def start() -> None:
 
 
 class _Opened:
-    """The queue manager that the libraries of a program in another language have opened."""
+    """The queue manager that the stand-in libraries of a program in another language have opened."""
 
     def __init__(self) -> None:
         self.is_tried = False
@@ -54,11 +54,11 @@ _opened: Final = _Opened()
 
 
 def begin(table_at: int, soname: str, calls: str = "") -> None:
-    """Fill the table of a library that a program in any language has loaded. The library calls this before its first call.
+    """Fill the table of functions of a library, which a program in any language has loaded. The library calls this first.
 
-    The queue manager is that of `mqflow standin run`, otherwise that of the settings. If it cannot be opened, this function
-    prints a sentence, and every MQCONN of the program gets 2059. `calls` says which table the library has. Ends the program if
-    another version of mqflow has written the library: a call would then read the wrong place of the table.
+    The queue manager is that of `mqflow standin run`, or otherwise that of the settings. If it cannot be opened, this function
+    prints a sentence, and every MQCONN of the program gets 2059. `calls` names the layout of the table. If another version of
+    mqflow has made the library, this function ends the program, because a call would use a wrong place of the table.
     """
     if calls != CALLS:
         give_up("Another version of mqflow has written this library. Run `mqflow standin library FOLDER` again.")
@@ -75,14 +75,14 @@ def begin(table_at: int, soname: str, calls: str = "") -> None:
 
 
 def end() -> None:
-    """Back out every open unit of work and close the queue manager. The library calls this at the end of the program."""
+    """Back out all open units of work and close the queue manager. The library calls this when the program ends."""
     if _opened.installed is not None and _opened.queue_manager is not None:
         _end(_opened.installed, _opened.queue_manager)
         _opened.installed = None
 
 
 def give_up(sentence: str) -> NoReturn:
-    """End the program before its first line. Python would report an exception here as a fatal error of the interpreter."""
+    """End the program before its first line. If this raised, Python would report a fatal error of the interpreter."""
     os.write(sys.stderr.fileno(), f"mqflow standin: {sentence}\n".encode())
     os._exit(EXIT_FAILED)
 
@@ -96,7 +96,7 @@ def _define(queue_manager: OpenQueueManager, script: Path) -> None:
     refused = [each for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
     if any(each.reason != Reason.OBJECT_ALREADY_EXISTS for each in refused):
         raise StandInError(f"{script}: {' '.join(each.text for each in refused)}")
-    for each in refused:  # an earlier run in this folder has defined it
+    for each in refused:  # for example because an earlier run in this folder has defined it
         sys.stderr.write(f"mqflow standin: {script.name}: {each.text}\n")
 
 

@@ -1,4 +1,4 @@
-"""The exit codes of the commands, and the sentence for an error. This file knows no command."""
+"""The exit codes of the commands, and the sentence that a command prints for an error."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ EXIT_USAGE: Final = 2
 EXIT_NOTHING: Final = 3
 EXIT_INTERRUPTED: Final = 130
 EXIT_ORDERED: Final = 76
-"""A process that serves for `mqflow run` ends with this code after an operator has ended its queue manager."""
+"""The exit code of a process that serves `mqflow run`, after an operator has ended its queue manager."""
 
 EXIT_CODES: Final = {
     0: "success",
@@ -51,21 +51,21 @@ def epilog() -> str:
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Return the exit code for an error: `EXIT_USAGE` for wrong input, settings or installation, else `EXIT_FAILED`.
+    """Return the exit code for an error: `EXIT_USAGE` for wrong input, settings or installation, otherwise `EXIT_FAILED`.
 
-    The first error of a group counts, because `sentence_of` prints this error.
+    In an error group, the first error counts, because `sentence_of` prints it.
     """
     if isinstance(error, BaseExceptionGroup):
         return exit_code_of(error.exceptions[0])
-    # By name: an import of the modules of all these errors would slow down each start.
+    # Compared by name, because an import of the modules of all these errors would slow down each start.
     names = {kind.__name__ for kind in type(error).__mro__}
     return EXIT_USAGE if names & _USAGE_ERRORS else EXIT_FAILED
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return the text of the error if it is a sentence, else the text with the class name in front.
+    """Return the text of the error if it is a sentence; otherwise the text after the name of its class.
 
-    For a group of errors, which a task group raises, the text is the first error and the number of the other errors.
+    For an error group, which task groups raise, return the text of the first error and the number of the others.
     """
     if isinstance(error, BaseExceptionGroup):
         first = sentence_of(error.exceptions[0])
@@ -75,7 +75,7 @@ def sentence_of(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and type(error).__str__ is OSError.__str__:
         text = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if text.endswith(_SENTENCE_END) and " " in text:
-        return " ".join((text, *getattr(error, "__notes__", ())))  # an exception without notes has no such attribute
+        return " ".join((text, *getattr(error, "__notes__", ())))  # an exception without notes does not have this attribute
     return (
         f"{type(error).__name__}: {text}. --debug shows the traceback."
         if text

@@ -1,4 +1,4 @@
-"""The JSON of the commands, one record on each line: identifiers and other bytes are hexadecimal digits, times are RFC 3339."""
+"""The JSON output of the commands, one record on a line. Identifiers and bytes are hexadecimal digits, times are RFC 3339."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ def json_line(record: object) -> bytes:
 
 
 def plain(record: object) -> Any:  # Any: JSON has values of any kind
-    """Return the record as dictionaries, lists and plain values, with bytes as hexadecimal digits."""
+    """Return the record as dictionaries, lists and plain values. Bytes become hexadecimal digits."""
     return _with_hex(msgspec.to_builtins(record, builtin_types=(bytes, datetime)))
 
 

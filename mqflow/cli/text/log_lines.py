@@ -1,7 +1,7 @@
-"""The log of `mqflow run`: a line on a terminal, a line in a file, or JSON for a program that collects logs.
+"""The log of `mqflow run`: lines for a terminal, lines for a file, or JSON for a program that collects logs.
 
-No line has the body of a message or a secret: mqflow puts neither into a log record. The text of an exception is
-the application's own. This file knows log records, and no queue.
+No line contains a message body or a secret, because mqflow puts neither into a log record. But the text of an exception comes
+from the application.
 """
 
 import json
@@ -47,9 +47,9 @@ class Stream(Protocol):
 def log_handler(
     log_format: LogFormat, stream: Stream, *, columns: Callable[[], int] | None, worker: str = ""
 ) -> logging.Handler:
-    """Return the handler that writes to the stream. `columns` returns the width of the terminal; None for no terminal.
+    """Return a handler that writes to the stream. `columns` returns the width of the terminal; None if there is no terminal.
 
-    `worker` is the number of a worker process: several processes write to one terminal.
+    `worker` is the number of a worker process, because several of them can write to one terminal.
     """
     handler = logging.StreamHandler(stream)
     if log_format == "json":
@@ -81,7 +81,7 @@ class JSONLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """A line for a file: time, level, process, logger and text. Only a traceback or a stack has further lines."""
+    """A line for a file: time, level, process, logger and text. Only a traceback or a stack adds further lines."""
 
     def __init__(self) -> None:
         super().__init__(_PLAIN)
@@ -92,11 +92,10 @@ class PlainLines(logging.Formatter):
 
 
 class TerminalLines(logging.Formatter):
-    """A line for a person at a terminal: time and text, cut at the width of the terminal. `!` marks a warning, `!!` an error.
+    """A line for a person at a terminal: time and text, cut at the terminal's width. `!` marks a warning, `!!` an error.
 
-    A line of a worker process begins with the number of the process.
-    A MsgId is cut to its last 12 digits; `mqflow why` accepts them. The traceback of an exception is written once for each line
-    of code, without the frames of mqflow.
+    A line from a worker process begins with the number of the process. A MsgId is shortened to its last 12 digits, which
+    `mqflow why` accepts. A traceback is written only once for the same line of code, and without the frames of mqflow.
     """
 
     def __init__(self, columns: Callable[[], int], worker: str = "") -> None:
@@ -106,7 +105,7 @@ class TerminalLines(logging.Formatter):
         self._traced: set[tuple[type[BaseException], int | None]] = set()
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the lines. No line is wider than the terminal."""
+        """Return the lines of the record. No line is wider than the terminal."""
         columns = self._columns()
         first, *more = record.getMessage().split("\n")
         first = _MESSAGE_ID.sub(r"..\1", first)
@@ -133,16 +132,16 @@ def _cut(line: str, columns: int) -> str:
     return line if len(line) <= columns else f"{line[: columns - 1]}…"
 
 
-# -- the message that a handler has, for the lines of the handler itself
+# -- the message of a handler, for the log lines that the handler itself writes
 
 _handling: Final[ContextVar[Incoming | None]] = ContextVar("mqflow_handling", default=None)
 
 
 class NameTheMessage:
-    """A middleware that adds the fields of the message to the log lines of its handler, like the lines of mqflow."""
+    """A middleware that adds the fields of the message to the log lines of its handler. Lines of mqflow have them already."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return the result of `call_next`."""
+        """Return the result of `call_next`. Meanwhile, log lines get the fields of the message."""
         token = _handling.set(delivery)
         try:
             return await call_next(delivery)
@@ -151,9 +150,9 @@ class NameTheMessage:
 
 
 def _with_message(record: logging.LogRecord) -> bool:
-    """Add the fields of the message that this code handles, if the record has no fields of an event."""
+    """Add the fields of the message that this code handles, if the record does not have the fields of an event."""
     delivery = _handling.get()
-    # hasattr: a log record has the attributes that its caller gave in `extra`.
+    # hasattr: a log record has the attributes in its caller's `extra`.
     if delivery is not None and not hasattr(record, "event"):
         fields = {
             "queue": delivery.queue,

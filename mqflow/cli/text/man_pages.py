@@ -1,4 +1,4 @@
-"""The man pages of all commands, from their help: `python -m mqflow.cli.text.man_pages FOLDER` writes them."""
+"""The man pages of all commands, made from their help. `python -m mqflow.cli.text.man_pages FOLDER` writes them."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ __all__ = ("man_page", "man_pages")
 
 
 def man_pages(group: click.Group, name: str = "mqflow", parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the name (`mqflow-qmgr-start.1`) and the text of each page: of the group, and of all commands below it."""
+    """Yield the name (`mqflow-qmgr-start.1`) and the text of each page: for the group and for all commands in it."""
     context = _context(group, name, parent)
     yield f"{name.replace(' ', '-')}.1", man_page(group, name, parent)
     for below in group.list_commands(context):
@@ -23,7 +23,7 @@ def man_pages(group: click.Group, name: str = "mqflow", parent: click.Context | 
 
 
 def man_page(command: click.Command, name: str, parent: click.Context | None = None) -> str:
-    """Return the page of a command as roff, with the macros of man(7): name, synopsis, description, options, commands."""
+    """Return the page of a command in roff, with the macros of man(7): name, synopsis, description, options, commands."""
     context = _context(command, name, parent)
     title = name.replace(" ", "-")
     summary = " ".join(command.get_short_help_str(limit=200).split())
@@ -31,7 +31,7 @@ def man_page(command: click.Command, name: str, parent: click.Context | None = N
     lines.append(_text(" ".join(command.collect_usage_pieces(context))))
     lines.append(".SH DESCRIPTION")
     for paragraph in cleandoc(command.help or "").split("\n\n"):
-        kept = paragraph.startswith("\b")  # the mark of click for lines that stay as they are
+        kept = paragraph.startswith("\b")  # with this mark, click does not wrap the lines
         text = paragraph.replace("\b", "").strip("\n")
         lines += [".PP", *([".nf", _lines(text), ".fi"] if kept else [_text(" ".join(text.split()))])]
     options = [record for each in command.get_params(context) if (record := each.get_help_record(context)) and record[1]]
@@ -50,7 +50,7 @@ def man_page(command: click.Command, name: str, parent: click.Context | None = N
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
-    """Return the context that a run has, so that the help option has the names of the outermost group."""
+    """Return the context that a real run has, so that the help option has the same names as in the outermost group."""
     return click.Context(command, parent, name, **command.context_settings)
 
 
@@ -59,7 +59,7 @@ def _lines(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return the text for roff: a backslash and a hyphen are escaped, and no line begins with a control character."""
+    """Return the text for roff. Backslashes and hyphens are escaped, and no line begins with a control character."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

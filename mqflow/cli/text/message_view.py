@@ -1,7 +1,7 @@
-"""A message as a person reads it: names and values, decoded headers, names of numbers, and why the message is on its queue.
+"""A message for a person: names and values, decoded headers, the names of numbers, and why the message is on its queue.
 
-The functions are pure: they turn a message into records. All text from the message must go through `terminal.safe` before it is
-printed.
+The functions are pure: they turn a message into records. Before it is printed, all text from the message must go through
+`terminal.safe`.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,39 +29,39 @@ Facts = dict[str, Any]
 FACT_NAMES: Final = frozenset(
     (*(field.name for kind in (MessageDescriptor, Why) for field in structs.fields(kind)), "queue", "body", "body_is")
 )
-"""The names of the facts that any message can have. Properties have further names: `FOLDER.NAME`."""
+"""The names of the facts that every message can have. Properties have further names: `FOLDER.NAME`."""
 
 _DUMP_COLUMNS: Final = 16
 
 
 class Section(Struct, frozen=True):
-    """One part of a message: a title, and names with values."""
+    """A part of a message: a title, and names with values."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
 
 
 class MessageView(Struct, frozen=True, kw_only=True):
-    """A message as a person reads it."""
+    """A message in the form for a person."""
 
     queue: str
     message_id: bytes
-    #: Why the message is on its queue, in sentences; empty if the message has no reason.
+    #: Sentences that say why the message is on its queue; empty if the message has no reason.
     why: tuple[str, ...]
-    #: The descriptor, then each header.
+    #: The descriptor, and then each header.
     sections: tuple[Section, ...]
-    #: The application's own data, as lines of text or of a hexadecimal dump.
+    #: The application's own data, as lines of text or as lines of a hexadecimal dump.
     body: tuple[str, ...]
     #: The kind and size of the body, for example "text, 247 bytes".
     body_title: str
-    #: All of the above by plain names, for `--json` and `--where`.
+    #: All facts about the message by plain names, for `--json` and `--where`.
     facts: Facts
 
 
 def view(queue: str, descriptor: MessageDescriptor, data: bytes, *, shown_max: int = 4_096) -> MessageView:
-    """Return the view of a message on this queue. A body longer than `shown_max` is cut.
+    """Return the view of a message on this queue. A body that is longer than `shown_max` is cut off.
 
-    If a header is damaged, the view names it, and all data from that header on is the body.
+    If a header is damaged, the view names it. The body is then all data from this header on.
     """
     parts, header_error = _parts(descriptor, data)
     reason = why(descriptor, data)
@@ -83,12 +83,12 @@ def view(queue: str, descriptor: MessageDescriptor, data: bytes, *, shown_max: i
 
 
 def own_data(descriptor: MessageDescriptor, data: bytes) -> bytes:
-    """Return the application's own data, which is behind the headers."""
+    """Return the application's own data, which comes after the headers."""
     return _parts(descriptor, data)[0].body
 
 
 def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
-    """Yield the lines of a dump: offset, bytes, and the bytes as single characters of the character set."""
+    """Yield the lines of a dump: the offset, the bytes, and the bytes as characters of the character set."""
     codec = ccsid.codec_for(character_set) if ccsid.is_ebcdic(character_set) else "latin-1"
     for offset in range(0, len(data), _DUMP_COLUMNS):
         row = data[offset : offset + _DUMP_COLUMNS]
@@ -98,7 +98,7 @@ def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
 
 
 def _parts(descriptor: MessageDescriptor, data: bytes) -> tuple[chain.Headers, str]:
-    """Return the headers and the body, and the error of an unreadable header. With an error, all data is body."""
+    """Return the headers and the body; and the error of a header that cannot be parsed. Then all data is the body."""
     try:
         return chain.split(descriptor, data), ""
     except MQIError as error:
@@ -151,7 +151,7 @@ def _feedback(value: int) -> str:
 
 
 def _number_but(default: int) -> Callable[[int], str]:
-    """Return a function that shows a number, but shows nothing for the default."""
+    """Return a function that shows a number as text; it returns an empty text for the default."""
     return lambda value: "" if value == default else str(value)
 
 
@@ -184,7 +184,7 @@ _DESCRIPTOR: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("MsgFlags", "message_flags", _flags(MessageFlag, "MQMF_")),
     ("OriginalLength", "original_length", _number_but(-1)),
 )
-"""The fields of the MQMD: name in MQ, name in `MessageDescriptor`, how to show the value. Empty values are hidden."""
+"""The fields of the MQMD: the name in MQ, the name in `MessageDescriptor`, how to show the value. Empty ones are hidden."""
 
 
 def _descriptor_rows(descriptor: MessageDescriptor) -> Iterator[tuple[str, str]]:
@@ -216,7 +216,7 @@ def _header_section(header: chain.Header) -> Section:
 
 
 def reason_words(value: int) -> str:
-    """Return the name and the number of a reason in an MQDLH, a reason code or a feedback code."""
+    """Return the name and the number of a reason in an MQDLH: a reason code or a feedback code."""
     return reason_name(value) if value in {int(reason) for reason in Reason} else _feedback(value)
 
 
@@ -270,7 +270,7 @@ def _times(count: int) -> str:
 
 
 def _body(body: bytes, text: str | None, character_set: int, shown_max: int) -> tuple[tuple[str, ...], str]:
-    """Return the lines of the body, cut after `shown_max`, and the title with its kind and size."""
+    """Return the lines of the body, cut off after `shown_max`, and its title with its kind and size."""
     size = f"{len(body):,} bytes"
     if text is None:
         more = f", the first {shown_max:,} shown" if shown_max < len(body) else ""
@@ -280,7 +280,7 @@ def _body(body: bytes, text: str | None, character_set: int, shown_max: int) -> 
 
 
 def _text(parts: chain.Headers) -> str | None:
-    """Return the body as text if its format is MQSTR, or if it is printable UTF-8; None for other data."""
+    """Return the body as text if its format is MQSTR, or if it is printable UTF-8. Return None for other data."""
     try:
         if parts.format == Format.STRING:
             return ccsid.decode(parts.body, parts.ccsid, big_endian=byte_order(parts.encoding) == ">")

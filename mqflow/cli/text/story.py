@@ -1,4 +1,4 @@
-"""Turns the entries of the decision ledger about a message into sentences. This file is pure."""
+"""Turns the entries of the decision ledger for a message into sentences. Pure."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -40,19 +40,19 @@ __all__ = ("entry_lines", "last_disposal", "sentences")
 
 
 def entry_lines(entry: Entry) -> tuple[str, tuple[str, ...]]:
-    """Return the time of an entry (UTC) and its sentences: the first about the event, the others about its details."""
+    """Return the time of an entry (UTC), and its sentences: first about the event, then about its details."""
     at = datetime.fromtimestamp(entry.at, UTC)
     return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1_000:03}", tuple(sentences(entry.event))
 
 
 def last_disposal(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return the sentences of the last disposal in the ledger: why a message is on its queue. Empty if there is no disposal."""
+    """Return the sentences about the last move or discard in these entries; empty if they have none."""
     disposals = [entry.event for entry in entries if isinstance(entry.event, Disposed)]
     return tuple(sentences(disposals[-1])) if disposals else ()
 
 
 def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case for each class of event
-    """Yield the sentences of an event: first the event itself, then its details."""
+    """Yield the sentences about an event: first about the event itself, then about its details."""
     match event:
         case Delivered():
             size = f"{event.body_bytes:,} bytes"

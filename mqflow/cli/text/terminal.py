@@ -1,6 +1,6 @@
-"""The text that a command reads and prints: safe lines, messages, tables, a progress bar. Uses rich if it is installed.
+"""The texts that a command reads and prints: safe lines, messages, tables, a progress bar. Uses rich if it is installed.
 
-Results go to stdout, all notes to stderr. This file knows the layout, but no queue.
+Results go to stdout, and all notes go to stderr.
 """
 
 import os
@@ -31,15 +31,15 @@ __all__ = (
 )
 
 NOTES: Final = "mqflow.notes"
-"""The key of the function for notes, in `click.Context.meta`."""
+"""The key in `click.Context.meta` for the function that prints notes."""
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""The unsafe kinds of characters: control, format (also bidirectional overrides), surrogates, line and paragraph separators."""
+"""The unsafe categories of characters: control, format (for example bidirectional overrides), surrogate, and separators."""
 
 
 def safe(text: str) -> str:
-    """Return the text as one line. Each control character becomes Python's escape with its number."""
+    """Return the text as one line. Each unsafe character becomes Python's escape with its number."""
     if text.isprintable():
         return text
     return "".join(_escaped(letter) if unicodedata.category(letter) in _UNSAFE else letter for letter in text)
@@ -51,13 +51,13 @@ def counted(number: int, things: str) -> str:
 
 
 def sparkline(numbers: Sequence[float]) -> str:
-    """Return a bar for each number, from 0 to the greatest one."""
+    """Return a text with a bar for each number, from 0 to the greatest number."""
     most = max(numbers, default=0.0)
     return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
 
 
 def note(text: str) -> None:
-    """Print a line on stderr that is not part of the result. A command can give its notes to its log instead (`NOTES`)."""
+    """Print a line on stderr that is not part of the result. With `NOTES`, a command can write its notes to its log instead."""
     context = click.get_current_context(silent=True)
     log: Callable[[str], object] | None = None if context is None else context.meta.get(NOTES)
     if log is None:
@@ -67,7 +67,7 @@ def note(text: str) -> None:
 
 
 def in_foreground(terminal: TextIO) -> bool:
-    """Return whether this process is in the terminal's foreground group. A worker process of `mqflow run` is not in it."""
+    """Return whether this process is in the terminal's foreground group. Worker processes of `mqflow run` are not."""
     try:
         return terminal.isatty() and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
     except (OSError, ValueError):
@@ -75,7 +75,7 @@ def in_foreground(terminal: TextIO) -> bool:
 
 
 def read_text(file: Path | None) -> str:
-    """Return the text of the file, or of stdin. Raises `ClickException`, with the place, if the text is not UTF-8."""
+    """Return the text of the file, or of stdin. If the text is not UTF-8, raise `ClickException` with the place."""
     data = file.read_bytes() if file else sys.stdin.buffer.read()
     try:
         return data.decode()
@@ -89,7 +89,7 @@ def read_text(file: Path | None) -> str:
 
 
 def show_message(shown: MessageView, number: int) -> None:
-    """Print a whole message: why it is on the queue, descriptor, headers, body."""
+    """Print a whole message: why it is on the queue, its descriptor, headers and body."""
     _heading(f"Message {number} on {shown.queue}")
     for sentence in shown.why:
         click.echo(f"  {safe(sentence)}")
@@ -105,7 +105,7 @@ def show_message(shown: MessageView, number: int) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: frozenset[int] = frozenset()) -> None:
-    """Print rows below the names of their columns. The columns in `numbers` are aligned to the right."""
+    """Print rows below the names of their columns. The columns whose numbers are in `numbers` are aligned to the right."""
     lines = [tuple(safe(cell) for cell in row) for row in rows]
     widths = [max(len(row[at]) for row in (columns, *lines)) for at in range(len(columns))]
     rule = "  ".join("-" * width for width in widths)
@@ -119,13 +119,13 @@ class Progress(Protocol):
     """The progress of one operation."""
 
     def reached(self, done: float, words: str) -> None:
-        """Show how much of the total is done, with `words` for the same progress."""
+        """Show how much of the total is done, with `words` that say the same."""
         ...
 
 
 @contextmanager
 def progress(title: str, total: float) -> Iterator[Progress]:
-    """Show progress while the block runs: a bar on a terminal, a line for each tenth in a log."""
+    """Show the progress while the block runs: as a bar on a terminal, or as a line for each tenth in a log."""
     if sys.stderr.isatty() and find_spec("rich") is not None:
         with _rich_bar(title, total) as bar:
             yield bar
@@ -134,7 +134,7 @@ def progress(title: str, total: float) -> Iterator[Progress]:
 
 
 class _Lines:
-    """The progress as lines in a log, one for each tenth."""
+    """Shows the progress as lines in a log, one line for each tenth."""
 
     def __init__(self, title: str, total: float) -> None:
         self._title = title
@@ -142,7 +142,7 @@ class _Lines:
         self._tenth = 0
 
     def reached(self, done: float, words: str) -> None:
-        tenth = int(10 * done / self._total) if self._total else 0  # an unknown total has no tenths
+        tenth = int(10 * done / self._total) if self._total else 0  # if the total is unknown, no tenth is shown
         if tenth > self._tenth:
             self._tenth = tenth
             note(f"{self._title}: {10 * tenth} %, {words}")

@@ -1,4 +1,4 @@
-"""Status, metrics, probes and control sockets of running applications, and the orders of operators to them.
+"""Status, metrics, probes and control sockets of running applications, and the orders that operators give to them.
 
 No module here imports `mqflow.embedded`, `mqflow.journal` or `sqlite3`.
 """

@@ -1,7 +1,7 @@
-"""The requests to a running application and their answers, and the part of the application that answers them.
+"""The requests to a running application, their answers, and the part of the application that answers them.
 
-A `Source` returns the state of an application, and carries out orders. `ProcessSource` is the source of one process. This file
-knows the application and its event loop; it knows no socket.
+A `Source` returns the state of an application, and carries out orders. `ProcessSource` is the source for one process. This file
+uses no socket.
 """
 
 import os
@@ -21,52 +21,52 @@ from mqflow.world import SYSTEM_WORLD, World
 __all__ = ("Figures", "Order", "OrderError", "ProcessSource", "QueueFigures", "Source", "shown_urls")
 
 _LOOP_ANSWER_S: Final = 1.0
-"""If the event loop runs nothing for this many seconds, it counts as blocked."""
+"""If the event loop runs no function for this many seconds, it counts as blocked."""
 
 
 class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An order of an operator to one listener of an application."""
 
-    #: The name or the queue of the listener.
+    #: The name of the listener, or of its queue.
     listener: str
-    #: True pauses, False resumes.
+    #: True to pause, False to resume; None for no change.
     held: bool | None = None
-    #: The number of workers in each process.
+    #: The number of workers in each process; None for no change.
     concurrency: int | None = None
 
 
 class OrderError(Exception):
-    """An order cannot be carried out. The text says why."""
+    """An order cannot be carried out. The text gives the reason."""
 
 
 class Source(Protocol):
-    """Returns the state of an application, and carries out orders. Any thread can call it."""
+    """Returns the state of an application, and carries out orders. Any thread may call it."""
 
     def status(self) -> ApplicationStatus:
         """Return the present state of all processes that answer."""
         ...
 
     def order(self, order: Order) -> None:
-        """Carry the order out in all processes. Raises `OrderError`."""
+        """Carry out the order in all processes. Raises `OrderError` if that is not possible."""
         ...
 
 
 class QueueFigures(Struct, frozen=True, kw_only=True):
-    """The figures of one queue."""
+    """The depth and other figures of one queue."""
 
     queue: str
-    #: CURDEPTH, uncommitted messages included; of an alias, the depth of its target. None if the inquiry was refused.
+    #: CURDEPTH, which includes uncommitted messages; for an alias, that of its target queue. None if the inquiry was refused.
     depth: int | None = None
-    #: MSGAGE; None if there is no message, or if the age is not known.
+    #: MSGAGE, the age of the oldest message; None if the queue is empty, or if the age is not known.
     oldest_message_age_s: int | None = None
-    #: UNCOM: the messages in open units of work. None if the number is not known.
+    #: UNCOM, the number of messages in open units of work; None if it is not known.
     uncommitted: int | None = None
-    #: Why the inquiry was refused.
+    #: The reason why the inquiry was refused; empty if it was not.
     refused: str = ""
 
     @property
     def oldest(self) -> str:
-        """The age of the oldest message for people: "in flight" if all messages are in units of work, empty for no message."""
+        """The age of the oldest message, for people: "in flight" if all are in units of work; empty without messages."""
         if self.oldest_message_age_s is not None:
             return f"{self.oldest_message_age_s:,} s"
         if not self.depth:
@@ -75,7 +75,7 @@ class QueueFigures(Struct, frozen=True, kw_only=True):
 
 
 class Figures(Protocol):
-    """Returns the figures of the queues with these names, in this order. Never raises."""
+    """Returns the figures for queues with these names, in the same order. Never raises."""
 
     def __call__(self, queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
         """Return the figures."""
@@ -83,12 +83,12 @@ class Figures(Protocol):
 
 
 def shown_urls(*urls: str) -> str:
-    """Return the URLs of the queue managers of an application in one text, without passwords."""
+    """Return the URLs of an application's queue managers in one text, without passwords."""
     return " and ".join(map(shown_url, urls))
 
 
 class ProcessSource:
-    """The source of an application in one process."""
+    """The source for an application in one process."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class ProcessSource:
         first: tuple[Order, ...] = (),
         world: World = SYSTEM_WORLD,
     ) -> None:
-        """`urls` name the queue managers of the application, and `number` is the number of the worker process.
+        """Take the application. `urls` name its queue managers, and `number` is the number of the worker process.
 
-        `counts` reads the counts, and `first` has the orders to carry out at the start.
+        `counts` reads the counts. `first` has the orders to carry out when the application starts.
         """
         self._app: Final = app
         self._url: Final = shown_urls(*urls)
@@ -114,7 +114,7 @@ class ProcessSource:
         self._blocked_since: float | None = None
 
     def started(self) -> None:
-        """Remember the event loop, and carry the first orders out. The application calls this method at its start."""
+        """Remember the event loop, and carry out the first orders. The application calls this method when it starts."""
         self._loop = LoopCaller()
         self._thread = threading.get_ident()
         running = self._app.current
@@ -125,7 +125,7 @@ class ProcessSource:
                 running.order(order.listener, held=order.held, concurrency=order.concurrency)
 
     def status(self) -> ApplicationStatus:
-        """Return the present state of this process. If its event loop is blocked, this takes a second."""
+        """Return the present state of this process. This takes a second if the event loop is blocked."""
         pid, running = os.getpid(), self._app.current
         blocked_at = self._blocked()
         listeners: tuple[ListenerStatus, ...] = () if running is None else running.listeners()
@@ -144,7 +144,7 @@ class ProcessSource:
         return ApplicationStatus(application=name, process=pid, url=self._url, processes=(process,))
 
     def order(self, order: Order) -> None:
-        """Carry the order out. Raises `OrderError` if it is not possible, or if the event loop does not run it in time."""
+        """Carry out the order. Raises `OrderError` if that is not possible, or if the event loop does not react in time."""
 
         def carry_out() -> None:
             running = self._app.current
@@ -171,7 +171,7 @@ class ProcessSource:
             raise errors[0]
 
     def _blocked(self) -> str:
-        """Return the code that blocks the event loop; "" if the loop is not blocked."""
+        """Return the code that blocks the event loop; "" if the event loop is not blocked."""
         if self._loop is None or self._on_loop(lambda: None):
             self._blocked_since = None
             return ""
@@ -180,7 +180,7 @@ class ProcessSource:
         return stack_of(self._thread)
 
     def _on_loop(self, function: Callable[[], None]) -> bool:
-        """Run the function on the event loop. Return whether it has run within a second."""
+        """Run the function on the event loop. Return whether this has happened within a second."""
         if self._loop is None:
             function()
             return True

@@ -1,6 +1,6 @@
-"""Counts the events of one process, for the metrics of its application. An application counts only if it serves metrics.
+"""Counts the events of one process, for the metrics of its application. Only an application that serves metrics counts.
 
-The hook knows events and numbers. Any thread can read the numbers while the event loop counts.
+Any thread may read the numbers while the event loop counts.
 """
 
 from bisect import bisect_left
@@ -35,17 +35,17 @@ from mqflow.policy.poison.disposition import Completed, Settlement
 __all__ = ("BOUNDS_S", "COUNTED", "OVERFLOW", "SERIES_MAX", "Counted", "EventCounts", "counts_of_all")
 
 BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""The upper bounds of the histograms, in seconds."""
+"""The upper bounds of the histogram buckets, in seconds."""
 
 SERIES_MAX: Final = 500
-"""The largest number of label combinations of one metric, because senders choose some names in labels."""
+"""The largest number of label combinations of a metric, because senders can choose some names in labels."""
 
 OVERFLOW: Final = "(others)"
-"""The value of each label in the one series that counts everything beyond `SERIES_MAX`."""
+"""The value of each label in the series that counts everything that is beyond `SERIES_MAX`."""
 
 
 class Counted(Struct, frozen=True):
-    """A metric that events make: its kind ("counter", "gauge" or "histogram"), its meaning and its labels."""
+    """A metric that is made from events: its kind ("counter", "gauge" or "histogram"), its meaning and its labels."""
 
     kind: str
     meaning: str
@@ -86,9 +86,9 @@ COUNTED: Final = {
     "dead_letter_actions": Counted("counter", "Actions of the DLQ handler", ("queue", "action", "reason")),
     "redrives": Counted("counter", "Dead letters that the DLQ handler put to a queue again", ("queue", "destination")),
 }
-"""The metrics of `EventCounts`, without their prefix `mqflow_`."""
+"""The metrics of `EventCounts`; their names here lack the prefix `mqflow_`."""
 
-_COMMIT: Final = Settlement.COMMIT  # the attribute of an enumeration takes longer than a global name
+_COMMIT: Final = Settlement.COMMIT  # a look-up on an enumeration takes longer than a global name
 _Number = list[float]
 
 
@@ -115,17 +115,17 @@ class EventCounts:
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[tuple[str, ...], _Number]] = {name: {} for name in COUNTED}
-        #: The first `SERIES_MAX` series, by metric and by labels as the events have them: a quick look-up.
+        #: The first `SERIES_MAX` series, by the metric and the labels of the events, so that they are found quickly.
         self._known: dict[tuple[str, ...], _Number] = {}
-        #: By queue, the series that every completed message changes: its unit of work, and its handling.
+        #: By queue: the two series that every completed message changes, for its unit of work and for its handling.
         self._completed: dict[str, tuple[_Number, _Number]] = {}
-        #: By queue, the number of its delivered messages.
+        #: By queue: the number of delivered messages.
         self._delivered: dict[str, _Number] = {}
 
     def counts(self) -> Counts:
-        """Return the present numbers. Any thread can call this function.
+        """Return the present numbers. Any thread may call this function.
 
-        A row of a histogram has one more label: the bound of a bucket ("le"), "+Inf" or "sum". Buckets are not cumulative.
+        A row of a histogram has one more label: the bound of a bucket ("le"), "+Inf" or "sum". The buckets are not cumulative.
         """
         return {
             name: tuple(row for labels, number in series.copy().items() for row in _rows(COUNTED[name].kind, labels, number))
@@ -135,7 +135,7 @@ class EventCounts:
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
         """Count the event."""
-        if type(event) is Delivered:  # the two classes of each message come first, without a `match`
+        if type(event) is Delivered:  # the two classes that each message causes come first, without `match`
             number = self._delivered.get(event.queue)
             if number is None:
                 number = self._number("messages_delivered", event.queue)
@@ -202,7 +202,7 @@ class EventCounts:
 
     def _disposed(self, event: Disposed) -> None:
         for attempt in event.attempts:
-            destination = getattr(attempt.disposition, "queue", "")  # only some dispositions have a destination
+            destination = getattr(attempt.disposition, "queue", "")  # only some dispositions have a queue
             if attempt.reason:
                 self._add("backout_refusals", event.queue, destination, reason_name(attempt.reason))
             else:
@@ -211,7 +211,7 @@ class EventCounts:
 
     def _acted(self, event: DeadLetterActed) -> None:
         self._add("dead_letter_actions", event.queue, type(event.intent).__name__.lower(), _reason(event.reason))
-        destination = getattr(event.intent, "queue", "")  # only `Redirect` has a destination
+        destination = getattr(event.intent, "queue", "")  # only `Redirect` has a queue
         if destination and not event.reason:
             self._add("redrives", event.queue, destination)
 
@@ -227,12 +227,12 @@ class EventCounts:
         number[-1] += seconds
 
     def _number(self, *key: str) -> _Number:
-        """Return the numbers of a series: one number, or for a histogram a number for each bucket and then the sum."""
+        """Return the numbers of a series: one number; or for a histogram, a number for each bucket, and then the sum."""
         found = self._known.get(key)
         return self._made(key) if found is None else found
 
     def _made(self, key: tuple[str, ...]) -> _Number:
-        # Each dynamic queue has a new name; its pattern keeps the number of series small.
+        # Each dynamic queue has another name. Its pattern is used instead, to keep the number of series small.
         name, *given = key
         labels = tuple(dynamic_pattern(label) or label for label in given)
         series = self._numbers[name]
@@ -247,9 +247,9 @@ class EventCounts:
 
 
 def counts_of_all(counters: Mapping[str, EventCounts]) -> Counts:
-    """Return the numbers of several queue managers; the first label of each series begins with the name of its queue manager.
+    """Return the numbers for several queue managers. The first label of each series begins with the queue manager's name.
 
-    That label is a queue, an object or a queue manager. The queue manager without a name has its labels unchanged.
+    This label is a queue, an object or a queue manager. For the queue manager whose name is "", the label does not change.
     """
     found = dict[str, Series]()
     for name, counter in counters.items():

@@ -19,12 +19,12 @@ __all__ = ("command", "in_units")
 
 _LOOK_S: Final = 0.2
 _ANSWER_S: Final = 30.0
-"""Each of several worker processes can take seconds to answer."""
+"""The longest wait for an answer in seconds: several worker processes can need some seconds each."""
 
 
 class _Orders(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that click finds. Raises `UsageError`, with the right line, if the application is missing."""
+        """Return the command that click finds. If the application is missing, raise `UsageError` with the right command."""
         first = ctx.params["application"]
         if first in self.commands and args[0] not in self.commands:
             right = " ".join(("mqflow ctl APP", first, *args))
@@ -106,7 +106,7 @@ def drain(application: str, listener: str, wait_s: float) -> None:
 
 
 def in_units(status: ApplicationStatus, listener: str) -> int:
-    """Return how many workers of the listener are not paused yet, plus how many processes do not answer."""
+    """Return the number of the listener's workers that are not paused yet, plus the number of processes that do not answer."""
     workers = (
         worker
         for process in status.processes

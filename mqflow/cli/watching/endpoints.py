@@ -1,7 +1,7 @@
-"""Lets operators watch and steer `mqflow run`: opens the control socket, and the HTTP pages if they are asked for.
+"""Lets operators watch and control `mqflow run`: opens the control socket, and the HTTP pages if they are wanted.
 
-If an application is one process, that process has both. If it has worker processes, the parent has both, and each worker has a
-control socket that only the parent uses. This file starts threads for both, and knows nothing of their requests.
+If an application is one process, this process has both. If it has worker processes, the parent has both, and each worker has a
+control socket that only the parent uses. This file starts the threads for them, and handles no request itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _NO_OTHERS: Final[Mapping[str, str]] = {}
 
 
 MakeConsole = Callable[[Source, Figures, Callable[[str], AbstractContextManager[QueueManager]]], "ASGIApp"]
-"""Makes the console of an application from its source, its figures, and the function that opens its queue managers by name."""
+"""A function that makes the console. It takes a source, figures, and a function that opens queue managers by name."""
 
 
 @contextmanager
@@ -43,9 +43,9 @@ def watched_process(
     counts: bool,
     console: MakeConsole | None = None,
 ) -> Iterator[None]:
-    """Watch the application of this process in the block.
+    """Watch the application in this process, while the block runs.
 
-    With `parent_socket`, this process is a worker that answers its parent on this socket; with `counts`, it counts events.
+    With `parent_socket`, this process is a worker, and answers its parent on this socket. With `counts`, it counts events.
     Raises `ConfigurationError` if the pages cannot be served.
     """
     counted = None
@@ -92,9 +92,9 @@ def watched_workers(
     console: MakeConsole | None = None,
     others: Mapping[str, str] = _NO_OTHERS,
 ) -> Iterator[None]:
-    """Watch the worker processes in the block; their control sockets are in the folder.
+    """Watch the worker processes while the block runs. Their control sockets are in `folder`.
 
-    `others` has the URLs of the queue managers of included applications, by name.
+    `others` has the URLs for the queue managers of included applications, by name.
 
     Raises `ConfigurationError` if the pages cannot be served.
     """
@@ -114,7 +114,7 @@ def watched_workers(
 def _figures_of(
     names: Iterable[str], opened: Callable[[str], AbstractContextManager[QueueManager]], settings: Settings
 ) -> Figures:
-    """Return the figures of the queues of these queue managers. Only the first question loads the code that asks."""
+    """Return the figures for queues of these queue managers. The code that inquires is loaded only when it is first needed."""
 
     @cache
     def made() -> Figures:
@@ -136,7 +136,7 @@ def _figures_of(
 
 @contextmanager
 def _answering(source: Source, name: str, path: Path | None, inquire: Figures) -> Iterator[None]:
-    """Answer on the control socket in the block. Without the socket, the application still runs."""
+    """Answer on the control socket while the block runs. If there is no socket, the application runs without it."""
     with ExitStack() as stack:
         try:
             stack.enter_context(closing(ControlServer(path or socket_for(name), source, inquire)))

@@ -1,7 +1,7 @@
-"""The figures of the queues of an application: depth, and the age of the oldest message.
+"""The figures of an application's queues: the depth, and the age of the oldest message.
 
-For the depth, inquire authority is enough (MQINQ). The embedded queue manager also returns the age. IBM MQ returns the age only
-through its command server, which needs more authorities. So `OldestAges` asks there only if the settings say so.
+The depth needs only the authority to inquire (MQINQ). The embedded queue manager returns the age too. IBM MQ returns the age
+only through its command server, and this needs more authorities. So `OldestAges` is used only if the settings ask for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,27 +36,27 @@ _COMMAND: Final = MessageDescriptor(
     persistence=Persistence.NOT_PERSISTENT,
     encoding=Encoding.NATIVE,
     ccsid=1208,
-    expiry_tenths=50,  # without a command server, commands must not fill its queue
-    report=Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG,  # an answer that comes too late is no dead letter
+    expiry_tenths=50,  # so that commands do not fill the queue if no command server runs
+    report=Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG,  # an answer that comes too late must not become a dead letter
 )
 
 
 class OldestAges:
     """Asks the command server of IBM MQ for the ages of the oldest messages (MSGAGE).
 
-    Each refusal for lack of authority is an entry in the error log of the queue manager. So after a refusal, this object does
-    not ask again. After a refusal of one queue, it does not ask for that queue again.
+    Each refusal for lack of authority adds an entry to the error log of the queue manager. So if the command server refuses
+    this user, this object asks no more. If it refuses one queue, this object does not ask for that queue again.
     """
 
     def __init__(self, *, wait_s: float = _ANSWER_S, clock: Clock = SYSTEM_CLOCK) -> None:
-        """`wait_s` is the longest wait for all answers together."""
+        """Make an object that knows of no refusal. `wait_s` is the longest wait for all answers together."""
         self._wait_s: Final = wait_s
         self._clock: Final = clock
         self._is_refused = False
         self._refused: Final[set[str]] = set()
 
     def __call__(self, connection: Connection, queues: Sequence[str]) -> dict[str, int]:
-        """Return the ages in seconds, by queue, that the command server returns in time. Never raises an `MQIError`."""
+        """Return the ages in seconds, by queue, that the command server returns in time. Never raises `MQIError`."""
         asked = [queue for queue in queues if queue not in self._refused]
         if self._is_refused or not asked:
             return {}
@@ -104,9 +104,9 @@ class OldestAges:
 
 
 def figures(queue_manager: QueueManager, queues: Sequence[str], ages: OldestAges | None = None) -> tuple[QueueFigures, ...]:
-    """Return the figures of each queue, over a connection of its own. A refusal is part of the result.
+    """Return the figures for each queue, through a new connection. A refusal is part of the result.
 
-    `ages` asks IBM MQ for the ages. Without `ages`, the ages on IBM MQ are not known.
+    `ages` asks IBM MQ for the ages. If it is None, the ages are not known on IBM MQ.
     """
     try:
         connection = queue_manager.connect(application_name="mqflow status")
@@ -144,7 +144,7 @@ def figures(queue_manager: QueueManager, queues: Sequence[str], ages: OldestAges
 
 
 def _depth(connection: Connection, queue: str) -> int | None:
-    """Return the depth; None if the queue has no messages of its own: an alias, or a remote queue."""
+    """Return the depth. None if the queue has no messages of its own, like an alias or a remote queue."""
     handle = connection.open(queue, OpenOption.INQUIRE)
     try:
         depth = int(connection.inquire(handle, [_CURRENT_Q_DEPTH]).values[_CURRENT_Q_DEPTH])
@@ -158,9 +158,9 @@ def _depth(connection: Connection, queue: str) -> int | None:
 
 
 def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
-    """Return a function for the queues of several queue managers. It takes names such as `archive:ORDERS.IN`.
+    """Return a function for the queues of several queue managers. It accepts names such as `archive:ORDERS.IN`.
 
-    The part before the colon is the name of the queue manager. A queue of the queue manager without a name has no such part.
+    The part before the colon is the name of the queue manager. It is missing for the queue manager whose name is "".
     """
 
     def inquire(queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
@@ -178,9 +178,9 @@ def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
 def within(
     limit_s: float, inquire: Callable[[Sequence[str]], tuple[QueueFigures, ...]], world: World = SYSTEM_WORLD
 ) -> Figures:
-    """Return a function that answers within `limit_s`. If the queue manager needs longer, the answer has no depth.
+    """Return a function that answers within `limit_s`. If the queue manager takes longer, the answer has no depths.
 
-    While an inquiry is under way, no second one begins.
+    While an inquiry runs, no second inquiry begins.
     """
     running: list[object] = []
 

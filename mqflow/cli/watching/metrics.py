@@ -28,22 +28,23 @@ STATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "queue_depth": ("Messages on the queue (CURDEPTH)", ("queue",)),
     "oldest_message_age_seconds": ("Age of the oldest message (MSGAGE); no series if it is not known", ("queue",)),
 }
-"""The gauges that come from the status, without their prefix: meaning and labels."""
+"""The gauges that are made from the status: meaning and labels. Their names here lack the prefix `mqflow_`."""
 
 PROCESS: Final = "process"
-"""The label of each count with the number of its worker process, 0 for one process alone. The counts of a process that starts
-again begin at 0. Prometheus notices this in the series of a process, but not in a sum over processes."""
+"""The label with the number of the worker process, for each count; 0 if there is only one process. The counts of a process
+begin at 0 when it starts again. Prometheus notices that in the series of one process, but not in a sum over several
+processes."""
 
 _PREFIX: Final = "mqflow_"
 
 
 def exposed(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> bytes:
-    """Return the metrics as text."""
+    """Return the metrics of the application as text in the OpenMetrics format."""
     return open_metrics(tuple(families(status, queues)))
 
 
 def open_metrics(found: Sequence[Metric]) -> bytes:
-    """Return the metric families as text in the OpenMetrics format."""
+    """Return these metric families as text in the OpenMetrics format."""
 
     class Once(CollectorRegistry):
         def collect(self) -> Iterable[Metric]:
@@ -54,7 +55,7 @@ def open_metrics(found: Sequence[Metric]) -> bytes:
 
 
 def families(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Iterator[Metric]:
-    """Return the metric families: the gauges of the status, then the counts of each process."""
+    """Yield the metric families: the gauges of the status, then the counts of each process."""
     rows = _levels(status, queues)
     for name, (meaning, labels) in STATES.items():
         family = GaugeMetricFamily(_PREFIX + name, meaning, labels=labels)

@@ -1,4 +1,4 @@
-"""Finds the running applications that a command means. Only applications of the same user on this machine can be found."""
+"""Finds the running applications that a command names. Only applications of the same user on this machine can be found."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ __all__ = ("one", "reports")
 
 
 def reports(name: str | None) -> list[tuple[Path, StatusReport | None]]:
-    """Return the report of each application of this name or process, or of all; None for an application that does not answer.
+    """Return the reports of all applications, or of those with this name or process; None for one that does not answer.
 
-    Raises `ConfigurationError` if no application has the name.
+    Raises `ConfigurationError` if no application has this name.
     """
     answers = _chosen(name, wants_queues=True)
     return [
@@ -23,9 +23,9 @@ def reports(name: str | None) -> list[tuple[Path, StatusReport | None]]:
 
 
 def one(name: str) -> tuple[Path, ApplicationStatus]:
-    """Return the only application of this name or process.
+    """Return the only application with this name or process.
 
-    Raises `ConfigurationError` if no application, or more than one, has the name, or if it does not answer.
+    Raises `ConfigurationError` if no application, or more than one, has this name, or if the application does not answer.
     """
     found = _chosen(name)
     if len(found) > 1:

@@ -1,6 +1,6 @@
-"""The HTTP pages of a running application: /livez, /readyz, /metrics, /scale and /status. They change nothing.
+"""The HTTP pages of a running application: /livez, /readyz, /metrics, /scale and /status. They are read only.
 
-This file knows a `Source` and the figures of queues. It opens no port.
+This file opens no port.
 """
 
 from typing import Any, Final
@@ -24,7 +24,7 @@ _INDEX: Final = "/livez\n/readyz\n/metrics\n/scale\n/status\n"
 
 
 def pages(source: Source, figures: Figures, console: ASGIApp | None = None) -> Starlette:
-    """Return the ASGI application. With a console, the console is below /console."""
+    """Return the pages as an ASGI application. If a console is given, it is below /console."""
 
     def livez(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
         health = judge(source.status())

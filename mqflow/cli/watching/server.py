@@ -1,6 +1,6 @@
-"""Serves the HTTP pages of a running application, in a thread of its own with an event loop of its own.
+"""Serves the HTTP pages of a running application, in a thread with its own event loop.
 
-So a probe gets an answer while a handler blocks the application's event loop. The application can also run on trio.
+So a probe gets an answer even if a handler blocks the application's event loop, and the application can run on trio.
 """
 
 import os
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ("LOOPBACK", "http_address", "serving", "serving_pages")
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""The names of this machine on its loopback interface."""
+"""The names for this machine on its loopback interface."""
 
 _END_S: Final = 2.0
 _PORT_MAX: Final = 65_535
 
 
 def http_address(text: str) -> tuple[str, int]:
-    """Return host and port of "127.0.0.1:8080", "[::1]:8080" or "8080"; a port alone is on the loopback interface.
+    """Return host and port of "127.0.0.1:8080", "[::1]:8080" or "8080". A port alone is on the loopback interface.
 
     Raises `ConfigurationError` for any other text.
     """
@@ -44,7 +44,7 @@ def http_address(text: str) -> tuple[str, int]:
 def serving(
     text: str, source: Source, figures: Figures, console: "ASGIApp | None" = None, world: World = SYSTEM_WORLD
 ) -> Iterator[int]:
-    """Serve the pages in the block, with the console if there is one, and yield the port.
+    """Serve the pages in the block, and the console if there is one. Yield the port.
 
     Raises `ConfigurationError`, with the port, if a package is missing or the port cannot be used.
     """
@@ -63,7 +63,7 @@ def serving(
 def serving_pages(
     text: str, pages: "ASGIApp", announcement: str, *, tls: tuple[Path, Path] | None = None, world: World = SYSTEM_WORLD
 ) -> Iterator[int]:
-    """Serve the pages in the block, and yield the port. `tls` is the file of a certificate and the file of its key.
+    """Serve the pages in the block, and yield the port. `tls` is a file with a certificate and a file with its key.
 
     Raises `ConfigurationError`, with the port, if uvicorn is missing, or if the port or a file of TLS cannot be used.
     """
@@ -91,7 +91,7 @@ def serving_pages(
     )
     try:
         config.load()
-    except OSError as error:  # also `SSLError`
+    except OSError as error:  # also for `SSLError`
         listening.close()
         raise ConfigurationError(f"The certificate or its key cannot be used: {error.strerror or error}.") from error
     server = uvicorn.Server(config)

@@ -1,7 +1,7 @@
-"""Control sockets: a Unix socket of each running application, on which the same user asks for its state and gives orders.
+"""Control sockets: a Unix socket for each running application, through which its user asks for its state and gives orders.
 
-A request and its answer are one line of JSON each. The folder and the sockets belong to the user of the application (modes 0700
-and 0600). The server also asks the operating system who calls (SO_PEERCRED). This file knows sockets, and a `Source`.
+A request is one line of JSON, and so is its answer. The folder and the sockets belong to the user of the application (modes
+0700 and 0600). The server also asks the operating system which user calls (SO_PEERCRED).
 """
 
 import os
@@ -24,25 +24,25 @@ __all__ = ("Answer", "ControlServer", "Request", "applications", "ask", "control
 _FOLDER_VARIABLE: Final = "MQFLOW_CONTROL_FOLDER"
 _ASK_S: Final = 3.0
 _ALL_S: Final = 10.0
-"""An application can wait for worker processes and for its queue manager before it answers."""
+"""The longest wait in seconds: an application can wait for its worker processes and its queue manager before it answers."""
 _BYTES_MAX: Final = 16 * 1024 * 1024
 _ACCEPT_S: Final = 1.0
-"""The pause after a call that could not be accepted."""
+"""The pause in seconds after a call that could not be accepted."""
 _NAME_CHARS: Final = 40
 _CREDENTIALS: Final = struct.Struct("3i")
-"""`struct ucred` of Linux: process, user, group."""
+"""The layout of `struct ucred` on Linux: process, user, group."""
 
 
 class Request(Struct, frozen=True, omit_defaults=True):
-    """A request for the state; with an order, the order is carried out first."""
+    """A request for the state of an application. If it has an order, the order is carried out first."""
 
     order: Order | None = None
-    #: Whether the answer must have the depths of the queues.
+    #: True if the answer must contain the depths of the queues.
     wants_queues: bool = False
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
-    """The state, or why the order was refused."""
+    """The state of an application, or the reason why an order was refused."""
 
     status: ApplicationStatus | None = None
     refused: str = ""
@@ -50,14 +50,14 @@ class Answer(Struct, frozen=True, omit_defaults=True):
 
 
 def control_folder() -> Path:
-    """Return the folder of the control sockets of this user; make it if it does not exist.
+    """Return the folder for the control sockets of this user. Make the folder if it does not exist.
 
     Raises `OSError` if the folder cannot be made, or if another user can write in it.
     """
     named = os.environ.get(_FOLDER_VARIABLE)
     of_session = os.environ.get("XDG_RUNTIME_DIR")
     own = f"mqflow-{os.getuid()}"
-    # Not `tempfile.gettempdir()`: its import takes longer than all of this file. The folder is checked below.
+    # `tempfile.gettempdir()` is not used: its import takes longer than this whole file. The folder is checked below.
     temporary = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - as the line above says
     folder = Path(named) if named else Path(of_session, "mqflow") if of_session else Path(temporary, own)
     with suppress(FileExistsError):
@@ -69,7 +69,7 @@ def control_folder() -> Path:
 
 
 def socket_for(application: str) -> Path:
-    """Return the path of the control socket of this process. Also removes the sockets of killed processes of the application.
+    """Return the path for the control socket of this process. Also remove sockets that killed processes have left.
 
     Raises the `OSError` of `control_folder`.
     """
@@ -87,21 +87,22 @@ def socket_for(application: str) -> Path:
 
 
 class ControlServer:
-    """Answers on one socket, in a thread of its own: it also answers while the event loop is blocked."""
+    """Answers on one socket, in its own thread, so that it answers even while the event loop is blocked."""
 
     def __init__(self, path: Path, source: Source, figures: Figures, world: World = SYSTEM_WORLD) -> None:
-        """Listen on the path. Raises `OSError` if this is not possible."""
+        """Listen at this path. Raises `OSError` if that is not possible."""
         self._source: Final = source
         self._figures: Final = figures
         self._path: Final = path
         self._closed: Final = world.runner.event()
-        # The socket gets its final name only when it listens. So if a socket of this name refuses a call, its process ended.
+        # The socket gets its final name only when it listens. So if a socket with this name refuses a call, its process has
+        # ended.
         begun = path.with_suffix(".new")
         begun.unlink(missing_ok=True)
         self._socket: Final = socket.socket(socket.AF_UNIX)
         try:
             self._socket.bind(str(begun))
-            begun.chmod(0o600)  # the folder lets no other user in meanwhile
+            begun.chmod(0o600)  # until then, the folder keeps other users out
             self._socket.listen()
             begun.replace(path)
         except OSError:
@@ -110,11 +111,11 @@ class ControlServer:
         self._thread: Final = world.runner.start(self._serve, "mqflow control")
 
     def close(self) -> None:
-        """Close the socket, and remove it."""
+        """Close the socket and remove its file."""
         self._closed.set()
         self._path.unlink(missing_ok=True)
         with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # this wakes the thread
+            self._socket.shutdown(socket.SHUT_RDWR)  # this wakes the thread of the server
         self._thread.join(_ASK_S)
         self._socket.close()
 
@@ -122,7 +123,7 @@ class ControlServer:
         while not self._closed.is_set():
             try:
                 caller, _ = self._socket.accept()
-            except OSError:  # the end, or no file descriptor is free
+            except OSError:  # the server ends, or no file descriptor is free
                 self._closed.wait(_ACCEPT_S)
                 continue
             with caller, suppress(OSError, msgspec.MsgspecError):
@@ -144,17 +145,17 @@ class ControlServer:
 
 
 def _user_of(caller: socket.socket) -> int:
-    """Return the user of the process at the other end."""
-    # hasattr: only Linux has it.
+    """Return the user identifier of the process that calls."""
+    # hasattr: only Linux has this option.
     if hasattr(socket, "SO_PEERCRED"):
         return int(_CREDENTIALS.unpack(caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1])
-    return os.getuid()  # elsewhere the modes of the folder and of the socket alone protect it
+    return os.getuid()  # elsewhere, only the modes of the folder and the socket protect it
 
 
 def ask(path: Path, request: Request, *, wait_s: float = _ASK_S) -> Answer:
-    """Return the answer of the application behind the socket.
+    """Return the answer of the application that listens on the socket.
 
-    Raises `ConnectionError` or `FileNotFoundError` if no process listens there, `TimeoutError` if no answer comes in time.
+    Raises `ConnectionError` or `FileNotFoundError` if no process listens there, and `TimeoutError` if no answer comes in time.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(wait_s)
@@ -167,7 +168,7 @@ def ask(path: Path, request: Request, *, wait_s: float = _ASK_S) -> Answer:
 
 
 def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | None]]:
-    """Return the answers of the running applications of this user, by their sockets; None if an application does not answer.
+    """Return the answer of each running application of this user, with its socket; None if it does not answer.
 
     The sockets of processes that have ended are removed. Raises the `OSError` of `control_folder`.
     """
@@ -179,7 +180,7 @@ def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | Non
             found.append((path, None))
         except ConnectionRefusedError:
             path.unlink(missing_ok=True)
-        except OSError:  # it has just ended
+        except OSError:  # the application has just ended
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""`mqflow status`: the running applications of this user on this machine, with listeners, workers and queues."""
+"""`mqflow status`: shows the running applications of this user on this machine, with listeners, workers and queues."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +48,7 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
 
 
 def _with_rates(application: str | None) -> Iterator[tuple[Path, StatusReport | None]]:
-    """Ask the applications twice, and yield their second reports with the rates between both answers."""
+    """Ask the applications twice. Yield their second reports, with the rates between the two answers."""
     history = History()
     for _, report in reports(application):
         if report is not None:

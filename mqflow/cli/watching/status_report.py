@@ -18,23 +18,23 @@ _Key = tuple[int, str]
 
 
 class StatusReport(Struct, frozen=True, kw_only=True):
-    """The status with its health and the figures of its queues."""
+    """The status of an application, with its health and the figures of its queues."""
 
     status: ApplicationStatus
     health: Health
     queues: tuple[QueueFigures, ...]
-    #: Delivered messages each second, by queue; empty unless they were asked for, and the application counts them.
+    #: The messages delivered per second, by queue. Empty if they were not asked for, or if the application does not count.
     rates: Mapping[str, float] = {}
 
 
 class Scale(Struct, frozen=True, kw_only=True):
-    """The figures for an autoscaler."""
+    """The numbers for an autoscaler."""
 
     messages_waiting: int
     workers: int
-    #: `messages_waiting` for each worker, rounded up.
+    #: `messages_waiting` divided by the number of workers, rounded up.
     messages_per_worker: int
-    #: Why the number is not known; the other fields are then 0.
+    #: The reason why the number is not known; the other fields are then 0.
     refused: str = ""
 
 
@@ -48,7 +48,7 @@ class History:
         self._last: dict[_Key, tuple[float, float]] = {}
 
     def note(self, report: StatusReport, now: float) -> None:
-        """Record the present depths and counts; `now` is in monotonic seconds."""
+        """Record the present depths and counts. `now` is in monotonic seconds."""
         status = report.status
         delivered = Counter[str]()
         for process in status.processes:
@@ -64,30 +64,30 @@ class History:
                 continue
             self._last[key] = (now, total)
             if before is not None and now > before[0]:
-                # A worker process that started again counts from 0.
+                # A worker process that was started again counts from 0.
                 per_s = max(0.0, total - before[1]) / (now - before[0])
                 self._rates.setdefault(key, deque(maxlen=_POINTS)).append(per_s)
 
     def depths(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last depths, the newest last."""
+        """Return the last depths of the queue; the newest comes last."""
         return tuple(self._depths.get((process, queue), ()))
 
     def ages(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last ages of the oldest message in seconds, the newest last; 0 for an unknown age or an empty queue."""
+        """Return the last ages of the oldest message, in seconds; the newest comes last. 0 for an unknown age or no message."""
         return tuple(self._ages.get((process, queue), ()))
 
     def rates(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last rates in messages each second, the newest last; empty if the application does not count."""
+        """Return the last rates, in messages per second; the newest comes last. Empty if the application does not count."""
         return tuple(self._rates.get((process, queue), ()))
 
 
 def report(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> StatusReport:
-    """Return the whole report."""
+    """Return the report of the application."""
     return StatusReport(status=status, health=judge(status), queues=tuple(queues))
 
 
 def scale(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Scale:
-    """Return the messages that wait for each worker. If a depth is not known, the result says so and has no number."""
+    """Return the number of messages that wait for each worker. If a depth is not known, return the reason and no number."""
     refused = [each.refused for each in queues if each.depth is None]
     if refused:
         return Scale(messages_waiting=0, workers=0, messages_per_worker=0, refused=refused[0])
@@ -97,7 +97,7 @@ def scale(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Scale:
 
 
 def worker_rows(status: ApplicationStatus) -> Iterator[tuple[str, ...]]:
-    """Return for each worker its process, listener, queue, number, and what it does now."""
+    """Yield for each worker its process, listener, queue and number, and what it does now."""
     for process in status.processes:
         for listener in process.listeners:
             for worker in listener.workers:
@@ -108,9 +108,9 @@ def worker_rows(status: ApplicationStatus) -> Iterator[tuple[str, ...]]:
 
 
 def doing_now(worker: WorkerStatus, listener: ListenerStatus, process: ProcessStatus) -> str:
-    """Return what the worker does now, in words: "in handler for 3 s: ..615a0c028e17".
+    """Return in words what the worker does now: "in handler for 3 s: ..615a0c028e17".
 
-    The digits are the last ones of the MsgId; `mqflow why` and the search of the console accept them.
+    The digits are the end of the MsgId. `mqflow why` and the search of the console accept them.
     """
     if process.blocked_since is not None and worker.doing in {Doing.IDLE, Doing.SETTLING}:
         return "waits for the blocked event loop"

@@ -1,4 +1,4 @@
-"""`mqflow top`: shows the running applications, live in the terminal, with depths, rates and the state of each worker."""
+"""`mqflow top`: shows the running applications live in the terminal, with depths, rates and the state of each worker."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ __all__ = ("command", "view")
 
 
 def view(found: Sequence[StatusReport], history: History) -> "Group":
-    """Return the content of the terminal: applications, queues and workers."""
+    """Return the text for the terminal: applications, queues and workers."""
     from rich.console import Group  # noqa: PLC0415 - optional, and slow to import
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above

@@ -1,7 +1,7 @@
-"""Gathers the state of the worker processes of an application in their parent, and passes orders on to them.
+"""Collects the state of an application's worker processes in their parent, and passes orders on to them.
 
-Each worker has a control socket in a folder of the parent. The status leaves out a worker that has ended, and names a worker
-that does not answer. This file knows sockets of workers; it starts no process.
+Each worker has a control socket in a folder of the parent. If a worker has ended, the status does not show it; if a worker does
+not answer, the status names it. This file starts no process.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def worker_number(path: Path) -> int:
 
 
 def first_orders(path: Path) -> tuple[Order, ...]:
-    """Return the orders in force, for a worker process that starts with this control socket."""
+    """Return the orders that are in force, for a worker process that starts with this control socket."""
     try:
         return msgspec.json.decode((path.parent / _ORDERS).read_bytes(), type=tuple[Order, ...])
     except FileNotFoundError:
@@ -55,7 +55,7 @@ class WorkersSource:
         wait_s: float = _WORKER_S,
         world: World = SYSTEM_WORLD,
     ) -> None:
-        """Take the folder of the sockets, and a function that returns the present processes by number of the worker."""
+        """Take the folder of the sockets, and a function that returns the processes that run, by number of the worker."""
         self._empty: Final = ApplicationStatus(application=application, process=process, url=url, expected=expected)
         self._folder: Final = folder
         self._running: Final = running
@@ -64,18 +64,18 @@ class WorkersSource:
         self._world: Final = world
         #: By process: the time of its last answer, or the time when it was first seen.
         self._answered: dict[int, float] = {}
-        #: By listener, in the order of the first order: the order in force, for worker processes that start later.
+        #: By listener: the order in force, for worker processes that start later. Sorted by the time of the first order.
         self._orders: dict[str, Order] = {}
 
     def status(self) -> ApplicationStatus:
-        """Return the state of all worker processes that answer; a process that does not answer is in `silent`."""
+        """Return the state of all worker processes that answer. A process that does not answer is in `silent`."""
         running = dict(self._running())
         processes: list[ProcessStatus] = []
         silent: list[SilentProcess] = []
         application = self._empty.application
         for number, process in sorted(running.items()):
             answer = self._ask(number, Request())
-            if self._running().get(number) != process:  # it has ended meanwhile
+            if self._running().get(number) != process:  # the process has ended meanwhile
                 continue
             now = self._world.clock.monotonic()
             if answer is not None and answer.status is not None:
@@ -95,9 +95,9 @@ class WorkersSource:
         )
 
     def order(self, order: Order) -> None:
-        """Carry the order out in every worker process, also in those that start later. Raises `OrderError`.
+        """Carry out the order in every worker process, and in those that start later. Raises `OrderError`.
 
-        A process that does not answer gets the order at its next start; the error names it.
+        If a process does not answer, it gets the order at its next start; the error names this process.
         """
         numbers = sorted(self._running())
         answers = {number: self._ask(number, Request(order)) for number in numbers}

@@ -1,4 +1,4 @@
-"""Decisions about client channels: tables, their sources, and the order of the attempts. Reads no file.
+"""Decisions about client channels: where tables come from, and which channels are tried in which order. Reads no file.
 
 No module here imports `mqflow.verbs`, `os` or `pathlib`.
 """

@@ -1,7 +1,6 @@
-"""Decides which entries of a channel table are tried for a name, and in which order, with the reason for each place.
+"""Decides which entries of a channel table are tried for a queue manager name, in which order, and why in this order.
 
-This module knows tables, names and numbers; it connects to nothing. Random numbers come from a function argument, and the
-host's name is a text.
+This module connects to nothing. The caller passes the random numbers and the name of the host.
 Source: IBM on queue manager groups (q027490), AFFINITY (q081810), CLNTWGHT (q081750). IBM does not document a group whose
 entries differ in AFFINITY. Here, if one entry has "none", the order of the whole group is drawn again for each connection.
 """
@@ -31,36 +30,36 @@ __all__ = (
 
 
 class ConnectName(Struct, frozen=True):
-    """The name in a connect, and its meaning."""
+    """The queue manager name that an application passes to connect, and its meaning."""
 
-    #: The QMNAME that an entry must have.
+    #: The QMNAME that an entry must have to match.
     queue_manager: str
-    #: Whether the queue manager reached must have that name: true unless the name is blank or begins with an asterisk.
+    #: True if the connection must reach a queue manager of exactly this name. False for a blank name, and after an asterisk.
     name_checked: bool
 
     def refuses(self, reached: str) -> bool:
-        """Return whether the reached name is wrong: if so, the entry failed (2058), and the next entry is tried."""
+        """Return whether the reached queue manager has a wrong name. If so, the entry counts as failed (2058)."""
         return self.name_checked and reached.rstrip() != self.queue_manager
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """One address to try."""
+    """One address of a channel, to be tried."""
 
     channel: Channel
     address: Address
-    #: The reason for its place in the order, as a sentence.
+    #: The reason for the place of this address in the order, as a sentence.
     why: str
 
 
 class Preference(Struct, frozen=True, kw_only=True):
-    """The memory of a process between its connects: the table it read, and the weighted entries that failed since, in order."""
+    """The memory of a process between its connects: the table, and the entries with a weight that have failed, in order."""
 
     table: ChannelTable
     failed: tuple[Channel, ...] = ()
 
 
 def connect_name(name: str) -> ConnectName:
-    """Return the meaning of a name: "QM1" is one queue manager, "*GROUP" any of a group, "*" or blank an entry without name."""
+    """Return the meaning of a name. "QM1": one queue manager; "*GROUP": any of a group; "*" or "": entries without QMNAME."""
     text = name.rstrip()
     return ConnectName(text[1:], name_checked=False) if text.startswith("*") else ConnectName(text, name_checked=bool(text))
 
@@ -68,10 +67,10 @@ def connect_name(name: str) -> ConnectName:
 def candidates(preference: Preference, name: str, *, random: Callable[[], float], host: str = "") -> tuple[Candidate, ...]:
     """Return the addresses to try for the name, in order; empty if no entry matches.
 
-    Entries of weight 0 come first, by name, then in the order of the file. Entries with a weight follow, drawn in proportion to
-    their weights. AFFINITY(PREFERRED) gives every process of a host the same order, with the failed entries at the end.
-    AFFINITY(NONE) draws at each call with `random`, which gives numbers in [0, 1). All addresses of an entry come before the
-    next entry.
+    Entries of weight 0 come first, sorted by channel name, then in the order of the file. Entries with a weight follow in a
+    random order: a higher weight makes an early place more likely. With AFFINITY(PREFERRED), every process of a host has the
+    same order, and entries that have failed go to the end. With AFFINITY(NONE), each call draws a new order with `random`,
+    which returns numbers in [0, 1). All addresses of an entry come before the next entry.
     """
     group = connect_name(name).queue_manager
     matching = [each for each in preference.table.channels if each.queue_manager == group and not each.unusable]
@@ -98,12 +97,12 @@ def after_failure(preference: Preference, channel: Channel) -> Preference:
 
 
 def after_reading(preference: Preference, table: ChannelTable) -> Preference:
-    """Return the preference after the table was read again: unchanged if the table is the same, otherwise a new preference."""
+    """Return the preference after the table was read again. If the table has changed, failed entries are forgotten."""
     return preference if table.channels == preference.table.channels else Preference(table=table)
 
 
 def table_of(channel: Channel, name: str, source: str) -> ChannelTable:
-    """Return the table of one channel that was defined directly (MQSERVER): it matches any name."""
+    """Return a table with one channel that was defined directly, for example by MQSERVER. The table matches any name."""
     return ChannelTable(channels=(replace(channel, queue_manager=connect_name(name).queue_manager),), source=source)
 
 
@@ -125,8 +124,8 @@ def _attempts(channel: Channel, why: str) -> Iterator[Candidate]:
 
 
 def _drawn(weighted: Sequence[Channel], random: Callable[[], float]) -> list[Channel]:
-    # The shortest wait for an event at the rate of the weight comes first. That equals drawing one after the other without
-    # putting back (Efraimidis and Spirakis, 2006), and each entry has a random number of its own.
+    # The shortest wait for an event at the rate of the weight comes first. This gives the same order as drawing the entries one
+    # by one without replacement (Efraimidis and Spirakis, 2006), with one random number for each entry.
     waits = {each.position: -math.log1p(-random()) / each.client_weight for each in weighted}
     return sorted(weighted, key=lambda each: waits[each.position])
 
@@ -140,6 +139,6 @@ def _preferred(weighted: Sequence[Channel], failed: Sequence[Channel], host: str
 
 
 def _number_of(host: str, channel: Channel) -> float:
-    """Return a constant number in [0, 1) for this host and entry, so that an added entry does not reorder the others."""
+    """Return a constant number in [0, 1) for this host and entry. A new entry does not change the numbers of other entries."""
     text = "\0".join((host, channel.queue_manager, channel.name, channel.connection_name, str(channel.client_weight)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6]) / 2**48

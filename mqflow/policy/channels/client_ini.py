@@ -1,6 +1,6 @@
-"""Reads the CHANNELS stanza of mqclient.ini, and decides in which places the file is searched for.
+"""Reads the CHANNELS stanza of mqclient.ini, and decides where to search for this file.
 
-This module knows the text of the file and the paths of folders; it opens no file.
+This module receives the text of the file. It opens no file.
 Source: IBM, "CHANNELS stanza of the client configuration file" (q016860), and on the location of that file (q016850).
 """
 
@@ -30,7 +30,7 @@ _FILE: Final = "mqclient.ini"
 
 
 class ClientConfigurationError(ValueError):
-    """A value in a client configuration file cannot be used; the error has its place, the value and the accepted values."""
+    """A value in a client configuration file cannot be used. The error names the place, the value and the accepted values."""
 
     def __init__(self, source: str, problem: str, *, line: int = 0) -> None:
         self.source = source
@@ -42,7 +42,7 @@ class ClientConfigurationError(ValueError):
 
 
 class ClientConfiguration(Struct, frozen=True, kw_only=True):
-    """The CHANNELS stanza, with the name of the attribute above each field. A missing attribute is None or empty."""
+    """The CHANNELS stanza. A comment above each field names its attribute. A missing attribute is None or empty."""
 
     #: ChannelDefinitionDirectory: a path or a URL.
     channel_definition_directory: str = ""
@@ -50,7 +50,7 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
     channel_definition_file: str = ""
     #: ServerConnectionParms: "CHANNEL/TCP/host(port)".
     server_connection_parms: str = ""
-    #: DefRecon, which overrides the channels' DEFRECON.
+    #: DefRecon, which replaces the DEFRECON of the channels.
     default_reconnect: DefaultReconnect | None = None
     #: ReconDelay.
     delays: Ladder | None = None
@@ -61,8 +61,7 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
     ccsid: int | None = None
     #: Put1DefaultAlwaysSync.
     put1_always_synchronous: bool = False
-    #: All other attributes of the stanza, by name as written. IBM's libraries read them (PasswordProtection ...); mqflow does
-    #: not.
+    #: All other attributes of the stanza, with their names as written (PasswordProtection ...). Only IBM's libraries use them.
     others: Mapping[str, str] = field(default_factory=dict[str, str])
     #: The other stanzas of the file, by name: SSL, TCP, Security ...
     other_stanzas: tuple[str, ...] = ()
@@ -73,7 +72,7 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
 
     @property
     def not_used(self) -> tuple[str, ...]:
-        """The entries of the file that mqflow does not use, by name; IBM's client library reads the file itself."""
+        """The names of the attributes and stanzas in the file that mqflow does not use. IBM's client reads the file itself."""
         channels = [
             *(["CCSID"] if self.ccsid is not None else []),
             *(["Put1DefaultAlwaysSync"] if self.put1_always_synchronous else []),
@@ -86,14 +85,14 @@ class FilePlace(Struct, frozen=True):
     """A path at which the file may be."""
 
     path: str
-    #: The origin of the path, such as "MQCLNTCF".
+    #: The origin of the path, for example "MQCLNTCF".
     said_by: str
 
 
 def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[FilePlace, ...]:
-    """Return the paths for mqclient.ini, in order; the first file that can be read is used.
+    """Return the paths where mqclient.ini can be, in order. The first file that can be read is used.
 
-    Raises `ClientConfigurationError` if MQCLNTCF is a URL but not of a local file.
+    Raises `ClientConfigurationError` if MQCLNTCF is a URL that does not name a local file.
     """
     named = (FilePlace(_local(text), "MQCLNTCF"),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
     folders = ((current, "the current directory"), (data, "the MQ data directory"), (home, "the home directory"))
@@ -101,12 +100,12 @@ def places(environment: Mapping[str, str], *, current: str, home: str, data: str
 
 
 def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfiguration:
-    """Return the CHANNELS stanza; the other stanzas of the file are for IBM's libraries.
+    """Return the CHANNELS stanza of this text. Of the other stanzas, return only the names.
 
-    The case of names does not matter, and the last value of an attribute wins. Both are this project's choice, because IBM's
-    page does not say. Raises `ClientConfigurationError` with the line of a value that cannot be used.
+    The case of names does not matter. If an attribute occurs twice, its last value counts. IBM's page says nothing about these
+    two points. Raises `ClientConfigurationError` with the line of a value that cannot be used.
     """
-    # Any: values of several types, one for each field of the record.
+    # Any: each field of the record has its own type.
     found: dict[str, Any] = {}
     others: dict[str, str] = {}
     warnings: list[str] = []
@@ -127,7 +126,7 @@ def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfigur
 
 
 def _local(text: str) -> str:
-    """Return the path in MQCLNTCF; the prefix "file:" is optional."""
+    """Return the local path in the text of MQCLNTCF, which may begin with "file:"."""
     parts = urlsplit(text)
     if not parts.scheme:
         return text
@@ -137,7 +136,7 @@ def _local(text: str) -> str:
 
 
 def _attributes(text: str, source: str, others: dict[str, None]) -> Iterator[tuple[int, str, str]]:
-    """Yield line, name and value of each attribute of the CHANNELS stanza; add the names of other stanzas to `others`."""
+    """Yield the line, the name and the value of each attribute in CHANNELS. Add the names of other stanzas to `others`."""
     inside = False
     for number, written in enumerate(text.splitlines(), start=1):
         line = written.strip()

@@ -1,6 +1,6 @@
-"""Decides which error to raise after a pass that tried every candidate and made no connection.
+"""Decides which error to raise if every candidate was tried and no connection was made.
 
-This module knows candidates and errors; it connects to nothing.
+This module connects to nothing.
 Source: IBM, from memory: if every attempt failed, MQCONNX returns 2059, or the last specific code.
 """
 
@@ -20,23 +20,24 @@ _LISTED_MAX: Final = 10
 
 
 class ConnectFailed(Struct, frozen=True):
-    """A candidate that failed, and its error."""
+    """A candidate that could not be connected, and its error."""
 
     attempt: Candidate
     error: MQIError
 
 
 def after_pass(name: str, failed: Sequence[ConnectFailed]) -> MQIError:
-    """Return the error of a pass that made no connection: it lists each attempt with its reason.
+    """Return the error to raise after all candidates have failed. Its text lists each attempt with its reason.
 
-    If an attempt may succeed later, the error asks for another pass: 2059, or the reason that all such attempts share. If no
-    attempt can succeed before a person changes something, the error has the last reason. `failed` is not empty.
+    If another pass over the candidates may succeed, the reason is 2059, or the reason that all such attempts have in common. If
+    no candidate can succeed before a person changes something, the error has the reason of the last attempt, or 2059 if the
+    reasons differ. `failed` is not empty.
     """
     later = [each for each in failed if classify(int(each.error.reason)) is not Class.CONFIGURATION]
     reasons = {int(each.error.reason) for each in later} or {int(failed[-1].error.reason)}
     [reason] = reasons if len(reasons) == 1 else {int(Reason.Q_MGR_NOT_AVAILABLE)}
     if later and classify(reason) is not Class.RECONNECT:
-        reason = Reason.Q_MGR_NOT_AVAILABLE  # no connection was made: whatever the reason, another pass must follow
+        reason = Reason.Q_MGR_NOT_AVAILABLE  # the caller must try again, and this reason does not cause that
     tried = "; ".join(_described(each) for each in failed[:_LISTED_MAX])
     more = f"; and {len(failed) - _LISTED_MAX} more" if len(failed) > _LISTED_MAX else ""
     return error_for(reason, "MQCONNX", queue_manager=name.strip(), detail=f"Tried {tried}{more}")

@@ -1,8 +1,8 @@
 """Decides where the channel definitions come from: the first of seven sources that is set.
 
-This module knows the environment as a mapping and locations as text; it reads no file and fetches nothing.
+This module receives the environment as a mapping, and locations as text. It reads no file and fetches nothing.
 Source: IBM on the order for MQI clients (q027440) and on CCDT URLs (q016735). The variables do not apply to IBM MQ classes for
-JMS; mqflow is an MQI client here.
+JMS. In this respect mqflow is an MQI client.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ _DEFAULT_FILE: Final = "AMQCLCHL.TAB"
 
 
 class Origin(Enum):
-    """A source of channel definitions, the strongest first."""
+    """A source of channel definitions; the source with the highest precedence comes first."""
 
     CHANNEL = "the application's channel definition"
     URL = "the application's CCDT URL"
@@ -44,7 +44,7 @@ class Origin(Enum):
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """The values of all sources."""
+    """The values of all sources, for `choose` to choose from."""
 
     #: From the application: a channel (an MQCD), or the URL of a table.
     channel: Channel | None = None
@@ -55,14 +55,14 @@ class Given(Struct, frozen=True, kw_only=True):
 
 
 class DefinedBy(Struct, frozen=True):
-    """One channel, defined directly."""
+    """One channel, defined directly and not in a table."""
 
     channel: Channel
     origin: Origin
 
 
 class TableAt(Struct, frozen=True):
-    """A table, at a path or a URL; it may be missing or wrong."""
+    """A channel table at a path or a URL. `choose` does not check that the table exists."""
 
     location: str
     origin: Origin
@@ -84,9 +84,9 @@ class TableLocation(Struct, frozen=True, kw_only=True):
     port: int = 0
     #: The path and query of the request.
     target: str = ""
-    #: "user:password"; never shown.
+    #: "user:password"; it is never shown to a person.
     credentials: str = ""
-    #: The location as a person may see it: without a password.
+    #: The location as a person may see it, without the password.
     shown: str
 
     def __repr__(self) -> str:
@@ -94,9 +94,9 @@ class TableLocation(Struct, frozen=True, kw_only=True):
 
 
 def choose(given: Given) -> Choice:
-    """Return the channel or the table of the strongest source that is set. Raises `ChannelTableError` if it cannot be used.
+    """Return the channel or the table of the first source that is set. Raises `ChannelTableError` if its value cannot be used.
 
-    There is always a result: if no source is set, the result is the default path of IBM's own tools.
+    If no source is set, the result is the table at the default path of IBM's own tools.
     """
     for origin, find in PRECEDENCE:
         found = find(given)
@@ -137,22 +137,22 @@ PRECEDENCE: Final[tuple[tuple[Origin, Callable[[Given], Channel | str | None]], 
     (Origin.TABLE_VARIABLE, _table_variable),
     (Origin.TABLE_ATTRIBUTE, _table_attribute),
 )
-"""The order of the sources. If only a folder or only a file is set, the other has its default; MQCCDTURL takes precedence over
-MQCHLLIB. Both are this project's reading."""
+"""The order of the sources. If only the folder or only the file is set, the other one has its default. MQCCDTURL takes
+precedence over MQCHLLIB. IBM's pages do not say these two things clearly."""
 
 
 def locate_table(text: str, *, http_allowed: bool = False) -> TableLocation:
     """Return the location in a text such as "ccdt.json", "file:///etc/mq/ccdt.json" or "https://host/ccdt.json".
 
-    Raises `ChannelTableError` for ftp, for http unless it is allowed, and for a text that is not an address. An attacker who
-    can change a table in transit decides where messages go.
+    Raises `ChannelTableError` for ftp, for a text that is not an address, and for http if `http_allowed` is false. With http,
+    an attacker can change a table on its way, and so decide where messages go.
     """
     shown = without_password(text)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        # Python's error may quote a password in the place of the port.
+        # The error text of Python is not used, because it can quote a password that was written in the place of the port.
         problem = "it is not a URL: its host or its port is invalid. In a user or a password, write / and @ as %2F and %40."
         raise ChannelTableError(shown, problem) from None
     if not text or "\0" in text or any(letter.isspace() and letter != " " for letter in text):
@@ -192,5 +192,5 @@ def without_password(text: str) -> str:
 
 
 def _below(folder: str, file: str) -> str:
-    """Return the path of the file in the folder; the folder may be the beginning of a URL."""
+    """Return the path of the file in the folder. The folder can be a URL."""
     return f"{folder.rstrip('/')}/{file.lstrip('/')}" if urlsplit(folder).scheme or not file.startswith("/") else file

@@ -1,6 +1,6 @@
-"""A client channel definition table (CCDT): channels and addresses to connect to, as frozen records.
+"""A client channel definition table (CCDT): the channels and addresses to connect to, as frozen records.
 
-This module knows names and numbers; it reads no bytes (`table_json` does), and decides no order (`candidates` does).
+This module reads no bytes (`table_json` reads them), and decides no order (`candidates` decides it).
 """
 
 from typing import Final, Literal
@@ -16,15 +16,15 @@ _HEADER_COMPRESSIONS: Final = frozenset({"none", "system"})
 _MESSAGE_BYTES_MOST: Final = 104_857_600
 
 DEFAULT_PORT: Final = 1414
-"""The port of an address without a port: CONNAME's default. IBM does not document whether JSON tables have it too."""
+"""The port of an address without a port: the default of CONNAME. IBM does not document the default of JSON tables."""
 
 
 class ChannelTableError(ValueError):
-    """A table, or a text that stands for a table, cannot be used; the error has the source, the place and the solution."""
+    """A channel table or the definition of a channel cannot be used. The error names the source, the place and the remedy."""
 
     def __init__(self, source: str, problem: str, *, path: str = "") -> None:
         self.source = source
-        #: The place in the table: "$.channel[3].clientConnection.connection[0].port".
+        #: The place in the table, for example "$.channel[3].clientConnection.connection[0].port".
         self.path = path
         self.problem = problem
 
@@ -34,7 +34,7 @@ class ChannelTableError(ValueError):
 
 
 class Address(Struct, frozen=True):
-    """The address of a queue manager: one of the names in CONNAME."""
+    """The address of a queue manager: one part of CONNAME."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -44,7 +44,7 @@ class Address(Struct, frozen=True):
 
 
 class Channel(Struct, frozen=True, kw_only=True):
-    """A client-connection channel: one entry of a table, with the MQSC name above each field."""
+    """A client-connection channel: one entry of a table. A comment above each field names its MQSC attribute."""
 
     #: CHANNEL.
     name: str
@@ -52,19 +52,19 @@ class Channel(Struct, frozen=True, kw_only=True):
     queue_manager: str = ""
     #: CONNAME, in the order of the attempts.
     addresses: tuple[Address, ...] = ()
-    #: CLNTWGHT: 0 is tried first, in alphabetical order; 1 to 99 is drawn in proportion.
+    #: CLNTWGHT: entries with 0 are tried first, in alphabetical order; from 1 to 99, a higher weight is likelier to come early.
     client_weight: int = 0
-    #: AFFINITY: "preferred" keeps the drawn order for the process, "none" draws for each connection.
+    #: AFFINITY: "preferred" keeps the same random order for the whole process; "none" draws an order for each connection.
     affinity: Literal["preferred", "none"] = "preferred"
     #: DEFRECON.
     default_reconnect: DefaultReconnect = DefaultReconnect.NO
     #: HBINT, in seconds.
     heartbeat_s: int = 300
-    #: KAINT, in seconds; -1 derives it from HBINT.
+    #: KAINT, in seconds; -1 means a value that is derived from HBINT.
     keep_alive_s: int = -1
     #: DISCINT, in seconds; None if the table has no value.
     disconnect_s: int | None = None
-    #: SHARECNV; with 0 or 1 conversations share no connection.
+    #: SHARECNV. With 0 or 1, each conversation has a connection of its own.
     sharing_conversations: int = 10
     #: MAXMSGL, in bytes.
     message_bytes_max: int = 4_194_304
@@ -81,7 +81,7 @@ class Channel(Struct, frozen=True, kw_only=True):
     message_compression: tuple[str, ...] = ()
     #: DESCR.
     description: str = ""
-    #: Whether the entry names exits (SCYEXIT, SENDEXIT, RCVEXIT): mqflow loads no exits, so it does not use the entry.
+    #: True if the entry names exits (SCYEXIT, SENDEXIT, RCVEXIT). mqflow loads no exits, so it does not use such an entry.
     names_exits: bool = False
     #: The position of the entry in the file, from 0.
     position: int = 0
@@ -103,7 +103,7 @@ class Channel(Struct, frozen=True, kw_only=True):
 
     @property
     def unusable(self) -> str:
-        """The reason why the entry is never tried, as a sentence; empty if it can be tried."""
+        """The reason why mqflow never tries the entry, as a sentence; empty if mqflow can try it."""
         if self.names_exits:
             return "It names exits, and mqflow loads no code that a table names. Without its exits the channel protects less."
         if not self.addresses:
@@ -115,17 +115,17 @@ class ChannelTable(Struct, frozen=True, kw_only=True):
     """A table: its entries, in the order of the file."""
 
     channels: tuple[Channel, ...]
-    #: The origin of the table, for errors.
+    #: The place where the table came from, for errors.
     source: str = "(no name)"
-    #: The ignored parts, as sentences: unknown keys, entries that cannot be used.
+    #: The ignored parts, as sentences: unknown keys, and entries that cannot be used.
     warnings: tuple[str, ...] = ()
 
 
 def server_channel(text: str, source: str = "MQSERVER") -> Channel:
     """Return the channel that MQSERVER or ServerConnectionParms defines: "CHANNEL/TCP/host(port)[,host2(port2)]".
 
-    The channel leads to any queue manager that the connect names, so the caller sets `queue_manager`. Like a channel from a
-    URL, it leaves the maximum message length and the heartbeat to the server end. Raises `ChannelTableError`.
+    The channel leads to any queue manager, so the caller must set `queue_manager`. As for a channel from a URL, the server end
+    decides the maximum message length and the heartbeat. Raises `ChannelTableError` if the text has another form.
     """
     name, _, rest = text.strip().partition("/")
     transport, _, connection_name = rest.partition("/")

@@ -1,9 +1,9 @@
 """Reads a client channel definition table in JSON.
 
-This module knows bytes and the keys of the format; it opens no file and fetches no address.
+This module opens no file and fetches no address.
 Source: IBM, "Configuring a JSON format CCDT" and its list of attributes (q132890, q132910). Keys and values are case-sensitive.
-Unknown keys are ignored, but named in the `warnings` of the table, because a key may be a typing error. The last of two equal
-keys counts. Spellings of values that IBM's page does not show are this project's reading.
+Unknown keys are ignored, but the `warnings` of the table name them, because a key may be a typing error. If a key occurs twice,
+the last one counts. IBM's page does not show the spelling of every value; mqflow chose the others.
 """
 
 import types
@@ -23,7 +23,7 @@ from mqflow.policy.reconnect.mode import DefaultReconnect
 __all__ = ("TABLE_BYTES_MAX", "parse")
 
 TABLE_BYTES_MAX: Final = 1_048_576
-"""The longest table that is read: about 4,000 channels. A longer file is a mistake or an attack."""
+"""The largest table that is read, for about 4,000 channels. A longer file is a mistake or an attack."""
 
 _Text = Annotated[str, Meta(max_length=1_024)]
 _Seconds = Annotated[int, Meta(ge=0, le=999_999)]
@@ -31,7 +31,7 @@ _Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 
 class _Connection(Struct):
-    # Without the characters that separate the names in CONNAME.
+    # The pattern refuses the characters that separate the names in CONNAME.
     host: Annotated[str, Meta(max_length=264, pattern=r"^[^\s,()]+$")]
     port: _Port = DEFAULT_PORT
 
@@ -71,7 +71,7 @@ class _Management(Struct, rename="camel"):
     default_reconnect: Literal["no", "yes", "queueManager", "disabled"] = "no"
     disconnect_interval: _Seconds | None = None
     heartbeat_interval: _Seconds | None = None
-    # IBM's page prints the key this way; its schema is believed to have the other spelling. Both are accepted.
+    # IBM's page prints the key in this way. IBM's schema probably has the other spelling. Both are accepted.
     heart_interval: _Seconds | None = None
     keep_alive_interval: Annotated[int, Meta(ge=-1, le=99_999)] = -1
     local_address: tuple[_LocalAddress, ...] = ()
@@ -122,10 +122,10 @@ class _File(Struct):
 
 T = TypeVar("T")
 
-#: The most warnings for one table: a person does not read more.
+#: The largest number of warnings for one table: a person does not read more.
 _WARNINGS_MAX: Final = 100
 
-#: The accepted values of each key that has few of them, by key; for errors.
+#: The accepted values of each key that accepts only a few values, for errors.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     info.encode_name: tuple(
         word for each in (info.type, *get_args(info.type)) if get_origin(each) is Literal for word in get_args(each)
@@ -141,10 +141,10 @@ _NOT_BINARY: Final = (
 
 
 def parse(data: bytes, source: str = "(no name)") -> ChannelTable:
-    """Return the table in these bytes, complete.
+    """Return the table in these bytes.
 
-    Raises `ChannelTableError`, with the JSON path of the mistake, for anything that is not a JSON table. For a binary table the
-    error says what to use instead. A wrong value in one entry refuses the whole table, because a person must look at it anyway.
+    Raises `ChannelTableError`, with the JSON path of the mistake, if the bytes are not a valid JSON table. For a binary table
+    the error says what to use instead. A wrong value in one entry refuses the whole table: a person must correct it anyway.
     """
     if data[:4] == b"AMQR":
         raise ChannelTableError(source, _NOT_BINARY)
@@ -171,7 +171,7 @@ def _decoded(text: str, source: str) -> object:
 
 
 def _checked(value: object, kind: type[T], source: str) -> T:
-    """Return the value as a record of this kind. Raises `ChannelTableError` with the path of the mistake in it."""
+    """Return the value as a record of this kind. Raises `ChannelTableError` with the path of the mistake in the value."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -224,7 +224,7 @@ def _local_address(local: _LocalAddress) -> str:
 
 # Any: JSON, and types at run time, which have no type of their own.
 def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
-    """Yield a sentence for each key of the table that no channel has."""
+    """Yield a sentence for each key in the table that the format does not have."""
     match value:
         case list() if get_origin(kind) is tuple:
             for at, each in enumerate(value):

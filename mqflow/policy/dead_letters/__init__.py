@@ -1,4 +1,4 @@
-"""Decisions of the DLQ handler: rules tables, the choice of a rule, and the next message to read.
+"""Decisions of the DLQ handler: what its rules say about a message, and which message to read next.
 
 No module here imports `mqflow.verbs`, `datetime` or `time`.
 """

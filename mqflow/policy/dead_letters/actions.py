@@ -1,7 +1,6 @@
-"""Decides what a rules table does with a dead letter: which rule applies after a number of attempts, and its action.
+"""Decides what a rules table does with a dead letter: which rule applies to a message after several attempts, and its action.
 
-This module knows rules, descriptors and headers; it puts nothing, and knows no clock. `policy.dead_letters.scan` decides which
-message comes next.
+This module puts nothing, and reads no clock. `policy.dead_letters.scan` decides which message comes next.
 Source: IBM, "Processing the DLQ rules table"; q005590 for the effect of an action.
 """
 
@@ -51,16 +50,16 @@ __all__ = (
 
 
 class DeadLetter(Struct, frozen=True):
-    """A message that begins with an MQDLH."""
+    """A message whose data begins with an MQDLH."""
 
     descriptor: MessageDescriptor
     header: DeadLetterHeader
-    #: The message data with the MQDLH; or its beginning, if the caller read no more.
+    #: The message data from the MQDLH on. It can be cut off if the caller needed only its beginning.
     data: bytes
 
 
 class UnjudgedError(Exception):
-    """The function of a rule raised an exception, so nobody knows whether the rule matches, nor which rule applies."""
+    """The function of a rule raised an exception. Therefore nobody knows whether this rule matches, or which rule applies."""
 
     def __init__(self, rule: str, error: Exception) -> None:
         self.rule = rule
@@ -72,28 +71,29 @@ class UnjudgedError(Exception):
 
 
 class Matcher(Struct, frozen=True):
-    """A rule, compiled for many messages."""
+    """A rule in a form that is quick to apply to many messages."""
 
     rule: Rule
     matches: Callable[[DeadLetter], bool]
     #: The name of the rule in reports and counters.
     name: str
-    #: Whether the rule matches every message.
+    #: True if the rule matches every message.
     always: bool = False
 
 
 class Chosen(Struct, frozen=True):
-    """The intent for a message, and the rule that gave it."""
+    """The intent (the action to carry out) for a message, and the rule that gave this intent."""
 
     intent: Intent
-    #: None if no rule matches, or each matching rule has used up its attempts.
+    #: None if no rule matches, or if each matching rule has used all its attempts.
     matcher: Matcher | None = None
 
 
 def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None:
     """Return the message as a dead letter, or None if it does not begin with an MQDLH of version 1.
 
-    The Format does not matter, only the beginning of the data, in the encoding and character set of the descriptor.
+    The Format of the descriptor does not matter. Only the beginning of the data counts, in the encoding and character set of
+    the descriptor.
     """
     try:
         header = dead_letter_header.parse(data, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
@@ -103,7 +103,7 @@ def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None
 
 
 def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name: str = "") -> Matcher:
-    """Return the rule, compiled. If `where` is given, it must be true too; an exception of `where` becomes `UnjudgedError`."""
+    """Return the rule as a `Matcher`. `where` is a further condition; an exception of `where` becomes `UnjudgedError`."""
     tests = [_test(condition) for condition in rule.conditions]
     named = name or f"line {rule.line}"
     if where is not None:
@@ -130,7 +130,7 @@ def _guarded(where: Callable[[DeadLetter], bool], name: str) -> Callable[[DeadLe
 
 
 def takes_everything(matchers: Iterable[Matcher]) -> bool:
-    """Return whether the rules act on every new message: a rule without conditions comes before any IGNORE."""
+    """Return whether the rules act on every new message: a rule without conditions comes before any rule with IGNORE."""
     for each in matchers:
         if each.rule.action is Action.IGNORE:
             return False
@@ -140,11 +140,11 @@ def takes_everything(matchers: Iterable[Matcher]) -> bool:
 
 
 def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Chosen:
-    """Return the intent of the first matching rule that has attempts left, after this many attempts on the message.
+    """Return the intent of the first matching rule that has attempts left. `attempts` is the number of attempts so far.
 
-    A rule has RETRY attempts, and the matching rules before it come first. With RETRY(2) and then RETRY(3), attempts 1 and 2
-    belong to the first rule, 3 to 5 to the second. IGNORE is never used up. If no rule has attempts left, the message is
-    ignored. Raises `UnjudgedError` if a function raised before the choice was clear.
+    Each matching rule has as many attempts as its RETRY says, in the order of the rules. With RETRY(2) and then RETRY(3),
+    attempts 1 and 2 belong to the first rule, and 3 to 5 to the second. A rule with IGNORE always applies. If no rule has
+    attempts left, the message is ignored. Raises `UnjudgedError` if the function of a rule raised before a rule was chosen.
     Source: IBM, "Processing the rules table".
     """
     total = 0
@@ -158,7 +158,7 @@ def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Ch
 
 
 def redirected(letter: DeadLetter, redirect: Redirect) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data for the put: unchanged, or without the MQDLH."""
+    """Return the descriptor and the data for the put: unchanged, or without the MQDLH, as the rule says."""
     if redirect.keep_header:
         return letter.descriptor, letter.data
     return without_header(letter)
@@ -167,7 +167,7 @@ def redirected(letter: DeadLetter, redirect: Redirect) -> tuple[MessageDescripto
 def without_header(letter: DeadLetter) -> tuple[MessageDescriptor, bytes]:
     """Return the message without its MQDLH.
 
-    Format, Encoding and CodedCharSetId come from the MQDLH; MQCCSI_INHERIT there means the CodedCharSetId of the descriptor.
+    Format, Encoding and CodedCharSetId come from the MQDLH. If the MQDLH has MQCCSI_INHERIT, CodedCharSetId does not change.
     Source: q096110.
     """
     header = letter.header
@@ -177,22 +177,20 @@ def without_header(letter: DeadLetter) -> tuple[MessageDescriptor, bytes]:
 
 
 def field_of(field: Field, letter: DeadLetter) -> str | int:
-    """Return the field of the message that a pattern keyword names."""
+    """Return the field of the message that a pattern keyword, such as REASON, compares."""
     return _FIELDS[field](letter)
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """Return a test of a field against the pattern: ``*`` stands for any number of characters, ``?`` for one.
+    """Return a function that tests a field against the pattern: ``*`` means any number of characters, ``?`` means one.
 
-    Trailing blanks are ignored.
-
-    The time of a test is at most proportional to the product of both lengths, for any number of asterisks.
+    Trailing blanks are ignored. The time of a test grows at most with the product of both lengths, for any number of asterisks.
     """
     first, *rest = re.split(r"\*+", pattern.rstrip(" "))
     if not rest and "?" not in first:
         return lambda value: value.rstrip(" ") == first
     *middle, last = [_literal(part) for part in rest] or [""]
-    # The first place of each part is final: a later place leaves less text for the parts behind it.
+    # The first place where a part matches is kept: a later place leaves less text for the parts that follow.
     found = "".join(f"(?>.*?{part})" for part in middle)
     whole = re.compile(_literal(first) + found + (f".*{last}" if rest else ""), re.DOTALL)
     return lambda value: whole.fullmatch(value.rstrip(" ")) is not None
@@ -254,5 +252,5 @@ def _intent(rule: Rule, letter: DeadLetter) -> Intent:
 
 
 def matchers(rules: Sequence[Rule]) -> tuple[Matcher, ...]:
-    """Return the rules of a table, compiled."""
+    """Return the rules of a table as `Matcher` objects."""
     return tuple(matcher(rule) for rule in rules)

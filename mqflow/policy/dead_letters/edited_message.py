@@ -1,6 +1,6 @@
-"""The body of a message as text that a person edits, and the message with the edited text.
+"""Shows the body of a message as text that a person can edit, and makes the message with the edited text.
 
-Only the body changes: descriptor and headers stay byte for byte. This module opens no editor and moves no message.
+Only the body changes: descriptor and headers keep the same bytes. This module opens no editor and moves no message.
 """
 
 from mqflow.mqi import ccsid
@@ -14,7 +14,7 @@ __all__ = ("body_text", "with_text")
 
 
 def body_text(descriptor: MessageDescriptor, data: bytes) -> str | None:
-    """Return the body as text; None if it is no text, or if `with_text` could not give the same bytes back.
+    """Return the body as text; None if the body is not text, or if `with_text` cannot restore the same bytes from the text.
 
     A body of format MQSTR is text in its character set. Any other body is text if it is printable UTF-8.
     """
@@ -32,9 +32,9 @@ def body_text(descriptor: MessageDescriptor, data: bytes) -> str | None:
 
 
 def with_text(descriptor: MessageDescriptor, data: bytes, text: str) -> bytes:
-    """Return the data with this text in place of the body, in the character set of the body.
+    """Return the message data with this text as the body, in the character set of the body.
 
-    Raises `MQIError` 2119 if the character set has no code for a character, and the errors of the headers.
+    Raises `MQIError` 2119 if the character set lacks a character of the text, or the error of a header that cannot be parsed.
     """
     parts = chain.split(descriptor, data)
     if parts.format == Format.STRING:

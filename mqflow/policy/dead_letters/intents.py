@@ -1,6 +1,6 @@
-"""The intents of the DLQ handler: what a rules table does with one dead letter.
+"""The intents of the DLQ handler. An intent says what to do with one dead letter.
 
-Every event record can hold an intent, so this module imports neither rules nor headers. `actions` chooses the intent.
+An event record can hold an intent, so this module imports neither rules nor headers. `actions` chooses the intent.
 """
 
 from typing import TypeAlias
@@ -11,14 +11,14 @@ __all__ = ("Discard", "Ignore", "Intent", "Redirect")
 
 
 class Redirect(Struct, frozen=True, tag=True):
-    """Put the message to this queue (RETRY, FWD), and pass all its context on."""
+    """Put the message to this queue (RETRY, FWD), with all its message context."""
 
     queue: str
     #: Empty for the local queue manager.
     queue_manager: str = ""
     keep_header: bool = False
-    #: The user whose authority the put needs; None for the user who runs the handler. A message without context gives an empty
-    #: user: the queue manager then refuses a put that needs an authority. The put never uses the handler's authority instead.
+    #: The user whose authority the put needs; None for the user who runs the handler. Empty if the message has no user: the
+    #: queue manager then refuses a put that needs an authority. The handler's own authority is never used instead.
     alternate_user: str | None = None
 
 

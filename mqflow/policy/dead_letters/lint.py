@@ -1,6 +1,6 @@
-"""Finds the parts of a valid rules table that are not errors, but are seldom intended.
+"""Finds the parts of a valid rules table that are not errors, but that the author has probably not intended.
 
-This module is pure: it knows rules, but no queue and no message.
+This module is pure: it reads rules, but no queue and no message.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _WILD = ("*", "?")
 
 
 class LintFinding(Struct, frozen=True):
-    """A part of the table that is seldom intended, with its line."""
+    """A part of the table that the author has probably not intended, with its line."""
 
     line: int
     text: str
@@ -30,7 +30,7 @@ class LintFinding(Struct, frozen=True):
 
 
 def lint(table: RulesTable, text: str = "", *, queue: str = "") -> tuple[LintFinding, ...]:
-    """Return the findings, in order of lines. `text` is the text of the table, `queue` the queue that it serves."""
+    """Return the findings, sorted by line. `text` is the text of the table, `queue` the queue whose messages it handles."""
     source = queue or table.control.input_queue
     found = [*_long_lines(text), *_shadowed(table.rules), *_circles(table.rules, source), *_replies(table.rules)]
     found += _open_end(table.rules)
@@ -51,9 +51,9 @@ def _implies(one: Condition, other: Condition) -> bool:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[LintFinding]:
-    """Yield a finding for each rule that no message reaches, or only a message that an FWD rule failed to forward.
+    """Yield a finding for each rule that no message reaches, or that only messages reach which an FWD rule could not forward.
 
-    A rule that messages reach only after the attempts of a RETRY rule is normal, and has no finding.
+    A rule that messages reach after the attempts of a RETRY rule is normal, and has no finding.
     """
     for number, rule in enumerate(rules):
         before = [earlier for earlier in rules[:number] if covers(earlier, rule)]

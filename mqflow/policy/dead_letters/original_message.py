@@ -1,6 +1,6 @@
-"""Undoes the change that a move to a backout requeue queue or dead-letter queue made to a message, and names its old queue.
+"""Undoes the change that a move to a backout requeue queue or dead-letter queue made to a message, and finds its old queue.
 
-This is the inverse of `policy.poison.moved_message`. This module knows descriptors and headers; it moves nothing.
+This module is the inverse of `policy.poison.moved_message`. It moves nothing.
 Source: q096110 for the MQDLH; q032280 for the MQRFH2 that a move adds.
 """
 
@@ -22,19 +22,19 @@ class Restored(Struct, frozen=True, kw_only=True):
 
     descriptor: MessageDescriptor
     data: bytes
-    #: The queue before the move; empty if the message does not give it.
+    #: The queue that the message was on before the move; empty if the message does not name that queue.
     origin_queue: str = ""
     origin_queue_manager: str = ""
-    #: The header that was removed: "MQDLH", "MQRFH2", or nothing.
+    #: The header that was removed: "MQDLH" or "MQRFH2"; empty if no header was removed.
     taken_off: str = ""
 
 
 def restored(descriptor: MessageDescriptor, data: bytes) -> Restored:
-    """Return the message as it was before its last move: without the outermost header, if the move added that header.
+    """Return the message as it was before its last move: without its outermost header, if the move added this header.
 
     An MQDLH always comes from a move. An MQRFH2 comes from a move if it has exactly the folders that
-    `moved_message.to_backout_queue` writes. A message with an MQRFH2 of its own was moved byte for byte, and does not name the
-    queue it came from.
+    `moved_message.to_backout_queue` writes. If a message had an MQRFH2 before its move, the move did not change its bytes. Such
+    a message does not name the queue it came from.
     """
     letter = dead_letter(descriptor, data)
     if letter is not None:

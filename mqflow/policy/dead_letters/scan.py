@@ -1,7 +1,7 @@
 """Decides which message of a dead-letter queue the handler reads next, at what time, and when the handler ends.
 
-It is a state machine: the inputs are events and the time; the output is the next place to look, and the wait there. This module
-knows no connection and reads no clock. `policy.dead_letters.actions` decides about the message itself.
+The module is a state machine. Its inputs are events and the time. Its output is the next place to look for a message, and the
+wait there. It reads no queue and no clock. `policy.dead_letters.actions` decides about the message itself.
 Source: IBM q005670 (RETRYINT, WAIT), "Ensuring that all DLQ messages are processed"; for the rescans the behaviour of IBM's
 sample program amqsdlq.
 """
@@ -13,37 +13,37 @@ from msgspec import Struct
 __all__ = ("HISTORY_MAX", "RESCAN_RETRY_INTERVALS", "History", "Look", "Scan")
 
 RESCAN_RETRY_INTERVALS: Final = 10
-"""After this many RETRYINTs the queue is scanned again, for messages that arrived before the cursor or were committed late."""
+"""After this many RETRYINTs the whole queue is scanned again: a message that was committed late can be behind the cursor."""
 HISTORY_MAX: Final = 100_000
-"""The most messages on the queue that the history remembers: some 20 MB."""
+"""The largest number of messages that the history remembers. They take about 20 MB."""
 
 
 class Look(Struct, frozen=True):
-    """The next place to look."""
+    """The next place to look for a message."""
 
-    #: Look from the head of the queue; otherwise look behind the last message that was read.
+    #: True to look from the head of the queue, false to look after the last message that was read.
     from_head: bool = False
-    #: Look for this message only (MsgId and CorrelId, 48 bytes); empty for any message.
+    #: Look only for the message with this MsgId and CorrelId (48 bytes); empty for any message.
     identity: bytes = b""
-    #: The seconds to wait if there is no message.
+    #: The seconds to wait for a message.
     wait_s: float = 0.0
-    #: Skip every message in the history: this is the last round, and these messages are not due.
+    #: Skip each message that is in the history: in the last round, only new messages count.
     new_only: bool = False
 
 
 class History:
-    """The attempts on messages that are still on the queue; bounded, with a flag that is set if there was no room.
+    """The number of attempts on each message that is still on the queue, for at most `HISTORY_MAX` messages.
 
-    The scan treats a message that is left out as new each time. Its rule may be attempted more often than RETRY allows, never
-    less often. A message that two scans of the whole queue did not find is forgotten.
+    A message that has no room in the history is new for each scan. Therefore its rule may be attempted more often than RETRY
+    allows, but never less often. If two scans of the whole queue do not find a message, the history forgets it.
     """
 
     def __init__(self, most: int = HISTORY_MAX) -> None:
         self._most = most
-        #: MsgId and CorrelId -> attempts; 0 for a message that was ignored without an attempt.
+        #: The attempts by MsgId and CorrelId; 0 for a message that was ignored without an attempt.
         self._newer: dict[bytes, int] = {}
         self._older: dict[bytes, int] = {}
-        #: Whether a message was left out.
+        #: True if a message had no room in the history.
         self.overflowed: bool = False
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class History:
         return self._newer.get(identity, 0)
 
     def keep(self, identity: bytes, attempts: int) -> bool:
-        """Record the message; return False if there is no room."""
+        """Record the attempts on the message. Return False if the history has no room for it."""
         known = identity in self
         self._older.pop(identity, None)
         if not known and len(self) >= self._most:
@@ -82,7 +82,7 @@ class History:
 class Scan:
     """The path through the queue: forward, back to the first failed message when it is due, and sometimes from the head again.
 
-    `wait_s` is WAIT: the seconds without new work before the end; None to never end.
+    `wait_s` is WAIT: the scan ends after this many seconds without new work; None means that it never ends.
     """
 
     def __init__(self, retry_interval_s: float, wait_s: float | None, now: float) -> None:
@@ -94,7 +94,7 @@ class Scan:
         self._retry_at: float
         self._rescan_at: float
         self._look: Look
-        # Whether the last round before the end runs, and whether it is over.
+        # True if this is the last round before the end. `_done` is true when that round is over.
         self._last_round: bool
         self._worked_in_round: bool
         self._done = False
@@ -105,11 +105,11 @@ class Scan:
 
     @property
     def in_round(self) -> bool:
-        """Whether a scan from the head of the queue runs."""
+        """True if a scan from the head of the queue runs."""
         return self._from_head
 
     def next(self, now: float) -> Look | None:
-        """Return the next place to look, or None at the end."""
+        """Return the next place to look, or None if the scan has ended."""
         if self._done:
             return None
         if self._last_round:
@@ -130,8 +130,8 @@ class Scan:
         self._starting = False
 
     def found_nothing(self, now: float) -> None:
-        """Record that the last `Look` found no message within its wait."""
-        if self._look.identity:  # the first failure is gone: a scan from the head finds the failures behind it
+        """Record that the last `Look` found no message in its wait time."""
+        if self._look.identity:  # this failed message is gone: a new scan finds the next ones
             self._begin_round(now)
             return
         self._starting = False
@@ -145,19 +145,19 @@ class Scan:
             self._begin_round(now, last=True)
 
     def worked(self, now: float) -> None:
-        """Record new work: an attempt, a discarded message, a message seen for the first time. WAIT begins again."""
+        """Record new work: an attempt, a discarded message, or a message that is new to the scan. WAIT begins again."""
         self._worked_at = now
         self._worked_in_round = True
 
     def failed(self, identity: bytes, now: float) -> None:
-        """Record a failed attempt: the message is due again after the retry interval."""
+        """Record a failed attempt. The message is due again after the retry interval."""
         self.worked(now)
         if not self._retry_point:
             self._retry_point = identity
             self._retry_at = now + self._retry_interval_s
 
     def _begin_round(self, now: float, *, last: bool = False) -> None:
-        """Go to the head of the queue. The round attempts failed messages again; the last round skips them."""
+        """Begin a round at the head of the queue. The round attempts failed messages again, but the last round skips them."""
         self._starting = True
         self._from_head = True
         self._last_round = last

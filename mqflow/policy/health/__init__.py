@@ -1,4 +1,4 @@
-"""Decisions about the health of an application: which worker is stuck, and whether it is alive and ready.
+"""Decisions about the health of an application: which workers are stuck, and whether the application is alive and ready.
 
 No module here imports `mqflow.verbs`, `time` or `random`.
 """

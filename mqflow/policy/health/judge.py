@@ -1,8 +1,9 @@
-"""Decides whether an application is alive and ready, and names each worker that is stuck. Knows records, and no clock.
+"""Decides whether an application is alive and ready, and finds each worker that is stuck. Reads no clock.
 
-Each activity of a worker has a limit. Above the limit the application is not ready, and above twice the limit it is not
-alive. The orchestrator first sends it no more work, and then starts it again. A worker that makes progress begins something new
-each time, so it stays below its limits. A pause and an outage are no defects of the application: a restart cannot end them.
+Each activity of a worker has a time limit. If a worker exceeds the limit, the application is not ready; above twice the limit,
+the application is not alive. So the orchestrator first sends no more work to the application, and later restarts it. A worker
+that makes progress always begins new activities, so it stays below the limits. A pause or an outage does not count, because a
+restart does not end it.
 """
 
 from collections.abc import Iterator
@@ -16,17 +17,17 @@ from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatu
 __all__ = ("DEAD_AFTER", "GET_SLACK_S", "SETTLE_LIMIT_S", "SILENT_LIMIT_S", "Health", "Stuck", "judge", "limit_s")
 
 GET_SLACK_S: Final = 10.0
-"""A get must come back within its wait and this many seconds."""
+"""A get must end within its wait time and this many seconds more."""
 SETTLE_LIMIT_S: Final = 40.0
-"""The runtime itself gives a settlement 30 seconds, and then reports it as in doubt."""
+"""The limit of a commit or backout. After 30 seconds the runtime itself reports a commit as in doubt."""
 SILENT_LIMIT_S: Final = 30.0
 """A process must answer within this many seconds."""
 DEAD_AFTER: Final = 2.0
-"""A worker, an event loop or a process that takes longer than this multiple of its limit makes the application not alive."""
+"""If a worker, an event loop or a process exceeds its limit this many times, the application is not alive."""
 
 
 class Stuck(Struct, frozen=True, kw_only=True):
-    """A worker, an event loop or a process that is above its limit."""
+    """A worker, an event loop or a process that has exceeded its limit."""
 
     process: int
     #: Empty for an event loop and for a process.
@@ -35,35 +36,35 @@ class Stuck(Struct, frozen=True, kw_only=True):
     worker: int = -1
     for_s: float
     limit_s: float
-    #: One sentence.
+    #: A sentence that says what is stuck.
     text: str
     stack: str = ""
 
     @property
     def is_dead(self) -> bool:
-        """Whether only a restart of the process can help."""
+        """True if only a restart of the process can help."""
         return self.for_s > DEAD_AFTER * self.limit_s
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """Whether an application is alive and ready."""
+    """Says whether an application is alive and ready, and which workers are stuck."""
 
     live: bool
     ready: bool
     stuck: tuple[Stuck, ...] = ()
-    #: Why it is not ready, in sentences.
+    #: Sentences that say why the application is not ready; empty if it is ready.
     why: tuple[str, ...] = ()
 
 
 def judge(application: ApplicationStatus) -> Health:
-    """Return the health. Each record brings its own present moment, `ProcessStatus.taken_at`."""
+    """Return the health of the application. For each process, the present moment is `ProcessStatus.taken_at`."""
     stuck = tuple(_all_stuck(application))
     why = (*_lacks(application), *(each.text for each in stuck))
     return Health(live=not any(each.is_dead for each in stuck), ready=not why, stuck=stuck, why=why)
 
 
 def limit_s(worker: WorkerStatus, listener: ListenerStatus) -> float | None:
-    """Return the most seconds for the present activity of the worker; None for no limit."""
+    """Return the longest time in seconds that the worker's present activity may take; None for no limit."""
     match worker.doing:
         case Doing.IDLE:
             return worker.wait_s + GET_SLACK_S
@@ -104,7 +105,7 @@ def _stuck_in(process: ProcessStatus) -> Iterator[Stuck]:
     if process.blocked_since is None:
         yield from (stuck for _, stuck in late)
         return
-    # No get and no commit can come back while the event loop is blocked: the code that blocks it is the reason.
+    # While the event loop is blocked, no get and no commit can end. So only the code that blocks the loop is reported.
     for_s = process.taken_at - process.blocked_since
     most = min((listener.stuck_after_s for listener in process.listeners), default=SILENT_LIMIT_S)
     loop = Stuck(process=process.process, for_s=for_s, limit_s=most, text="")
@@ -139,7 +140,7 @@ def _workers_above_limits(process: ProcessStatus) -> Iterator[tuple[WorkerStatus
 
 
 def _blocked_sentence(process: ProcessStatus, for_s: float) -> str:
-    """Name the handler that blocks the event loop. Nobody knows since when exactly: the first look has noticed it."""
+    """Return a sentence that names the handler that blocks the event loop. It has blocked the loop for at least `for_s`."""
     where = f"the event loop of process {process.process}"
     for listener in process.listeners:
         for worker in listener.workers:

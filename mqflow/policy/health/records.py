@@ -1,7 +1,7 @@
 """The state of an application as records: its processes, their listeners and workers, and counts of events.
 
-Times are monotonic seconds of the process that made the record; `ProcessStatus.taken_at` is its present moment. The records can
-cross a socket as JSON.
+Times are seconds of the monotonic clock of the process that made the record; `ProcessStatus.taken_at` is the moment at which it
+was made. The records can be sent through a socket as JSON.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ __all__ = ("ApplicationStatus", "Counts", "Doing", "ListenerStatus", "ProcessSta
 
 
 class Doing(StrEnum):
-    """The present work of a worker."""
+    """The present activity of a worker."""
 
-    #: It has no connection, or its queue is not open.
+    #: The worker has no connection, or its queue is not open.
     CONNECTING = "connecting"
-    #: It waits in a get for a message.
+    #: The worker waits in a get for a message.
     IDLE = "idle"
     HANDLING = "in handler"
-    #: It waits for a commit or a backout, or is between two calls.
+    #: The worker waits for the end of a commit or a backout, or is between two calls.
     SETTLING = "waiting for commit"
-    #: Its listener pauses.
+    #: The listener of the worker pauses.
     PAUSED = "paused"
 
 
@@ -31,13 +31,13 @@ class WorkerStatus(Struct, frozen=True, kw_only=True):
 
     number: int
     doing: Doing
-    #: When the worker began its present work; None if nobody noted that.
+    #: The time when the worker began its present activity; None if it is unknown.
     since: float | None = None
-    #: The longest wait of its get, in seconds; 0 for other calls.
+    #: The wait time of the worker's get, in seconds; 0 for other calls.
     wait_s: float = 0.0
     #: The MsgId of the message in the handler, in hexadecimal digits.
     message_id: str = ""
-    #: Whether the handler occupies the event loop at this moment; false for a handler on a thread, and while it waits.
+    #: True if the handler occupies the event loop at this moment; false while the handler waits, or if it runs on a thread.
     is_running: bool = False
     #: The code that the handler runs now; empty unless the handler runs for longer than its limit.
     stack: str = ""
@@ -50,11 +50,11 @@ class ListenerStatus(Struct, frozen=True, kw_only=True):
     #: The queue; for a subscription, the topic.
     queue: str
     is_topic: bool = False
-    #: The wanted number of workers.
+    #: The number of workers that the listener should have.
     concurrency: int
-    #: Why it pauses; empty if it does not pause.
+    #: The reason why the listener pauses; empty if it does not pause.
     paused: str = ""
-    #: Whether an operator has paused it.
+    #: True if an operator has paused the listener.
     held: bool = False
     #: Seconds after which a running handler counts as stuck.
     stuck_after_s: float = 60.0
@@ -62,7 +62,7 @@ class ListenerStatus(Struct, frozen=True, kw_only=True):
 
 
 Series = tuple[tuple[tuple[str, ...], float], ...]
-"""The values of one counter by their labels. The labels are in the order that the counter declares."""
+"""The values of one counter: for each combination of labels, in the order that the counter declares, its value."""
 
 Counts = Mapping[str, Series]
 """The counters of a process, by name."""
@@ -76,11 +76,11 @@ class ProcessStatus(Struct, frozen=True, kw_only=True):
     number: int = 0
     taken_at: float
     ready: bool
-    #: The names of the objects that are missing for readiness.
+    #: The names of the objects that must be open before the process is ready, and are not open.
     missing: tuple[str, ...] = ()
     listeners: tuple[ListenerStatus, ...] = ()
     counts: Counts = {}
-    #: When the event loop did not answer for the first time; None if it answers.
+    #: The time when the event loop first failed to answer; None if it answers.
     blocked_since: float | None = None
     #: The code that blocks the event loop.
     blocked_at: str = ""
@@ -96,10 +96,10 @@ class SilentProcess(Struct, frozen=True, kw_only=True):
 
 
 class ApplicationStatus(Struct, frozen=True, kw_only=True):
-    """All processes of an application. A process that has ended is in no list."""
+    """All processes of an application. A process that has ended is not included."""
 
     application: str
-    #: The process that answers for all the others.
+    #: The process identifier (PID) of the process that answers for all processes.
     process: int
     #: The queue manager as its URL names it, without a password.
     url: str = ""
@@ -107,11 +107,11 @@ class ApplicationStatus(Struct, frozen=True, kw_only=True):
     expected: int = 1
     processes: tuple[ProcessStatus, ...] = ()
     silent: tuple[SilentProcess, ...] = ()
-    #: Whether the application drains and ends.
+    #: True if the application is stopping.
     is_stopping: bool = False
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues of all listeners, each once. A subscription has no queue that can be inquired."""
+        """The queues of all listeners, each once. A subscription is not included: it has no queue that can be inquired."""
         listeners = (listener for process in self.processes for listener in process.listeners)
         return tuple(dict.fromkeys(listener.queue for listener in listeners if not listener.is_topic))

@@ -1,4 +1,4 @@
-"""Decisions about a message that failed: deliver again, move or discard; and the headers of the moved message.
+"""Decisions about a message whose handling failed: deliver it again, move it or discard it. Also builds the moved message.
 
 No module here imports `mqflow.verbs`, `time` or `random`.
 """

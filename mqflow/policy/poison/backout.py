@@ -1,8 +1,7 @@
-"""Decides what happens to a message that was backed out: deliver it again, or which destinations to try, in which order.
+"""Decides about a message that was backed out: deliver it again, or which destinations to try, in which order.
 
-This module knows descriptors, queue attributes and the behaviour that applies; it knows no connection, clock or log. A decision
-is a plan, because a queue manager can refuse a put. The runtime tries one disposition after the other until one succeeds;
-`refused` returns the rest of the plan.
+This module has no connection, clock or log. A decision is a plan of several dispositions, because a queue manager can refuse
+a put. The runtime tries one disposition after the other until one succeeds; `refused` returns the rest of the plan.
 Source: IBM q032280, "Handling poison messages in IBM MQ classes for JMS"; John Hawkins, "Understanding MQ Backout Queues &
 Thresholds", with the comments of its readers; IBM q032680, "Removing messages from the queue in ASF".
 """
@@ -33,21 +32,21 @@ __all__ = (
 )
 
 Plan = tuple[Disposition, ...]
-"""Dispositions in the order to try them. Never empty; the last needs no put."""
+"""Dispositions in the order to try them. Never empty; the last one needs no put, so it cannot be refused."""
 
 
 class BehaviourRules(Struct, frozen=True, kw_only=True):
-    """The rules of one behaviour for poison messages."""
+    """The rules of one behaviour (see `Behaviour`) for poison messages."""
 
-    #: The decision about a message that neither the backout requeue queue nor the dead-letter queue took.
+    #: Decides about a message that neither the backout requeue queue nor the dead-letter queue accepted.
     unaccepted: Callable[[MessageDescriptor], Discard | Return]
-    #: Whether the count is compared with the threshold; if not, the application must do so.
+    #: True if mqflow compares the count with the threshold; false if the application must compare them.
     automatic: bool = True
-    #: The threshold that a BOTHRESH of 0 means here; 0 means that no message is ever poison.
+    #: The threshold if BOTHRESH is 0. A threshold of 0 means that no message is ever poison.
     threshold_when_zero: int = 0
-    #: MQRO_DISCARD_MSG discards a message that the backout requeue queue did not take; if False, the option has no effect.
+    #: True if MQRO_DISCARD_MSG discards a message that the backout requeue queue did not accept; false to ignore that option.
     discards_on_request: bool = True
-    #: The sender gets the exception report it asked for if the message missed the backout requeue queue.
+    #: True if the sender gets the exception report it asked for when the message did not go to the backout requeue queue.
     reports: bool = False
 
 
@@ -90,16 +89,16 @@ BEHAVIOURS: Final[Mapping[Behaviour, BehaviourRules]] = {
     # Hawkins: BOTHRESH is "just a hint", and the developer puts the message onto one of the two queues.
     Behaviour.PLAIN_MQI: BehaviourRules(unaccepted=_stays, automatic=False, discards_on_request=False),
 }
-"""One row for each behaviour."""
+"""The rules of each behaviour."""
 
 
 def decide(
     descriptor: MessageDescriptor, queue_attributes: QueueAttributes, dead_letter_queue: str, behaviour: Behaviour
 ) -> Plan:
-    """Return the dispositions to try, in order, for a message just got, or about to return to its queue once more.
+    """Return the dispositions to try, in order, for a message that was just got, or is just about to be backed out.
 
-    The plan is `(Deliver(),)` if the message is not poison. For an alias, `queue_attributes` are the attributes of the local
-    queue behind it. `dead_letter_queue` is the queue manager's DEADQ, or empty. The plan is never empty; its last disposition
+    The plan is `(Deliver(),)` if the message is not poison. If the queue is an alias, `queue_attributes` are the attributes of
+    its local queue. `dead_letter_queue` is the queue manager's DEADQ, or empty. The plan is never empty; its last disposition
     needs no put.
     Source: q032280: "If the BackoutCount is less than the value of the BOTHRESH attribute, ... deliver it"; "greater than or
     equal to BOTHRESH ... poison"; "default value of 0, then poison message handling is disabled".
@@ -117,10 +116,10 @@ def dispose(
     *,
     reason: int = Reason.BACKOUT_THRESHOLD_REACHED,
 ) -> Plan:
-    """Return the dispositions to try, in order, for a message that must not be delivered again, whatever its count.
+    """Return the dispositions to try, in order, for a message that must not be delivered again, at any backout count.
 
-    `reason` goes into the MQDLH. A queue is never its own destination. The plan skips a BOQNAME or DEADQ that names the input
-    queue. A message moved to its own queue returns with a count of 0, forever.
+    `reason` goes into the MQDLH. If BOQNAME or DEADQ names the input queue, the plan skips that queue. Otherwise the message
+    comes back with a count of 0, again and again.
     Source: q032280: BOQNAME, else "either moved to the queue manager's dead letter queue or discarded, depending upon the
     report options of the message". MQRO_DEAD_LETTER_Q is 0, so only MQRO_DISCARD_MSG of the two options can be recognised.
     """
@@ -140,7 +139,7 @@ def dispose(
 
 
 def _circular(queue_attributes: QueueAttributes, dead_letter_queue: str) -> str:
-    """Return why the plan skips the BOQNAME or DEADQ that names the input queue."""
+    """Return a sentence that says why the plan skips BOQNAME or DEADQ: it names the input queue. Empty if neither does."""
     name = queue_attributes.name
     skipped = "BOQNAME" if queue_attributes.backout_requeue_queue == name else "DEADQ"
     if queue_attributes.backout_requeue_queue == dead_letter_queue:
@@ -152,16 +151,16 @@ def _circular(queue_attributes: QueueAttributes, dead_letter_queue: str) -> str:
 def refused(plan: Plan, reason: int) -> Plan:
     """Return the rest of the plan after the queue manager refused the put of its first disposition with this reason.
 
-    A dead-letter disposition in the rest gets this reason. Whether IBM MQ writes the reason of the put there or
-    MQRC_BACKOUT_THRESHOLD_REACHED could not be confirmed. The reason of the put says more. So 2362 means "no usable BOQNAME".
+    A dead-letter disposition in the rest gets this reason, because it says more than MQRC_BACKOUT_THRESHOLD_REACHED (2362). So
+    2362 in an MQDLH means that no usable BOQNAME was there. It could not be confirmed which of the two reasons IBM MQ writes.
     """
     return tuple(replace(left, reason=int(reason)) if isinstance(left, DeadLetter) else left for left in plan[1:])
 
 
 def keeping(plan: Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> Plan:
-    """Return the plan for a queue manager whose dead-letter queue is not known: such a queue may exist.
+    """Return the plan for a queue manager whose dead-letter queue mqflow cannot find out: such a queue may exist.
 
-    If the plan loses the message only because no destination took it, the message returns to its queue instead.
+    If the plan discards the message only because no queue accepted it, the message returns to its queue instead.
     """
     if isinstance(plan[-1], Discard) and plan[-1] == BEHAVIOURS[behaviour].unaccepted(descriptor):
         return (*plan[:-1], Return("the backout requeue queue did not take it, and the dead-letter queue is not known"))
@@ -169,7 +168,7 @@ def keeping(plan: Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> 
 
 
 def is_poison(backout_count: int, threshold: int) -> bool:
-    """Return whether the count reached the threshold; no count reaches a threshold of 0."""
+    """Return whether the backout count has reached the threshold. With a threshold of 0 this is never true."""
     return 0 < threshold <= backout_count
 
 
@@ -186,9 +185,9 @@ def _is_poison(backout_count: int, queue_attributes: QueueAttributes, behaviour:
 def effective(
     queue_attributes: QueueAttributes, *, threshold: int | None = None, queue: str | None = None
 ) -> tuple[QueueAttributes, str, str]:
-    """Return the attributes with a listener's settings in them, and the sources of the threshold and of the queue in words.
+    """Return the attributes with a listener's settings in them, and in words the sources of the threshold and of the queue.
 
-    None keeps the value of the queue; an empty `queue` removes the backout requeue queue.
+    If `threshold` or `queue` is None, the queue's own value stays. An empty `queue` means no backout requeue queue.
     """
     threshold_source = f"BOTHRESH of {queue_attributes.name}" if threshold is None else "the listener"
     queue_source = f"BOQNAME of {queue_attributes.name}" if queue is None else "the listener"

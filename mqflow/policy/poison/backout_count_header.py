@@ -1,8 +1,7 @@
-"""Adds the backout count to a message that waits on the staging queue, and removes it again after the wait.
+"""Adds the backout count to a message that waits on the staging queue, and removes the count after the wait.
 
-A queue manager counts from 0 after each put, and no program can set BackoutCount. So the count travels in an MQRFH2 of its own
-in front of the message, and the listener adds it to MQMD.BackoutCount. This module knows descriptors and headers; it gets no
-message.
+A queue manager counts from 0 after each put, and no program can set BackoutCount. So an MQRFH2 in front of the message carries
+the count during the wait. The listener adds this count to MQMD.BackoutCount.
 """
 
 from typing import Final
@@ -18,10 +17,10 @@ from mqflow.mqi.options import Encoding, Format, MessageFlag, Report
 __all__ = ("FOLDER", "counted", "may_wait", "with_count")
 
 FOLDER: Final = "mqflow_delivery"
-"""The folder with the backout count from before the wait: property `backouts`."""
+"""The folder of the MQRFH2. Its property `backouts` is the backout count from before the wait."""
 
 _BACKOUTS: Final = "backouts"
-# Any program can write a folder, and the count goes into fields of four bytes.
+# Any program can write this folder, and the count goes into fields of four bytes.
 _BACKOUTS_MAX: Final = 999_999_999
 _MARK: Final = b"<" + FOLDER.encode()
 _UTF_8: Final = 1208
@@ -31,10 +30,10 @@ _REPORTED: Final = Report.COA_MASK | Report.COD_MASK
 
 
 def may_wait(descriptor: MessageDescriptor) -> bool:
-    """Return whether a message may wait elsewhere for its next delivery.
+    """Return whether a message may wait on another queue for its next delivery.
 
-    A message of a group may not wait, because it loses its place in the group. A message with a report of arrival or delivery
-    may not wait either: the sender gets a report for each wait.
+    A message of a group may not, because it would lose its place in the group. A message that asks for a report of arrival or
+    delivery may not, because its sender would get a report for each wait.
     """
     return not descriptor.message_flags & _IN_ORDER and not descriptor.report & _REPORTED
 
@@ -51,7 +50,7 @@ def with_count(descriptor: MessageDescriptor, body: bytes, backout_count: int) -
 def counted(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
     """Return the message without the header of `with_count`, and with the count in that header added to its BackoutCount.
 
-    Any other message, and a message whose first header is malformed, is returned unchanged.
+    A message without this header, or with a malformed first header, is returned unchanged.
     """
     if descriptor.format != Format.RF_HEADER_2 or _MARK not in body[:_LOOK_BYTES]:
         return descriptor, body

@@ -1,6 +1,6 @@
-"""The closed unions of the decisions: the disposition of a message, the outcome of its handling, the end of a unit of work.
+"""The possible results of decisions: where a message goes, how its handling ended, and how a unit of work ends.
 
-Records only. `backout` makes dispositions, `settlement` reads outcomes, the runtime performs both.
+This module has records only. `backout` makes dispositions, `settlement` reads outcomes, and the runtime carries both out.
 """
 
 from enum import Enum
@@ -32,14 +32,14 @@ __all__ = (
 
 
 class Behaviour(Enum):
-    """The kind of consumer whose rules apply to a poison message. `policy.poison.backout` has the rules of each."""
+    """The kind of consumer whose rules apply to a poison message. `policy.poison.backout` has the rules of each kind."""
 
     JMS_LISTENER = "jms-listener"
     JMS_CONSUMER = "jms-consumer"
-    """Synchronous, transacted: the move commits with the unit of work."""
+    """A synchronous, transacted consumer: the move of a message commits with its unit of work."""
     JMS_CONSUMER_NOT_TRANSACTED = "jms-consumer-not-transacted"
     CONNECTION_CONSUMER = "connection-consumer"
-    """ASF: activation specifications and ConnectionConsumers."""
+    """The application server facilities (ASF) of JMS: activation specifications and ConnectionConsumers."""
     APPLICATION_SERVER = "application-server"
     BROKER_INPUT_NODE = "broker-input-node"
     PLAIN_MQI = "plain-mqi"
@@ -56,37 +56,37 @@ class Requeue(Struct, frozen=True, tag=True):
 
 
 class DeadLetter(Struct, frozen=True, tag=True):
-    """Move the message to the dead-letter queue, behind an MQDLH with this reason (MQRC_* or MQFB_*)."""
+    """Move the message to the dead-letter queue, with an MQDLH that has this reason (MQRC_* or MQFB_*)."""
 
     queue: str
     reason: int
 
 
 class Discard(Struct, frozen=True, tag=True):
-    """Remove the message permanently: its sender asked for it (MQRO_DISCARD_MSG), or the behaviour of JMS requires it."""
+    """Remove the message permanently: its sender asked for this (MQRO_DISCARD_MSG), or the behaviour requires it."""
 
     why: str
 
 
 class Return(Struct, frozen=True, tag=True):
-    """Leave the message on its input queue, and pause the listener. `stop_delivery` makes already the first pause long."""
+    """Leave the message on its input queue, and pause the listener. With `stop_delivery`, even the first pause is long."""
 
     why: str
     stop_delivery: bool = False
 
 
 Disposition = Deliver | Requeue | DeadLetter | Discard | Return
-"""An action on a message."""
+"""The decision about a message: deliver it, move it, discard it, or leave it on its queue."""
 DISPOSITIONS: Final = (Deliver, Requeue, DeadLetter, Discard, Return)
 """The members of `Disposition`, for `isinstance`; see `OUTCOMES`."""
 
 
 class Completed(Struct, frozen=True, tag=True):
-    """The handler returned."""
+    """The handler returned without an error."""
 
 
 class _HasOrigin:
-    """A failure with an exception behind it."""
+    """A failure that an exception has caused."""
 
     __slots__ = ()
 
@@ -99,26 +99,26 @@ class _HasOrigin:
 
     @property
     def frame(self) -> str:
-        """`file:line in function`, the innermost frame of the application behind this failure; empty if unknown."""
+        """The innermost frame of the application in the exception's traceback: `file:line in function`; empty if unknown."""
         return self.raised.frame if self.raised else ""
 
 
 class Failed(_HasOrigin, Struct, frozen=True, tag=True):
-    """The handler raised, or ran out of time."""
+    """The handler raised an exception, or exceeded its time limit."""
 
-    #: The exception's qualified class name and its text, both cut to a bound.
+    #: The qualified class name of the exception, and its text. Both are shortened if they are very long.
     error: str
     text: str = ""
-    #: No redelivery can help: `Reject`, or an exception the listener never retries.
+    #: True if no redelivery can help: the handler raised `Reject`, or an exception that the listener never retries.
     final: bool = False
-    #: `Retry(after=...)`: the pause that the handler asks for before the next delivery.
+    #: The pause before the next delivery that the handler asked for with `Retry(after=...)`.
     retry_after_s: float | None = None
-    #: The exception and its frame. Outcomes that differ only here are equal.
+    #: The exception and its frame. Two outcomes that differ only in this field are equal.
     raised: Raised | UnsetType = UNSET
 
 
 class Undecodable(_HasOrigin, Struct, frozen=True, tag=True):
-    """The message could not be decoded: the body to the payload type, or a header field or property to its parameter."""
+    """The message could not be decoded: its body, or a header field or property that the handler needs."""
 
     error: str
     text: str = ""
@@ -133,16 +133,16 @@ class Interrupted(Struct, frozen=True, tag=True):
 
 
 Outcome = Completed | Failed | Undecodable | Interrupted
-"""The end of the handling of a message."""
+"""How the handling of a message ended."""
 OUTCOMES: Final = (Completed, Failed, Undecodable, Interrupted)
-"""The members of `Outcome`, for `isinstance`, which takes several times as long with the union."""
+"""The members of `Outcome`, for `isinstance`: with the union itself, `isinstance` takes several times as long."""
 
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
 def without_exception(outcome: OutcomeT) -> OutcomeT:
-    """Return the outcome without its exception, for records: a traceback holds all local variables of its frames."""
+    """Return the outcome without its exception, for records: an exception keeps all local variables of its frames alive."""
     if isinstance(outcome, Failed | Undecodable) and outcome.exception is not None:
         return replace(outcome, raised=Raised(outcome.frame))
     return outcome

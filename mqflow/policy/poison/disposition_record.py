@@ -1,10 +1,9 @@
-"""The record of one decision about a message, for the queue `MQFLOW.DISPOSITION`, and the bytes of a record.
+"""The record of one decision about a message, for the queue `MQFLOW.DISPOSITION`, and its form as bytes.
 
-A message on that queue carries one record, or several that were made at the same time: a JSON object, or an array of objects.
+A message on that queue carries one record as a JSON object, or several records, made at the same time, as a JSON array.
 
-The fields have the names of the table columns they fill; times are microseconds since 1970, UTC. This module knows no queue
-manager and no file. Version 2 has one more outcome, `RELEASED`. A record carries the lowest version that can express it, so a
-reader of version 1 can read every other record.
+The fields have the names of the table columns that they fill. Times are microseconds since 1970, UTC. Version 2 adds the
+outcome `RELEASED`. Each record has the lowest version that can express it, so a reader of version 1 can read all other records.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,12 +39,12 @@ __all__ = (
 
 DISPOSITION_QUEUE: Final = "MQFLOW.DISPOSITION"
 FORMAT: Final = "MFLDISP"
-"""MQMD.Format of a record: JSON in UTF-8. Formats that start with MQ are IBM's."""
+"""MQMD.Format of a record: JSON in UTF-8. The name does not start with MQ, because IBM uses such names."""
 DESCRIPTOR: Final = MessageDescriptor(format=FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
-"""The descriptor of a message of records, for the put."""
+"""The descriptor for the put of a message with records."""
 RECORD_VERSION: Final = 2
 RECORDS_MAX: Final = 64
-"""The most records that a message carries: usually 60 KB, and always far below a MAXMSGL of 4 MB."""
+"""The largest number of records in a message: usually 60 KB, and always far below a MAXMSGL of 4 MB."""
 EXC_MESSAGE_CHARS_MAX: Final = 512
 _MICROSECONDS: Final = 1_000_000
 _PUT_DATE_CHARS: Final = 8
@@ -54,7 +53,7 @@ _MINUTES: Final = 60
 _HUNDREDTHS: Final = 62 * 100
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
-# The range of the table column. Any program can put to the queue, and a number out of range must not stop other records.
+# The range of the table column. Any program can put to the queue; a number out of range must not stop other records.
 Int: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Long: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Time: TypeAlias = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
@@ -62,10 +61,10 @@ Time: TypeAlias = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300
 
 
 class RecordOutcome(StrEnum):
-    """The result of a delivery or a move; the last four values do not end the life of a message.
+    """The result of a delivery or a move. `HEARTBEAT` is not about a message: the listener or service still runs.
 
-    Only the delay processor writes `EXPIRED`, for staged messages. For other messages mqflow does not learn of an expiry: a
-    queue manager drops expired messages without notice.
+    Only the delay processor writes `EXPIRED`, for staged messages. mqflow does not learn that another message has expired,
+    because a queue manager deletes expired messages without notice.
     """
 
     COMMITTED = "committed"
@@ -83,16 +82,16 @@ class RecordOutcome(StrEnum):
 
 
 class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One decision, or a heartbeat. A field is None if its value is unknown, or does not apply to a heartbeat."""
+    """One decision, or a heartbeat. A field is None if its value is unknown, or if it does not apply."""
 
-    #: The default is the version of a record without this field, so it must not change.
+    #: A record without this field has version 1, so the default must not change.
     schema_version: Int = 1
-    #: Unique: queue manager, connection, unit of work and a number within it.
+    #: A unique name: queue manager, connection, unit of work, and a number within the unit of work.
     disp_id: str
     event_ts: Time
     qmgr: str
     queue: str
-    #: The listener or the consumer; None if a service that moves messages decided, such as the DLQ handler.
+    #: The listener or the consumer; None if a service that moves messages decided, for example the DLQ handler.
     handler: str | None = None
     consumer: str | None = None
     uow_id: str | None = None
@@ -114,10 +113,10 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     reply_q: str | None = None
     reply_qm: str | None = None
     get_ts: Time | None = None
-    #: The end of its handling. None if no handler had the message because it was poison, or if another record of the same
+    #: The time when the handling ended. None if the message was poison and no handler had it, or if another record of the same
     #: delivery has this time.
     done_ts: Time | None = None
-    #: MQMD.BackoutCount as delivered: how often the message was rolled back before this delivery.
+    #: MQMD.BackoutCount at the delivery: how often the message was backed out before.
     backout_count: Int | None = None
     bothresh: Int | None = None
     boqname: str | None = None
@@ -125,13 +124,14 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     target_queue: str | None = None
     mqrc: Int | None = None
     exc_class: str | None = None
-    #: SHA-256 of the class and of the text without numbers and quoted parts: equal failures have equal fingerprints.
+    #: SHA-256 of the exception's class and its text without numbers and quoted parts, so equal failures have equal values.
     exc_fingerprint: str | None = None
-    #: `EXC_MESSAGE_CHARS_MAX` at most. In a record of the DLQ handler, the rule, and the error if its action failed.
+    #: `EXC_MESSAGE_CHARS_MAX` at most. In a record of the DLQ handler: the rule, and the error if the rule's action failed.
     exc_message: str | None = None
     delay_req_ms: Long | None = None
     due_ts: Time | None = None
-    #: With `REDRIVEN`: the redrive that put the message back. Deliveries lack it, because the message is unchanged.
+    #: With `REDRIVEN`: the redrive that put the message back. Deliveries lack it, because a redrive does not change the
+    #: message.
     redrive_id: str | None = None
     redrive_of: bytes | None = None
     #: The trace of the span around the handling, 32 hexadecimal digits; None without tracing.
@@ -149,27 +149,27 @@ _InOrder: Final = msgspec.defstruct(
 )
 # cast: type checkers know no fields of a class that `defstruct` makes.
 in_order: Final = cast("Callable[..., DispositionRecord]", _InOrder)
-"""Returns a record of all values, in the order of the fields. A call with a name for each value takes ten times as long."""
+"""Returns a record of all values in the order of the fields. A call with keyword arguments takes ten times as long."""
 
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(DispositionRecord | list[DispositionRecord])
 
 
 def to_bytes(record: DispositionRecord) -> bytes:
-    """Return the message data of the record: JSON, identifiers in base64, without the fields that are None."""
+    """Return the record as message data: JSON with identifiers in base64, without the fields that are None."""
     return many_to_bytes([record])
 
 
 def many_to_bytes(records: Sequence[DispositionRecord]) -> bytes:
-    """Return the message data of the records, `RECORDS_MAX` at most; for a single record it is what `to_bytes` returns."""
+    """Return the records as the data of one message, at most `RECORDS_MAX`. For one record the result equals `to_bytes`."""
     try:
         return _ENCODER.encode(_alone(records))
-    except UnicodeEncodeError:  # half a surrogate pair, for example of a file name, which JSON cannot hold
+    except UnicodeEncodeError:  # UTF-8 has no surrogates; a file name can contain one
         return _ENCODER.encode(_alone([_written(record) for record in records]))
 
 
 def _alone(records: Sequence[object]) -> object:
-    """Return the record, if it is the only record."""
+    """Return the only record, if there is one; otherwise return the sequence."""
     match records:
         case [record]:
             return record
@@ -184,13 +184,13 @@ def messages_of(records: Sequence[DispositionRecord]) -> Iterator[bytes]:
 
 
 def from_bytes(data: bytes) -> DispositionRecord | None:
-    """Return the one record in the data, or None if this version does not find exactly one there."""
+    """Return the record in the data, or None if the data does not have exactly one record that this version understands."""
     found = _alone(many_from_bytes(data))
     return found if isinstance(found, DispositionRecord) else None
 
 
 def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
-    """Return the records in the data, in order, or none at all if this version does not understand each of them."""
+    """Return the records in the data, in order. If this version does not understand one of them, return no record."""
     try:
         read = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -200,16 +200,16 @@ def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
 
 
 def _written(record: DispositionRecord) -> DispositionRecord:
-    """Return the record with each surrogate in its texts written as a backslash, u and four digits: UTF-8 has no surrogates."""
+    """Return the record with each surrogate in its texts written as a backslash, u and four digits: UTF-8 has none."""
     texts = {name: value for name, value in asdict(record).items() if type(value) is str}
     return replace(record, **{name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()})
 
 
-@lru_cache(maxsize=512)  # messages got together were mostly put together, and the time has hundredths
+@lru_cache(maxsize=512)  # often, messages of one unit were put at the same time
 def put_time_us(put_date: str, put_time: str) -> int | None:
     """Return the time of PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, or None if they are not a time, such as 99 o'clock.
 
-    A clock may show the seconds 60 and 61: they are the first seconds after the minute.
+    A clock may show the seconds 60 and 61. They count as the first seconds of the next minute.
     """
     if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:
         return None

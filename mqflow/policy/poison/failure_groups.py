@@ -32,18 +32,18 @@ __all__ = (
 
 
 class Part(StrEnum):
-    """A part of a reason. Messages are in one group if all chosen parts are equal."""
+    """A part of the reason of a failure. Messages are in one group if all chosen parts are equal."""
 
     #: The queue that the messages came from.
     QUEUE = "queue"
-    #: The reason of the MQDLH, and the outcome of the last handling.
+    #: The reason in the MQDLH, and the outcome of the last handling.
     REASON = "reason"
-    #: The class of the exception. Its text is no part, because it often quotes the message.
+    #: The class of the exception. The text is not compared, because it often quotes the message.
     EXCEPTION = "exception"
-    #: `file:line in function`, the innermost frame of the application.
+    #: The innermost frame of the application: `file:line in function`.
     FRAME = "frame"
     HANDLER = "handler"
-    #: The time since the move, as one of `_AGES`.
+    #: The time since the move, in one of the classes of `_AGES`.
     AGE = "age"
 
 
@@ -65,7 +65,7 @@ _STEPS: Final = (
     timedelta(days=1),
     timedelta(days=7),
 )
-"""The lengths of the windows of a trend. Each is a multiple of the one before, so short windows add up to longer ones."""
+"""The lengths of the windows of a trend. Each length is a multiple of the shorter lengths, so windows can be added up."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -74,52 +74,52 @@ class FailedMessage(Struct, frozen=True, kw_only=True):
     """A message on a backout requeue or dead-letter queue."""
 
     message_id: bytes
-    #: The reason of its last move; all fields are empty if nobody knows the reason.
+    #: The reason of the message's last move. All fields are empty if the reason is unknown.
     why: Why
-    #: The time of the move, or of the first put if the move has no time; None if neither is known.
+    #: The time of the move. If that is unknown, the time of the first put; None if both are unknown.
     at: datetime | None
-    #: Whether the message itself has the whole reason; false if a part comes from the decision ledger.
+    #: True if the message itself has the whole reason; false if a part of it comes from the decision ledger.
     has_reason: bool = True
 
 
 def failed_message(descriptor: MessageDescriptor, data: bytes) -> FailedMessage:
-    """Return the message with its reason and time. `data` can be cut off behind the headers."""
+    """Return the message with its reason and time. `data` needs only the headers."""
     reason = why(descriptor, data) or Why()
     at = reason.at
     if at is None:
         put_us = put_time_us(descriptor.put_date, descriptor.put_time)
         at = None if put_us is None else _EPOCH + timedelta(microseconds=put_us)
-    elif at.tzinfo is None:  # any program can write the header
+    elif at.tzinfo is None:  # any program can write this time
         at = at.replace(tzinfo=UTC)
     return FailedMessage(message_id=descriptor.message_id, why=reason, at=at)
 
 
 class Sample(Struct, frozen=True, kw_only=True):
-    """One message of a group."""
+    """One message of a group, as an example."""
 
     message_id: bytes
     at: datetime | None
-    #: The text of its exception.
+    #: The text of the message's exception.
     text: str
 
 
 class Trend(Struct, frozen=True):
-    """How many messages of a group came in each of 24 windows of the same length. The last window ends now."""
+    """The number of messages of a group in each of 24 windows of the same length. The last window ends now."""
 
-    #: One minute, 5 minutes, one hour, 6 hours, a day or a week: the shortest that covers all messages of the group.
+    #: The length of a window: 1 or 5 minutes, 1 or 6 hours, a day or a week. It is the shortest that covers the whole group.
     window: timedelta
     #: The oldest window first. A message that is older than 24 weeks is in no window.
     messages: tuple[int, ...]
 
 
 class FailureGroup(Struct, frozen=True, kw_only=True):
-    """Messages with the same reason. A part that was not chosen is None; a part that no message gives is empty."""
+    """Messages with the same reason. A part that was not chosen is None; a part that the messages do not give is empty."""
 
     messages: int
     queue: str | None
-    #: MQRC_* or MQFB_* of the MQDLH; 0 for none.
+    #: MQRC_* or MQFB_* of the MQDLH; 0 if there is no reason.
     reason: int | None
-    #: "failed", "undecodable".
+    #: "failed" or "undecodable".
     outcome: str | None
     exception: str | None
     frame: str | None
@@ -127,13 +127,13 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
     age: str | None
     first_at: datetime | None
     last_at: datetime | None
-    #: The newest messages, newest first.
+    #: The newest messages of the group, newest first.
     samples: tuple[Sample, ...]
-    #: Whether each message itself has the whole reason, so that a filter on messages finds the group.
+    #: True if each message itself has the whole reason, so that a filter on messages can find the group.
     has_reason: bool
-    #: None if no message has a time.
+    #: None if no message of the group has a time.
     trend: Trend | None = None
-    #: What `group_name` gives for each message of the group.
+    #: The name that `group_name` gives each message of the group.
     name: str = ""
 
 
@@ -144,10 +144,10 @@ def failure_groups(
     parts: Collection[Part] = DEFAULT_PARTS,
     samples_max: int = 3,
 ) -> tuple[FailureGroup, ...]:
-    """Return the groups of these messages, the largest first. Each message is in exactly one group.
+    """Return the groups of these messages, largest first. Each message is in exactly one group.
 
-    Groups of the same size are in the order of their newest messages, the newest first. Memory grows with the number of groups,
-    and not with the number of messages.
+    Groups of the same size are ordered by their newest message, newest first. The memory grows with the number of groups, not
+    with the number of messages.
     """
     groups: dict[_Key, _Gathered] = {}
     for message in messages:
@@ -157,7 +157,7 @@ def failure_groups(
 
 
 def group_name(message: FailedMessage, *, now: datetime, parts: Collection[Part] = DEFAULT_PARTS) -> str:
-    """Return the name of the group that the message is in: 16 hexadecimal digits, the same in every process."""
+    """Return the name of the message's group: 16 hexadecimal digits. Every process computes the same name."""
     return _name(_key(message, parts, now))
 
 
@@ -197,14 +197,14 @@ def _age(at: datetime | None, now: datetime) -> str:
 
 
 class _Gathered:
-    """The messages of one group so far."""
+    """The messages of one group that were added so far."""
 
     def __init__(self, now: datetime) -> None:
         self._now: Final = now
         self._messages = 0
         self._first: datetime | None = None
         self._last: datetime | None = None
-        #: The messages by age, each rounded down to a multiple of the step that its age needs.
+        #: The number of messages by age. Each age is rounded down to a multiple of the window that covers it.
         self._ages: Counter[timedelta] = Counter()
         self._step = _STEPS[0]
         self._samples: list[Sample] = []
@@ -216,7 +216,7 @@ class _Gathered:
         if message.at is not None:
             self._first = message.at if self._first is None else min(self._first, message.at)
             self._last = message.at if self._last is None else max(self._last, message.at)
-            age = max(self._now - message.at, timedelta())  # another machine's clock can be ahead
+            age = max(self._now - message.at, timedelta())  # the clock of another machine can be fast
             step = _step_for(age)
             self._ages[age // step * step] += 1
             self._step = max(self._step, step)
@@ -246,5 +246,5 @@ class _Gathered:
 
 
 def _step_for(age: timedelta) -> timedelta:
-    """Return the shortest window of which 24 reach back this far, or the longest window."""
+    """Return the shortest window that covers this age if it is repeated 24 times; otherwise the longest window."""
     return next((step for step in _STEPS if age < step * _WINDOWS), _STEPS[-1])

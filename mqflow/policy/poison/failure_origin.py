@@ -1,6 +1,6 @@
-"""The exception behind an outcome: the object in memory, and its innermost frame of the application as a text.
+"""The origin of a failure: the exception in memory, and as a text the innermost frame of the application.
 
-This module knows exceptions and the file names of their frames; it reads no file.
+This module uses the file names of frames; it reads no file.
 """
 
 import traceback
@@ -15,25 +15,25 @@ from msgspec import UNSET, UnsetType
 __all__ = ("FRAME_CHARS_MAX", "Raised", "calling_frame", "first_of_application", "frame_in", "raised_by")
 
 FRAME_CHARS_MAX: Final = 200
-"""The most characters of a frame; the text goes into headers, logs and the decision ledger."""
+"""The largest number of characters of a frame. The text goes into headers, logs and the decision ledger."""
 
 _MQFLOW: Final = PurePath(__file__).parents[2]
 _PYTHON: Final = PurePath(traceback.__file__).parent
 _INSTALLED: Final = ("site-packages", "dist-packages")
-#: Installed packages whose frames stand between mqflow and an application.
+#: Installed packages whose functions call, or are called by, the application. They are not part of the application.
 _BETWEEN: Final = frozenset({"anyio", "fast_depends", "msgspec", "opentelemetry", "outcome", "pydantic", "trio"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Raised:
-    """The origin of a failure. A serialized origin and a copied origin have only the `frame`, without the exception.
+    """The origin of a failure. A copy, or an origin read from a file, has only the `frame` and no exception.
 
-    An origin is equal to every other origin, and to a missing origin: outcomes that differ only in their origin are equal.
+    Every origin equals every other origin, and also a missing origin. So outcomes that differ only in their origin are equal.
     """
 
     __slots__ = ("_exception", "frame")
 
-    #: `file:line in function` of the innermost frame of the application; empty if the exception has no such frame.
+    #: The innermost frame of the application: `file:line in function`; empty if the exception has no such frame.
     frame: str
 
     def __init__(self, frame: str = "", exception: BaseException | None = None) -> None:
@@ -60,26 +60,26 @@ class Raised:
 
 
 def raised_by(error: BaseException) -> Raised:
-    """Return the origin of a failure that this exception caused. Of a group, the first exception with a frame counts."""
+    """Return the origin of a failure that this exception caused. In an exception group, the first with a frame counts."""
     return Raised(_frame_of(error), error)
 
 
 def calling_frame() -> str:
-    """Return the innermost frame of the application on the stack of this thread, as `raised_by` does; empty for none."""
+    """Return the innermost frame of the application on this thread's stack, as `raised_by` does; empty without such a frame."""
     stack = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_stack(None)]
     return frame_in(stack[::-1])
 
 
 def frame_in(frames: Sequence[tuple[str, int, str]]) -> str:
-    """Return the innermost frame of the application among these frames, as `raised_by` does; empty for none.
+    """Return the innermost frame of the application among these frames, as `raised_by` does; empty without such a frame.
 
-    A frame is file, line and function; the outermost is the first.
+    Each frame is a file, a line and a function. The outermost frame comes first.
     """
     return _written(*own[-1]) if (own := _of_application(frames)) else ""
 
 
 def first_of_application(frames: Sequence[tuple[str, int, str]]) -> int | None:
-    """Return the index of the outermost frame of the application, see `frame_in`; None for none."""
+    """Return the index of the outermost frame of the application (see `frame_in`); None without such a frame."""
     return frames.index(own[0]) if (own := _of_application(frames)) else None
 
 
@@ -96,9 +96,9 @@ _Frame = tuple[str, int, str]
 
 
 def _of_application(frames: Sequence[_Frame]) -> Sequence[_Frame]:
-    """Return the frames outside of mqflow, Python and installed packages.
+    """Return the frames that are outside of mqflow, Python and installed packages.
 
-    An application can be an installed package itself. Then the first package that mqflow calls is the application.
+    If there is no such frame, the application is itself an installed package: the first package that mqflow calls.
     """
     own = [frame for frame in frames if not _is_of_mqflow_or_python(frame[0])]
     if outside := [frame for frame in own if not _package(frame[0])]:
@@ -115,13 +115,13 @@ def _is_of_mqflow_or_python(file: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _package(file: str) -> str:
-    """Return the name of the installed package of a file; empty for a file that is not of an installed package."""
+    """Return the name of the installed package that has this file; empty if no installed package has it."""
     parts = PurePath(file).parts
     at = next((number for number, part in enumerate(parts) if part in _INSTALLED), len(parts))
     return PurePath(parts[at + 1]).stem if at + 1 < len(parts) else ""
 
 
 def _written(file: str, line: int, function: str) -> str:
-    """Return the frame as text. It has only the last folder of the file: a whole path can be private, and too long."""
+    """Return the frame as text, with only the last folder of the file: a whole path can be private, and can be too long."""
     short = "/".join(PurePath(file).parts[-2:])
     return f"{short}:{line} in {function}".encode(errors="backslashreplace").decode()[:FRAME_CHARS_MAX]

@@ -1,6 +1,6 @@
 """Builds a message for its move to the backout requeue or dead-letter queue, and reads the reason from a moved message.
 
-This module knows descriptors and headers; it puts nothing, and knows no clock. The put itself passes the message context on.
+This module puts nothing and reads no clock. The put itself passes the message context on.
 Source: IBM q032280, "What happens to a message when it is moved to the backout queue"; q096110 for the MQDLH.
 """
 
@@ -23,33 +23,33 @@ from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageFlag
 __all__ = ("FOLDER", "Why", "as_it_is", "folder", "to_backout_queue", "to_dead_letter_queue", "why")
 
 FOLDER: Final = "mqflow"
-"""The RFH2 folder of a moved message with the reason of the move."""
+"""The MQRFH2 folder that has the reason of the move."""
 
 _UTF_8: Final = 1208
 _SEGMENT: Final = MessageFlag.SEGMENT | MessageFlag.LAST_SEGMENT
-#: Characters that XML 1.0 cannot write, not even escaped.
+#: Characters that XML 1.0 cannot contain, not even escaped.
 _NOT_IN_XML: Final = re.compile("[\0-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """The reason why a message was moved. A field is empty if the message does not give it."""
+    """The reason why a message was moved. A field is empty if the message does not tell it."""
 
-    #: The queue the message came from, or was for, and the queue manager of that queue.
+    #: The queue that the message came from, or was put to, and its queue manager.
     queue: str = ""
     queue_manager: str = ""
     #: MQRC_* or MQFB_* of the MQDLH.
     reason: int = 0
-    #: The outcome of its last handling: "failed", "undecodable"; the exception and its text; the name of the handler.
+    #: The last handling: its outcome ("failed", "undecodable"), the exception and its text, and the name of the handler.
     outcome: str = ""
     error: str = ""
     text: str = ""
-    #: `file:line in function`, the innermost frame of the application that the exception came from.
+    #: The innermost frame of the application in the exception's traceback: `file:line in function`.
     frame: str = ""
     handler: str = ""
-    #: MQMD.BackoutCount at the move, and the threshold that was compared with it.
+    #: MQMD.BackoutCount at the move, and the threshold it was compared with.
     count: int = 0
     threshold: int = 0
-    #: The application that moved it, and the time of the move.
+    #: The application that moved the message, and the time of the move.
     application_name: str = ""
     at: datetime | None = None
 
@@ -57,13 +57,15 @@ class Why(Struct, frozen=True, kw_only=True):
 def to_backout_queue(
     descriptor: MessageDescriptor, body: bytes, *, folders: tuple[Folder, ...] = ()
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and body for the put to the backout requeue queue.
+    """Return the descriptor and the body for the put to the backout requeue queue.
 
-    BackoutCount is 0; Expiry is what was left at the get. A message that has an MQRFH2 keeps its body byte for byte. A message
-    without an MQRFH2 gets one in front, with `folders` in it. The MQMD's Format, CCSID and Encoding then describe that header
-    (MQHRF2, 1208, 273); the same fields of the header describe the data that follows. A segment gets no header, because the
-    offsets of the other segments would be wrong. Which folders IBM MQ classes for JMS write into an added header could not be
-    confirmed. Here the folder is `mcd` with the message class, as in any JMS message.
+    BackoutCount becomes 0, and Expiry is the time that was left at the get. If the message has an MQRFH2, its body does not
+    change. Otherwise it gets an MQRFH2 in front, with `folders` in it. Format, CCSID and Encoding of the MQMD then describe
+    this header (MQHRF2, 1208, 273). The same fields of the header describe the data after it. A segment gets no header,
+    because the offsets of the other segments would be wrong.
+
+    It could not be confirmed which folders IBM MQ classes for JMS write into an added header. mqflow writes `mcd` with the
+    message class, which every JMS message has.
     """
     if descriptor.message_flags & _SEGMENT or _has_rfh2(descriptor, body):
         return as_it_is(descriptor, body)
@@ -78,7 +80,7 @@ def to_backout_queue(
 
 
 def as_it_is(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and body for a put without an added header: only BackoutCount changes, to 0."""
+    """Return the descriptor and the body for a put without an added header. Only BackoutCount changes, to 0."""
     return replace(descriptor, backout_count=0), body
 
 
@@ -94,11 +96,11 @@ def to_dead_letter_queue(
     application_type: int = ApplicationType.UNIX,
     encoding: int = Encoding.NATIVE,
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and body for the put to the dead-letter queue, with an MQDLH of 172 bytes in front.
+    """Return the descriptor and the body for the put to the dead-letter queue, with an MQDLH of 172 bytes in front.
 
-    `queue` and `queue_manager` name the queue that the message was on. `now` is any time with a time zone, `encoding` is the
-    encoding of the numbers in the MQDLH. Format, CCSID and Encoding describe the MQDLH, which holds their old values for the
-    data that follows. All other fields stay unchanged, MsgType included.
+    `queue` and `queue_manager` name the queue that the message was on. `now` needs a time zone. `encoding` is the encoding of
+    the numbers in the MQDLH. Format, CCSID and Encoding of the descriptor describe the MQDLH; the MQDLH has their old values,
+    for the data after it. All other fields stay unchanged, including MsgType.
     """
     gmt = now.astimezone(UTC)
     header = DeadLetterHeader(
@@ -118,13 +120,13 @@ def to_dead_letter_queue(
 
 
 def folder(reason: Why) -> Folder:
-    """Return the folder of an added MQRFH2 with these fields; empty fields are left out."""
+    """Return the folder for an added MQRFH2 with the fields of the reason. Empty fields are left out."""
     values = asdict(reason)
     return Folder(FOLDER, tuple(FolderProperty(name, _written(value)) for name, value in values.items() if value))
 
 
 def why(descriptor: MessageDescriptor, body: bytes) -> Why | None:
-    """Return the reason of the last move, from the MQDLH or the folder that `folder` makes; None if the message has neither."""
+    """Return the reason of the last move, from the MQDLH or from the folder of `folder`; None if the message has neither."""
     try:
         chain = split(descriptor, body).chain
     except MQIError:
@@ -148,7 +150,7 @@ def _of_dead_letter_header(header: DeadLetterHeader) -> Why:
 
 
 def _of_folder(properties: Mapping[str, object]) -> Why | None:
-    """Return the record of these properties, or None if one has an unexpected value: any program can write a folder."""
+    """Return the reason in these properties; None if a value is unexpected, because any program can write a folder."""
     try:
         return convert({name: value for name, value in properties.items() if value is not None}, Why, strict=False)
     except ValidationError:
@@ -156,7 +158,7 @@ def _of_folder(properties: Mapping[str, object]) -> Why | None:
 
 
 def _gmt(digits: str) -> datetime | None:
-    """Return the time of PutDate and PutTime (YYYYMMDDHHMMSSTH, in GMT), or None if the digits are not a time."""
+    """Return the time of PutDate and PutTime (YYYYMMDDHHMMSSTH, in GMT); None if the digits are not a time."""
     try:
         return datetime.strptime(digits, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
     except ValueError:
@@ -165,7 +167,7 @@ def _gmt(digits: str) -> datetime | None:
 
 def _has_rfh2(descriptor: MessageDescriptor, body: bytes) -> bool:
     if descriptor.format == Format.RF_HEADER_2:
-        return True  # a malformed header counts as a header: a broken message stays as it came
+        return True  # also if it is malformed: a broken message must stay unchanged
     try:
         return any(isinstance(header, RFH2) for header in split(descriptor, body).chain)
     except MQIError:
@@ -173,7 +175,7 @@ def _has_rfh2(descriptor: MessageDescriptor, body: bytes) -> bool:
 
 
 def _chained(ccsid: int) -> int:
-    """Return the CCSID that a header gives for the data behind it; only in an MQMD does 0 mean the queue manager's CCSID."""
+    """Return the CCSID for a header to describe its data. Only in an MQMD does 0 mean the queue manager's CCSID."""
     return CCSID_INHERIT if ccsid == CCSID_Q_MGR else ccsid
 
 

@@ -1,4 +1,4 @@
-"""The exceptions that a handler raises to reject or retry its message, and the outcome that each exception means.
+"""The exceptions by which a handler rejects or retries its message, and the outcome that each exception causes.
 
 This module knows exceptions and records; it catches only the error that `str` of an exception raises.
 """
@@ -15,15 +15,15 @@ from mqflow.policy.poison.failure_origin import raised_by
 __all__ = ("Reject", "Retry", "UndecodableError", "outcome_of")
 
 _TEXT_CHARS_MAX: Final = 500
-"""The most characters of an exception's text that an outcome keeps; the text goes into events, traces and headers."""
+"""The largest number of characters of an exception's text in an outcome. The text goes into events, traces and headers."""
 
 
 class Reject(Exception):  # noqa: N818 - a word of the handler's vocabulary, not an error of ours
-    """A handler raises `Reject` if the message can never be handled, whatever its count; the reason goes with the message."""
+    """A handler raises `Reject` if the message can never be handled. The message is moved at once, together with the reason."""
 
 
 class Retry(Exception):  # noqa: N818 - as Reject
-    """A handler raises `Retry` to get the message again after this pause. The delivery counts towards the threshold."""
+    """A handler raises `Retry` to get the message again after this pause. The delivery counts towards the backout threshold."""
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         after_s = after.total_seconds() if isinstance(after, timedelta) else after
@@ -36,16 +36,16 @@ class Retry(Exception):  # noqa: N818 - as Reject
 
 
 class UndecodableError(Exception):
-    """The body cannot be decoded to the payload type; a codec raises it, with the error and its place."""
+    """The body cannot be decoded to the payload type. A codec raises this error; it names the problem and its place."""
 
     #: The descriptor of the message, if the message is one of a batch.
     descriptor: MessageDescriptor | None = None
 
 
 def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:
-    """Return the outcome that an exception of a handler, its middleware or its codec means.
+    """Return the outcome that an exception causes. The exception comes from a handler, its middleware or its codec.
 
-    A group of exceptions is final only if every exception in it is final. The outcome has the exception itself too.
+    An exception group is final only if every exception in it is final. The outcome also holds the exception object.
     """
     name, text = _named(error)
     raised = raised_by(error)
@@ -53,7 +53,7 @@ def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...
         case UndecodableError():
             cause = error.__cause__
             return Undecodable(error=_named(cause)[0] if cause is not None else name, text=text, raised=raised)
-        case HeaderError():  # a malformed header stays malformed
+        case HeaderError():  # a redelivery does not repair a malformed header
             return Undecodable(error=name, text=text, raised=raised)
         case Reject():
             return Failed(error="Reject", text=text, final=True, raised=raised)

@@ -1,6 +1,6 @@
-"""Builds the reports that a sender asked for (exception, arrival, delivery, expiration), and the answers to requests.
+"""Builds the reports that senders ask for (exception, arrival, delivery, expiration), and answers to failed requests.
 
-This module knows descriptors, report options and headers; it puts nothing. The runtime builds reports for poison messages; the
+This module puts nothing. The runtime builds reports for poison messages; the
 embedded queue manager builds the reports that it generates itself.
 Source: IBM q097680, "Report (MQLONG)"; q032680, "Removing messages from the queue in ASF"; q107770.
 """
@@ -28,34 +28,34 @@ __all__ = (
 )
 
 DATA_BYTES: Final = 100
-"""The application data, behind all headers, that a report "with data" carries."""
+"""A report "with data" carries this many bytes of application data, after all headers."""
 
 
 class ReportMessage(Struct, frozen=True):
-    """A report ready for the put."""
+    """A report, and the queue to put it to."""
 
     reply_to_queue: str
-    #: Empty for the queue manager itself.
+    #: The queue manager of the reply queue; empty for the local queue manager.
     reply_to_queue_manager: str
-    #: The descriptor has the identity context of the original, for a put that passes or sets context.
+    #: The descriptor of the report, with the identity context of the original message. The put passes or sets this context.
     descriptor: MessageDescriptor
     body: bytes
-    #: Whether the report goes to the dead-letter queue if the put fails (q032680). Otherwise it is dropped.
+    #: True if the dead-letter queue gets the report if its put fails (q032680); false to drop the report.
     is_kept: bool = True
 
 
 def exception_report(descriptor: MessageDescriptor, body: bytes, *, feedback: int) -> ReportMessage | None:
-    """Return the exception report that the sender asked for, or None; `feedback` is the reason code, or MQFB_*."""
+    """Return the exception report that the sender asked for, or None. `feedback` is a reason code or MQFB_*."""
     return report(descriptor, body, mask=Report.EXCEPTION_MASK, feedback=feedback)
 
 
 def report(descriptor: MessageDescriptor, body: bytes, *, mask: Report, feedback: int) -> ReportMessage | None:
-    """Return the report of this kind that the sender asked for, or None if it asked for no such report or names no queue.
+    """Return the report of this kind. None if the sender did not ask for such a report, or named no reply queue.
 
-    `mask` is one of `Report.EXCEPTION_MASK`, `COA_MASK`, `COD_MASK` and `EXPIRATION_MASK`. The body is empty, or all headers
-    and the first 100 bytes of application data, or everything. Format, Encoding and CCSID are copied from the original, so
-    Format can promise more data than the body has (q107770). Identifiers, expiry, priority and persistence follow the rules for
-    a reply.
+    `mask` is one of `Report.EXCEPTION_MASK`, `COA_MASK`, `COD_MASK` and `EXPIRATION_MASK`. The body is empty, or the headers
+    and the first 100 bytes of application data, or the whole message. Format, Encoding and CCSID are those of the original, so
+    they can describe more data than the report has (q107770). Identifiers, expiry, priority and persistence follow the rules
+    for a reply.
     """
     data = _reported_data(descriptor, body, mask)
     if data is None or not descriptor.reply_to_queue:
@@ -77,8 +77,9 @@ def report(descriptor: MessageDescriptor, body: bytes, *, mask: Report, feedback
 def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposition, behaviour: Behaviour) -> bool:
     """Return whether this disposition of a poison message causes an exception report, if the message's sender asked for one.
 
-    Source: q032680: for a message that missed the backout requeue queue and was dead-lettered or discarded as its report
-    options say. From memory: if a message is lost because no queue took it, its sender gets no report.
+    Source: q032680: a report is sent for a message that did not go to the backout requeue queue, and was dead-lettered or
+    discarded as its report options say. From memory: if a message is lost because no queue accepted it, its sender gets no
+    report.
     """
     if not BEHAVIOURS[behaviour].reports:
         return False
@@ -96,12 +97,13 @@ def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposi
 def answer_to_failure(
     descriptor: MessageDescriptor, body: bytes, disposition: Disposition, *, feedback: int
 ) -> ReportMessage | None:
-    """Return the report by which the sender of a request learns that no reply follows; None for any other message.
+    """Return the report that tells the sender of a request that no reply follows; None for any other message.
 
-    The answer is an exception report: with the data that the report options ask for, otherwise without data. A message that
-    stays on its queue gets no answer, because it can still be handled. If the put fails, nobody waits any more, so the answer
-    is dropped. The answer is an addition of mqflow: by q032680 only a sender that asks for reports gets one. Without an answer
-    the sender waits until its own timeout.
+    The answer is an exception report, with as much data as the report options ask for. A message that stays on its queue gets
+    no answer, because it can still be handled. If the put of the answer fails, the answer is dropped.
+
+    IBM MQ does not do this: by q032680, only a sender that asks for reports gets one. But without the answer the sender of the
+    request waits until its own timeout.
     """
     if descriptor.message_type != MessageType.REQUEST or not descriptor.reply_to_queue:
         return None
@@ -124,9 +126,9 @@ def answer_to_failure(
 def reply_descriptor(request: MessageDescriptor) -> MessageDescriptor:
     """Return the descriptor of the reply to this request, without format and character set.
 
-    CorrelId is the MsgId of the request, unless the request has MQRO_PASS_CORREL_ID. MsgId is new, unless the request has
-    MQRO_PASS_MSG_ID. Priority and persistence are copied from the request. Only with MQRO_PASS_DISCARD_AND_EXPIRY does the
-    reply take the remaining expiry and MQRO_DISCARD_MSG of the request.
+    CorrelId is the MsgId of the request, or its CorrelId with MQRO_PASS_CORREL_ID. MsgId is new, or that of the request with
+    MQRO_PASS_MSG_ID. Priority and persistence are copied from the request. With MQRO_PASS_DISCARD_AND_EXPIRY, the remaining
+    expiry and MQRO_DISCARD_MSG are copied too.
     Source: IBM q097680 (Report: the options for identifiers and for passing discard and expiry on).
     """
     passes_on = bool(request.report & Report.PASS_DISCARD_AND_EXPIRY)
@@ -142,7 +144,8 @@ def reply_descriptor(request: MessageDescriptor) -> MessageDescriptor:
 
 
 def _reported_data(descriptor: MessageDescriptor, body: bytes, mask: Report) -> bytes | None:
-    # All four kinds have the same bits: the lowest of the mask asks for the report, the next for some data, the last for all.
+    # The mask of each kind has three bits. The lowest bit asks for the report, the next bit for some data, the last for all
+    # data.
     plain = mask & -mask
     match descriptor.report & mask:
         case asked if asked == plain:
@@ -158,5 +161,5 @@ def _reported_data(descriptor: MessageDescriptor, body: bytes, mask: Report) -> 
 def _header_bytes(descriptor: MessageDescriptor, body: bytes) -> int:
     try:
         return len(body) - len(split(descriptor, body).body)
-    except MQIError:  # a malformed header is application data
+    except MQIError:  # a malformed header counts as application data
         return 0

@@ -1,7 +1,6 @@
 """Decides the next step for a message after its handling.
 
-This module knows outcomes and plans; it knows no connection and no clock. `backout` decides the plan, `redelivery_delay` the
-pause.
+This module has no connection and no clock. `backout` decides the plan, `redelivery_delay` decides the pause.
 """
 
 from typing import assert_never
@@ -16,7 +15,7 @@ __all__ = ("Dispose", "Done", "Next", "Redeliver", "after", "dead_letter_reason"
 
 
 class Done(Struct, frozen=True):
-    """The handler completed, so there is no next step."""
+    """The handler completed, so the message needs no further step."""
 
 
 class Redeliver(Struct, frozen=True):
@@ -26,7 +25,7 @@ class Redeliver(Struct, frozen=True):
 
 
 class Dispose(Struct, frozen=True):
-    """The message must be moved by this plan, before any other delivery."""
+    """The message must be moved as the plan says. It must not be delivered before that."""
 
     plan: Plan
 
@@ -35,7 +34,7 @@ Next = Done | Redeliver | Dispose
 
 
 def is_final(outcome: Outcome, *, redeliver_undecodable: bool = False) -> bool:
-    """Return whether no redelivery can help: the message must be disposed of, whatever its count."""
+    """Return whether no redelivery can help. Then the message must be moved or discarded, at any backout count."""
     match outcome:
         case Failed(final=final):
             return final
@@ -50,9 +49,9 @@ def is_final(outcome: Outcome, *, redeliver_undecodable: bool = False) -> bool:
 def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, redeliver_undecodable: bool = False) -> Next:
     """Return the next step for the message after its handling.
 
-    `decided` is the plan of `backout.decide` for the message with the coming backout already counted; `disposed` is the plan of
-    `backout.dispose`. `pause_s` is the pause by `redelivery_delay`; a handler's `Retry(after=...)` replaces it. An interrupted
-    handling is not a failure: the message waits for its next get, however high the backout made its count.
+    `decided` is the plan of `backout.decide`, computed as if the message were already backed out. `disposed` is the plan of
+    `backout.dispose`. `pause_s` is the pause of `redelivery_delay`; a handler's `Retry(after=...)` replaces it. An interrupted
+    handling is not a failure: the message stays on its queue, even if the backout raised its count to the threshold.
     """
     if is_final(outcome, redeliver_undecodable=redeliver_undecodable):
         return Dispose(disposed)
@@ -70,10 +69,10 @@ def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, re
 
 
 def dead_letter_reason(outcome: Outcome) -> Reason:
-    """Return the reason in the MQDLH of a message that is disposed of after this outcome.
+    """Return the reason for the MQDLH of a message that is dead-lettered after this outcome.
 
     Source: IBM, "Reason and feedback codes in ASF": 2364 for a message that cannot be interpreted, 2362 for a message that was
-    backed out too often. A rejected message has no code of its own there, so it has the code of the threshold.
+    backed out too often. That page has no code for a rejected message, so it gets 2362 too.
     """
     return Reason.JMS_FORMAT_ERROR if isinstance(outcome, Undecodable) else Reason.BACKOUT_THRESHOLD_REACHED
 

@@ -1,7 +1,7 @@
-"""Decides how long to wait before each attempt to get a connection back, and when to give up.
+"""Decides how long to wait before each attempt to reconnect, and when to give up.
 
-This module knows numbers and the syntax of ReconDelay; clocks and chance are arguments. `reason_classes` says what a reason
-code asks for.
+This module only computes: times and random numbers are arguments. `reason_classes` decides which reason codes cause a
+reconnection.
 Source: IBM, "Automatic JMS client reconnection with CCDTs" for the default delays; IBM, "CHANNELS stanza of the client
 configuration file" (q016860) for ReconDelay and MQReconnectTimeout.
 """
@@ -12,10 +12,10 @@ from typing import Final
 __all__ = ("LADDER", "DelaysError", "Ladder", "delay_s", "next_delay_s", "parse_delays")
 
 Ladder = tuple[tuple[float, float], ...]
-"""The delay before each attempt: fixed seconds, and random seconds. The last pair repeats forever."""
+"""The delay before each attempt: fixed seconds, and the most random seconds that are added. The last pair repeats."""
 
 LADDER: Final[Ladder] = ((1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25))
-"""IBM's default delay before each attempt: fixed seconds, and random seconds. The last pair repeats forever."""
+"""IBM's default delays before the attempts: fixed seconds, and random seconds. The last pair repeats forever."""
 
 _PAIR: Final = re.compile(r"\s*\(\s*([0-9]{1,9})\s*(?:,\s*([0-9]{1,9})\s*)?\)\s*", re.ASCII)
 _PAIRS_MAX: Final = 100
@@ -26,10 +26,10 @@ class DelaysError(ValueError):
 
 
 def parse_delays(text: str) -> Ladder:
-    """Return the pairs of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)" in seconds. The text is in milliseconds.
+    """Return the pairs of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)". The text is in milliseconds, the result in s.
 
-    A pair without its second number has no random part. Raises `DelaysError` for any other text, and if the last
-    delay is 0: the attempts would be a busy loop.
+    A pair without its second number has no random part. Raises `DelaysError` for any other text. Raises it also if the last
+    delay is 0, because then the attempts follow each other without rest.
     """
     ladder: list[tuple[float, float]] = []
     at = 0
@@ -47,10 +47,9 @@ def parse_delays(text: str) -> Ladder:
 
 
 def delay_s(attempt: int, random: float, ladder: Ladder = LADDER) -> float:
-    """Return the delay in seconds before this attempt: 1 is the first after the connection was lost.
+    """Return the delay in seconds before this attempt. Attempt 1 is the first after the connection was lost.
 
-    `random` is in [0, 1). The random part keeps applications that lost the same queue manager from connecting at the same
-    moment.
+    `random` is in [0, 1). The random part prevents that all applications of a lost queue manager connect at the same moment.
     """
     fixed_s, random_s = ladder[min(max(attempt, 1), len(ladder)) - 1]
     return fixed_s + random_s * random
@@ -59,10 +58,10 @@ def delay_s(attempt: int, random: float, ladder: Ladder = LADDER) -> float:
 def next_delay_s(
     attempt: int, random: float, *, ladder: Ladder = LADDER, lost_for_s: float = 0.0, limit_s: float | None = None
 ) -> float | None:
-    """Return the delay in seconds before this attempt (1 is the first), or None to give up (2556).
+    """Return the delay in seconds before this attempt, from 1; None to give up (2556).
 
-    `random` is in [0, 1). `limit_s` counts from the loss of the connection. The last delay ends at the limit, so that the whole
-    time is used. Without a limit the attempts never end.
+    `random` is in [0, 1). `limit_s` counts from the loss of the connection. The last delay is shortened so that it ends at the
+    limit. Without a limit the attempts never end.
     """
     wait_s = delay_s(attempt, random, ladder)
     if limit_s is None:

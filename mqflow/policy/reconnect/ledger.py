@@ -1,7 +1,7 @@
-"""Decides how open objects are opened again after a connection was lost: which, in which order, and what their handles lose.
+"""Decides how open objects are opened again after a connection was lost: which, in which order, and what is lost.
 
-The ledger is a record of handles in the order in which they were first opened. A program holds the number of an entry, which
-stays valid. This module knows records and numbers; it opens nothing.
+The ledger lists handles in the order in which they were first opened. A program refers to a handle by the number of its entry,
+which stays valid after a reconnection. This module opens nothing.
 Source: IBM, "Automatic client reconnection" (q017800), CLIENTRECONNECTOPTIONS (q111980) for 2546, and the pages of the reasons
 2548 and 2555 (q045470, q045540).
 """
@@ -42,15 +42,15 @@ __all__ = (
 
 
 class Object(Struct, frozen=True, kw_only=True):
-    """An object as it was opened: a queue, a topic to publish to, the queue manager."""
+    """An object as it was opened: a queue, a topic to publish to, or the queue manager."""
 
-    #: Its place in the order of first opening; `opened` sets it.
+    #: The place of this object in the order of first opening; `opened` sets it.
     number: int = 0
-    #: The session whose connection has the handle: a handle belongs to one connection.
+    #: The session that opened the object. Its connection has the handle, because a handle belongs to one connection.
     session: str
-    #: The program that opened it, for a person: "listener ORDERS.IN", "delay processor".
+    #: The user of the object, for people: "listener ORDERS.IN", "delay processor".
     owner: str
-    #: The name in the open; for a dynamic queue, the model.
+    #: The name that was passed to the open; for a dynamic queue, the name of the model queue.
     name: str
     options: OpenOption
     object_type: ObjectType = ObjectType.Q
@@ -59,31 +59,31 @@ class Object(Struct, frozen=True, kw_only=True):
     alternate_user: str = ""
     #: The selection string; empty for all messages.
     selection: str = ""
-    #: The name that the open returned; it differs from `name` if a model queue made a dynamic queue.
+    #: The name that the open returned. It differs from `name` if a model queue made a dynamic queue.
     opened_name: str = ""
-    #: Whether the queue is a temporary dynamic queue (DEFTYPE).
+    #: True if the queue is a temporary dynamic queue (DEFTYPE).
     temporary: bool = False
 
     @property
     def made_the_queue(self) -> bool:
-        """Whether this open made the dynamic queue."""
+        """True if this open made the dynamic queue."""
         return bool(self.opened_name) and self.opened_name != self.name
 
 
 class Subscription(Struct, frozen=True, kw_only=True):
-    """A subscription as it was made or resumed."""
+    """A subscription as it was made or resumed by MQSUB."""
 
     number: int = 0
     session: str
     owner: str
-    #: The answer of MQSUB, with the name, the topic string and the correlation identifier filled in.
+    #: The descriptor that MQSUB returned, with the name, the topic string and the correlation identifier filled in.
     descriptor: SubscriptionDescriptor
-    #: The number of the object that publications go to; None for a managed subscription, which has a queue of its own.
+    #: The number of the queue that publications go to; None for a managed subscription, whose queue MQSUB makes.
     queue: int | None = None
 
     @property
     def durable(self) -> bool:
-        """Whether the subscription outlives its connection."""
+        """True if the subscription exists longer than its connection."""
         return bool(self.descriptor.options & SubscribeOption.DURABLE)
 
 
@@ -94,12 +94,12 @@ class Ledger(Struct, frozen=True):
     """The open objects and subscriptions, in the order of first opening."""
 
     entries: tuple[Opened, ...] = ()
-    #: The number of the next entry; no number is used twice.
+    #: The number of the next entry. No number is used twice.
     next_number: int = 1
 
 
 class Reopen(Struct, frozen=True):
-    """Open the object again by this name; if `dynamic_name` is set, the model queue makes the dynamic queue again."""
+    """Open the object again by this name. If `dynamic_name` is set, open the model queue to make this dynamic queue again."""
 
     entry: Object
     name: str
@@ -114,7 +114,7 @@ class Subscribe(Struct, frozen=True):
 
 
 class NotReopened(Struct, frozen=True):
-    """The entry cannot be opened again: its owner gets the error, the other entries are not affected."""
+    """The entry cannot be opened again. Its owner gets the error; other entries are not affected."""
 
     entry: Opened
     error: MQIError
@@ -124,13 +124,13 @@ Step = Reopen | Subscribe | NotReopened
 
 
 class TryAgain(Struct, frozen=True):
-    """The obstacle may go away: try this entry again after a pause, and continue with the other entries."""
+    """The cause of the error can go away. Try this entry again after a pause, and continue with the other entries."""
 
     entry: Opened
 
 
 class StartOver(Struct, frozen=True):
-    """The new connection is lost too: make another connection, and open all entries again from the beginning."""
+    """The new connection is lost too. Make another connection, and open all entries again from the beginning."""
 
     reason: int
 
@@ -139,14 +139,14 @@ Again = TryAgain | StartOver | NotReopened
 
 
 class Reached(Struct, frozen=True):
-    """A queue manager that a connection reached: its name, and its QMID if MQINQ could read it."""
+    """A queue manager that was reached by a connection: its name, and its QMID if MQINQ could read it."""
 
     name: str
     identifier: str = ""
 
 
 def opened(ledger: Ledger, entry: Opened) -> tuple[Ledger, int]:
-    """Return the ledger with the entry at its end, and the entry's number."""
+    """Return the ledger with this entry added at its end, and the number of the entry."""
     number = ledger.next_number
     return Ledger((*ledger.entries, replace(entry, number=number)), number + 1), number
 
@@ -160,8 +160,9 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
     """Return the steps for the new connection of this session, in the order of first opening.
 
     Every entry of the session has one step. If this session made a temporary dynamic queue and still holds that handle, the
-    queue is made again, empty, under its name. A handle opened by that name can be opened only after that step. A durable
-    subscription is resumed, not created: if it is gone, its publications are gone too, and the owner must get the error.
+    queue is made again under its name, and is empty. A handle that was opened by this name can be opened only after that step.
+    A durable subscription is resumed, not created: if it no longer exists, publications are lost, and the owner must get the
+    error.
     """
     steps: list[Step] = []
     made: set[str] = set()
@@ -179,11 +180,11 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
 
 
 def after_refusal(entry: Opened, error: MQIError) -> Again:
-    """Return the next step after the step of an entry ended with this error.
+    """Return the next step after an entry could not be opened again because of this error.
 
-    After a lost connection, the caller makes a new connection and opens all entries again. An open is tried
-    again if its obstacle may go away, such as 2042 while the old connection still holds the queue. Any other error becomes 2548
-    for the owner of this entry only; its text names the object and the reason.
+    If the connection is lost, the caller makes a new connection and opens all entries again. If the cause can go away, the open
+    is tried again; an example is 2042 while the old connection still holds the queue. Any other error becomes 2548 for the
+    owner of this entry only; its text names the object and the reason.
     """
     reason = int(error.reason)
     match classify(reason):
@@ -198,10 +199,10 @@ def after_refusal(entry: Opened, error: MQIError) -> Again:
 
 
 def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None:
-    """Return None if the connection may move from the queue manager `before` to the queue manager `now`, otherwise 2546.
+    """Return None if a connection to `before` may be replaced by a connection to `now`; otherwise the error 2546.
 
-    Only `ReconnectMode.Q_MGR` checks. A queue manager that was created again under the old name is another queue manager. If a
-    QMID is unknown, the names are compared.
+    Only `ReconnectMode.Q_MGR` checks this. A queue manager that was deleted and created again under the same name is another
+    queue manager. If a QMID is unknown, the names are compared.
     """
     if mode is not ReconnectMode.Q_MGR:
         return None
@@ -215,21 +216,21 @@ def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None
 
 
 def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
-    """Return 2555 if the connection may move to any queue manager and cannot take the subscription with it; else `Reason.NONE`.
+    """Return 2555 if a subscription cannot follow the connection to another queue manager; otherwise `Reason.NONE`.
 
-    MQSUB fails immediately; otherwise the replay after a failover would fail. A durable subscription belongs to one queue
-    manager (q045540). The queue of a managed subscription does too, and the workers of a listener get from it on connections of
-    their own.
+    With 2555, MQSUB fails immediately; otherwise the failover would fail later. A durable subscription exists on one queue
+    manager only (q045540). So does the queue of a managed subscription, and several connections of a listener get from that
+    queue.
     """
     bound = subscription & (SubscribeOption.DURABLE | SubscribeOption.MANAGED)
     return Reason.RECONNECT_Q_MGR_REQD if mode is ReconnectMode.ANY and bound else Reason.NONE
 
 
 def gone(entry: Opened) -> tuple[str, ...]:
-    """Return the losses of the handle when it is opened again, in words; an empty tuple if it loses nothing.
+    """Return in words what the handle loses when it is opened again; empty if it loses nothing.
 
-    The context that the last get saved is not included. This context is lost with the unit of work, and the program gets a
-    message about that loss.
+    The message context that the last get saved is not included. It is lost with the unit of work, and another message reports
+    that loss.
     """
     match entry:
         case Subscription():
@@ -247,7 +248,7 @@ _GONE: Final = (
     (OpenOption.BROWSE, "the position of the browse cursor, with its lock and its marks"),
     (OpenOption.READ_AHEAD, "messages that were read ahead"),
 )
-"""State that belongs to a connection and not to an object (q017800, and partly from memory)."""
+"""Options whose state belongs to the connection, so a new connection loses it (q017800, and partly from memory)."""
 
 
 def _step(entry: Opened, made: set[str], refused: set[int]) -> Step:

@@ -1,7 +1,6 @@
-"""Decides whether a lost connection is made again, and to which queue managers.
+"""Decides whether mqflow reconnects after a lost connection, and to which queue managers.
 
-One table combines the option of the application with the default of the administrator. This module knows words and numbers
-only.
+One table combines the option of the application with the administrator's default.
 Source: IBM, "Reconnection options" (q108390) for the table; "Automatic JMS client reconnection with CCDTs" for the JMS names.
 """
 
@@ -32,7 +31,7 @@ class DefaultReconnect(IntEnum):
 
 
 class ReconnectOption(IntEnum):
-    """The option that the application asks for, with the numbers of MQCNO_RECONNECT_*."""
+    """The option that the application sets, with the numbers of MQCNO_RECONNECT_*."""
 
     AS_DEF = 0
     RECONNECT = 0x01000000
@@ -41,18 +40,18 @@ class ReconnectOption(IntEnum):
 
 
 class ReconnectMode(Enum):
-    """The reaction to a lost connection."""
+    """The reaction of mqflow to a lost connection."""
 
     NO = "no"
     """No reconnection: the application gets the error."""
     ANY = "any"
-    """Reconnect to any queue manager that the table has under the name."""
+    """Reconnect to any queue manager that the channel table lists under the same name."""
     Q_MGR = "queue manager"
-    """Reconnect to the same queue manager, at any address; a queue manager with another QMID is refused (2546)."""
+    """Reconnect to the same queue manager, at any address. A queue manager with another QMID is refused (2546)."""
 
 
 class ReconnectOptionError(ValueError):
-    """A word is not a reconnection option, or contradicts the name of the queue manager."""
+    """A word is not a reconnection option, or does not fit the name of the queue manager."""
 
 
 _NO, _ANY, _Q_MGR = ReconnectMode.NO, ReconnectMode.ANY, ReconnectMode.Q_MGR
@@ -65,7 +64,7 @@ MODES: Final[Mapping[DefaultReconnect, Mapping[ReconnectOption, ReconnectMode]]]
     DefaultReconnect.Q_MGR: dict(zip(_ORDER, (_ANY, _Q_MGR, _Q_MGR, _NO), strict=True)),
     DefaultReconnect.DISABLED: dict(zip(_ORDER, (_NO, _NO, _NO, _NO), strict=True)),
 }
-"""The mode, by the default and by the option: an administrator can forbid reconnection, an application can refuse it."""
+"""The mode for each default and option. An administrator can forbid reconnection (DISABLED), and so can an application."""
 
 JMS_OPTIONS: Final[Mapping[str, ReconnectOption]] = {
     "ANY": ReconnectOption.RECONNECT,
@@ -73,11 +72,11 @@ JMS_OPTIONS: Final[Mapping[str, ReconnectOption]] = {
     "DISABLED": ReconnectOption.DISABLED,
     "QMGR": ReconnectOption.Q_MGR,
 }
-"""CLIENTRECONNECTOPTIONS of a connection factory."""
+"""The values of CLIENTRECONNECTOPTIONS in a JMS connection factory."""
 
 
 def reconnect_mode(default: DefaultReconnect, option: ReconnectOption) -> ReconnectMode:
-    """Return the reaction to a lost connection."""
+    """Return what to do after a lost connection."""
     return MODES[default][option]
 
 
@@ -87,10 +86,10 @@ def default_reconnect(configured: DefaultReconnect | None, channel: DefaultRecon
 
 
 def from_jms(word: str, queue_manager: str) -> ReconnectOption:
-    """Return the option that CLIENTRECONNECTOPTIONS of a JMS connection factory means together with its QMANAGER.
+    """Return the option that CLIENTRECONNECTOPTIONS of a JMS connection factory means, if its QMANAGER is `queue_manager`.
 
-    Raises `ReconnectOptionError` for any other word, and for ANY with the name of one queue manager. ANY needs an asterisk, an
-    asterisk and the name of a group, or blanks. Source: IBM, "Automatic JMS client reconnection with CCDTs", table 1.
+    Raises `ReconnectOptionError` for any other word, and for ANY with the name of one queue manager. With ANY, QMANAGER must be
+    "*", "*" and the name of a group, or blank. Source: IBM, "Automatic JMS client reconnection with CCDTs", table 1.
     """
     option = JMS_OPTIONS.get(word)
     if option is None:

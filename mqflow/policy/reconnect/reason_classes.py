@@ -1,7 +1,7 @@
-"""Decides what the owner of a connection must do after a reason code: retry, reopen, reconnect, wait, stop or dispose.
+"""Decides what the owner of a connection must do after a reason code: retry, reopen, reconnect, wait, stop or move the message.
 
-The decision is one table; the page docs/reason-codes.md is made from this table. This module knows numbers only. IBM publishes
-no list of the codes that start a reconnection, so the table is this project's own.
+The decision is one table, and the page docs/reason-codes.md is made from it. IBM does not publish a list of the codes that
+start a reconnection, so mqflow has made this table itself.
 """
 
 from collections.abc import Mapping
@@ -15,20 +15,20 @@ __all__ = ("CLASSES", "Class", "classify", "connection_gone", "leaves_in_doubt")
 
 
 class Class(Enum):
-    """The action that a reason code asks for."""
+    """The action that is necessary after a reason code."""
 
     RETRY = "retry"
-    """Call again immediately: the unit of work was backed out, no message was there, or the buffer must be larger."""
+    """Call again immediately: the unit of work was backed out, no message was there, or the buffer was too small."""
     REOPEN = "reopen"
-    """Open the object again: its handle is no longer valid, the connection is."""
+    """Open the object again: its handle is no longer valid, but the connection is."""
     RECONNECT = "reconnect"
-    """Make another connection: this connection is lost or failed at MQCONNX, and its unit of work is backed out."""
+    """Make another connection: this connection is lost, or MQCONNX failed. Its unit of work is backed out."""
     WAIT = "wait"
-    """Call again after a growing pause: the connection is good, and the obstacle may go away."""
+    """Call again after a growing pause: the connection is good, and the cause can go away."""
     CONFIGURATION = "configuration"
     """A person must change something. A starting application stops with the reason; a running application logs it and waits."""
     MESSAGE = "message"
-    """The cause is this message, not the queue or the connection: dispose of the message and continue with the next."""
+    """This message is the cause, not the queue or the connection: move or discard it, and continue with the next message."""
 
 
 _RETRY: Final = (Reason.BACKED_OUT, Reason.NO_MSG_AVAILABLE, Reason.TRUNCATED_MSG_FAILED)
@@ -424,7 +424,7 @@ CLASSES: Final[Mapping[int, Class]] = {
     )
     for reason in reasons
 }
-"""The class of each reason code. A code without a class waits: a wait loses no message, is no busy loop, and is visible."""
+"""The class of each reason code. A code that is not listed has the class WAIT: a wait loses no message and is visible."""
 
 
 def classify(reason: int) -> Class:
@@ -433,14 +433,14 @@ def classify(reason: int) -> Class:
 
 
 def connection_gone(reason: int) -> bool:
-    """Return whether this reason of a verb means that the connection is dead, so that no MQDISC can commit on it.
+    """Return whether a verb with this reason has lost its connection, so that no MQDISC can commit on the connection.
 
-    These are fewer reasons than `Class.RECONNECT` has: after 2195 or 2549 the connection may be alive, and a quiescing
-    connection is alive.
+    Not all reasons of `Class.RECONNECT` count: after 2195 or 2549 the connection can still exist, and a connection that
+    quiesces still exists.
     """
     return reason in _GONE
 
 
 def leaves_in_doubt(error: MQIError) -> bool:
-    """Return whether this error of an MQCMIT leaves the commit in doubt: any reason but 2003, which means a backout."""
+    """Return whether an MQCMIT with this error leaves the commit in doubt. Only 2003 does not: it means a backout."""
     return error.verb == "MQCMIT" and error.reason != Reason.BACKED_OUT

@@ -1,7 +1,7 @@
-"""Decides what a stream does next: run a stage, wait, end, or give up.
+"""Decides what `mqflow spark stream` does next: run a stage, wait, end, or give up.
 
-A round brings the tables up to date, one stage after the other. A stage that failed runs again after a growing pause, before
-any later stage: a later stage never reads a table that is half done. Pure: clock, random number and signals are arguments.
+A round brings the tables up to date, one stage after the other. If a stage fails, it runs again after a growing pause, before
+any later stage runs. So a later stage never reads a table that is half done. Pure: times and random numbers are arguments.
 """
 
 from enum import StrEnum
@@ -50,39 +50,39 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     #: Seconds from the start of one round to the start of the next.
     every_s: float = 30.0
-    #: End when everything in the journal is in the tables.
+    #: True to end when the tables have everything that is in the journal.
     once: bool = False
     #: After this many failures of one stage in a row, the stream gives up.
     attempts_max: int = ATTEMPTS_MAX
-    #: The pauses after failures. With eight attempts they last some two minutes together.
+    #: The pauses after failures. The pauses of eight attempts together take about two minutes.
     pace: Pace = Pace(first_s=1.0, max_s=60.0)
 
 
 class Taken(Struct, frozen=True):
-    """The result of one stage of a round, for example of bronze."""
+    """The result of one stage of a round."""
 
     #: The rows that the stage has written, or the alerts that it has sent.
     rows: int = 0
-    #: Whether the stage left something for the next round: rows above its limits, or alerts that no receiver accepted.
+    #: True if the stage left work for the next round: rows above its limits, or alerts that no receiver accepted.
     more: bool = False
-    #: Why alerts are left; empty otherwise.
+    #: Why alerts were not accepted; empty if all were accepted.
     said: str = ""
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """The position of a stream between two steps. The default is the start of a stream."""
+    """The position of a stream between two steps. The default is the position at the start of a stream."""
 
     #: The stages that this round still has to run, in order; empty between two rounds.
     due: tuple[Stage, ...] = (Stage.BRONZE,)
-    #: The stages that must run in this round even if bronze takes no row: an earlier process can have left them undone.
+    #: The stages that must run in this round even if bronze takes no row, because an earlier process may have left them undone.
     owed: tuple[Stage, ...] = (Stage.SILVER, Stage.GOLD, Stage.ALERTS)
-    #: Whether the journal has more rows than this round could take.
+    #: True if the journal has more rows than this round could take.
     more: bool = False
-    #: The failures in a row of the first due stage.
+    #: The number of failures in a row of the first stage in `due`.
     failures: int = 0
-    #: The last failure, if the first due stage has failed.
+    #: The last failure of the first stage in `due`; None if it has not failed.
     failure: Failure | None = None
-    #: When this round began, and the earliest time of the next step; both in seconds of a monotonic clock.
+    #: The time when this round began, and the earliest time of the next step. Both are seconds of a monotonic clock.
     began_s: float = 0.0
     not_before_s: float = 0.0
 
@@ -91,18 +91,18 @@ class Run(Struct, frozen=True):
     """Run this stage now."""
 
     stage: Stage
-    #: Whether the stage needs a new Spark session.
+    #: True if the stage needs a new Spark session.
     renews_session: bool = False
 
 
 class Wait(Struct, frozen=True):
-    """Wait, at most this long; a stop ends the wait."""
+    """Wait at most this long. A request to stop ends the wait."""
 
     seconds: float
 
 
 class End(Struct, frozen=True):
-    """The stream is over: it was stopped, or it has nothing more to do."""
+    """The stream ends: a stop was requested, or nothing is left to do."""
 
 
 class GiveUp(Struct, frozen=True):
@@ -117,7 +117,7 @@ Action: TypeAlias = Run | Wait | End | GiveUp
 
 
 def next_action(position: Position, limits: Limits, now_s: float, *, stopping: bool) -> Action:
-    """Return the next step. A stop ends the stream between two stages, also during a pause; everything done so far stays."""
+    """Return the next step. A stop takes effect between two stages, also during a pause. Completed stages stay completed."""
     failure = position.failure
     if failure is not None and (failure.kind is Kind.PERMANENT or position.failures >= limits.attempts_max):
         return GiveUp(position.due[0], position.failures, failure)
@@ -131,9 +131,9 @@ def next_action(position: Position, limits: Limits, now_s: float, *, stopping: b
 
 
 def after_stage(position: Position, stage: Stage, taken: Taken, limits: Limits, began_s: float) -> Position:
-    """Return the position after a stage has succeeded. `began_s` is when the stage began.
+    """Return the position after a stage has succeeded. `began_s` is the time when the stage began.
 
-    Bronze begins a round. If bronze takes no row, only the stages in `Position.owed` follow.
+    A round begins with bronze. If bronze takes no row, only the stages in `Position.owed` follow.
     """
     if stage is Stage.BRONZE:
         due, owed, more = ORDER[1:] if taken.rows else position.owed, position.owed, taken.more
@@ -145,7 +145,7 @@ def after_stage(position: Position, stage: Stage, taken: Taken, limits: Limits, 
 
 
 def after_failure(position: Position, failure: Failure, limits: Limits, now_s: float, random: float) -> Position:
-    """Return the position after the first due stage has failed. `random` is in [0, 1), and makes the pause vary."""
+    """Return the position after the first stage in `due` has failed. `random` is in [0, 1); it makes the pause vary."""
     failures = position.failures + 1
     return replace(
         position,

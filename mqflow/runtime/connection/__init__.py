@@ -1,4 +1,4 @@
-"""Sessions: a connection with awaitable verbs, its recovery after an outage, and the objects to open again.
+"""Sessions: connections whose verbs can be awaited. Also their recovery after an outage, and the objects to open again.
 
 No module here imports `mqflow.runtime.listener` or `mqflow.app`.
 """

@@ -1,6 +1,6 @@
-"""A session on a queue manager in this process: it calls the verbs directly.
+"""A session on a queue manager in this process. It calls the verbs directly, without a thread.
 
-Only a wait for a message and a durable commit suspend the caller. The session decides nothing about messages.
+Only a wait for a message and a durable commit suspend the caller. The session makes no decision about messages.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ _TURNS_BEFORE_YIELD: Final = 64
 
 
 class InlineSession:
-    """Runs each verb in its caller: the verbs only change memory."""
+    """Runs each verb on the thread of its caller, because the verbs only change memory and take little time."""
 
-    #: The most commits of a worker without an answer. After the end of the process, the messages of these commits can come
-    #: again, although their handlers have completed.
+    #: The largest number of commits of a worker that are not answered yet. If the process ends, the messages of these commits
+    #: can come again, although their handlers have completed.
     unanswered_max: Final = 8
 
     def __init__(self, connection: InlineConnection, open_objects: Callable[[Connection], OpenObjects] = OpenObjects) -> None:
@@ -64,7 +64,7 @@ class InlineSession:
                 return Exchange(settle_error=error)
         self._turns += 1
         if settlement is not None and (linger_ms or self._turns >= _TURNS_BEFORE_YIELD):
-            return Exchange()  # no get now: if the caller is cancelled in a get, it does not learn that its unit was settled
+            return Exchange()  # no get now: a caller that is cancelled in a get does not learn of the settlement
         if self._turns >= _TURNS_BEFORE_YIELD:
             self._turns = 0
             await checkpoint()
@@ -74,7 +74,7 @@ class InlineSession:
             return Exchange(get_error=error)
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, most: int) -> Sequence[Got]:
-        """Return the messages of the next unit of work, up to `most`, without a wait; empty if none is there.
+        """Return the messages of the next unit of work, up to `most`, without a wait; empty if no message is on the queue.
 
         Every `_TURNS_BEFORE_YIELD` calls the result is empty: the caller then calls `exchange`, which lets other tasks run.
         Raises the `MQIError` of a refused get.
@@ -82,7 +82,7 @@ class InlineSession:
         self._turns += 1
         if self._turns >= _TURNS_BEFORE_YIELD:
             return ()
-        if options is not self._options:  # a listener uses the same record for every get, so it is converted once
+        if options is not self._options:  # a listener passes the same options for every get; convert them once
             self._options, self._at_once = options, without_wait(options)
         first = self.connection.get(handle, self._at_once)
         if first is None:
@@ -90,17 +90,18 @@ class InlineSession:
         return take_unit(self.connection, handle, first, self._at_once, most)
 
     def commit_behind(self, done: Callable[[MQIError | None], None]) -> bool | None:
-        """Start to commit the open unit of work, so that the next can begin before the answer. Return whether it is committed.
+        """Start to commit the open unit of work. The next unit can begin before the answer. Return whether the commit is done.
 
-        If not, `done` gets the answer later, on the event loop. Returns None, and does nothing, if the unit of work does more
-        than remove messages: then only `settle` commits it. Raises the `MQIError` of an immediate refusal.
+        If the result is False, `done` gets the answer later, on the event loop. If the unit of work does more than remove
+        messages, nothing happens and the result is None: only `settle` can commit it. Raises the `MQIError` of an immediate
+        refusal.
         """
         if not self.connection.only_removes:
             return None
         return self.connection.begin_commit(lambda error: self._loop_caller(lambda: done(error)), behind=True)
 
     async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int, *, wait: bool) -> Sequence[Got]:
-        if options is not self._options:  # a listener uses the same record for every get, so it is converted once
+        if options is not self._options:  # as in `get_at_once`
             self._options, self._at_once = options, without_wait(options)
         at_once = self._at_once
         first = self.connection.get(handle, at_once)
@@ -116,7 +117,7 @@ class InlineSession:
         return unit
 
     async def _wait(self, handle: ObjectHandle, at_once: GetOptions, wait_ms: int) -> Got | None:
-        """Return the next message, or None when the wait is over or interrupted."""
+        """Return the next message, or None if the wait is over or was interrupted."""
         with anyio.move_on_after(wait_ms / 1_000 if wait_ms >= 0 else None):
             while not self._interrupted:
                 self._waiting = OneShot(self._loop_caller)
@@ -124,7 +125,7 @@ class InlineSession:
                 try:
                     if withdraw is not None:
                         await self._waiting.wait()
-                    # Get before the withdrawal: if a notified waiter withdraws without a get, another waiter is woken.
+                    # Get before the withdrawal. If a waiter that was notified withdraws without a get, another waiter is woken.
                     got = self.connection.get(handle, at_once)
                 finally:
                     self._waiting = None
@@ -135,14 +136,14 @@ class InlineSession:
         return None
 
     async def settle(self, settlement: Settlement) -> None:
-        """End the unit of work. A durable commit waits for the writer, shielded from cancellation and with a time limit."""
+        """End the unit of work. A durable commit waits for the disk, shielded from cancellation and with a time limit."""
         if settlement is Settlement.BACKOUT:
             self.connection.backout()
             return
         answer = self._answer or OneShot(self._loop_caller)
         self._answer = None
         if self.connection.begin_commit(answer.pass_on):
-            self._answer = answer  # the object is still unused: the next commit can use it
+            self._answer = answer  # this object was not used, so the next commit can use it
             return
         await settlement_reply(answer, settlement, self.connection.queue_manager_name)
 
@@ -153,5 +154,5 @@ class InlineSession:
             self._waiting.pass_on()
 
     async def close(self) -> None:
-        """Back the open unit of work out, then disconnect."""
+        """Back out the open unit of work, then disconnect."""
         disconnect_without_commit(self.connection)

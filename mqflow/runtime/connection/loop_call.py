@@ -1,7 +1,7 @@
-"""Calls from other threads into the event loop: a function call, and an event with a value, for asyncio and trio.
+"""Calls from other threads into the event loop, for asyncio and trio: calls of functions, and an event with a value.
 
-`anyio.from_thread` is not used, because it blocks its caller: a writer that wakes sixteen sessions must not block. This module
-knows no session.
+`anyio.from_thread` is not used, because it blocks its caller: for example, a thread that wakes sixteen sessions must not block.
+This module knows no session.
 """
 
 import sys
@@ -19,12 +19,12 @@ __all__ = ("LoopCaller", "OneShot", "start_task")
 
 
 class WaitingCalls:
-    """The calls that wait for one event loop. Any number of threads can add calls; the loop is woken once for each turn."""
+    """The calls that wait for one event loop. Any thread can add a call. The loop is woken once for all calls that wait."""
 
     __slots__ = ("_calls", "_is_woken", "_soon", "new_future")
 
     def __init__(self, soon: Callable[[Callable[[], object]], object], new_future: Callable[[], Any] | None = None) -> None:
-        """Take the function of the event loop that any thread can call, and that runs a function on the loop."""
+        """Take `soon`, the function of the event loop that any thread may call to run a function on the loop."""
         self._soon: Final = soon
         #: Makes a future of asyncio; None on trio.
         self.new_future: Final[Callable[[], Any] | None] = new_future
@@ -41,16 +41,16 @@ class WaitingCalls:
         self._is_woken = True
         try:
             self._soon(self._run)
-        except RuntimeError:  # the loop has ended, and no task waits any more
+        except RuntimeError:  # the loop has ended, so no task waits for the call
             return
 
     def _run(self) -> None:
-        self._is_woken = False  # before the first call runs: a call that is added from now on is run here, or wakes the loop
+        self._is_woken = False  # must come before the first call: a call added later runs below, or wakes the loop
         try:
             while self._calls:
                 self._calls.popleft()()
         finally:
-            if self._calls:  # a call has raised, which the loop reports
+            if self._calls:  # a call has raised an exception, and the loop reports it
                 self._wake()
 
 
@@ -58,7 +58,7 @@ _WAITING: Final = RunVar[WaitingCalls]("calls from other threads")
 
 
 class LoopCaller:
-    """Runs small functions on the event loop on which it was created. Any thread can call it; the call never blocks."""
+    """Runs small functions on the event loop on which this object was made. Any thread can call it, and no call blocks."""
 
     __slots__ = ("_thread", "_waiting", "new_future")
 
@@ -85,9 +85,9 @@ class LoopCaller:
 
 
 def _context_of_asyncio() -> Context:
-    """Return an empty context in which anyio knows that asyncio runs, although no task runs in a callback of the loop.
+    """Return an empty context in which anyio finds asyncio, although a callback of the loop runs outside of any task.
 
-    anyio asks sniffio, if it is installed. Events are reported in these callbacks, and their hooks may use anyio.
+    anyio uses sniffio for this, if it is installed. Events are reported in these callbacks, and their hooks may use anyio.
     """
     context = Context()
     sniffio: Any = sys.modules.get("sniffio")  # anyio has imported it
@@ -104,9 +104,9 @@ class OneShot:
     def __init__(self, loop_caller: LoopCaller) -> None:
         self._loop_caller = loop_caller
         self._value: Any = None  # the waiter knows the type
-        #: A future on asyncio, because an event takes twice its time; on trio an event. None if the task does not wait now.
+        #: On asyncio a future, because an event takes twice as long; on trio an event. None if the task does not wait now.
         self._waiter: Any = None
-        #: Whether a value was passed on.
+        #: True if a value was passed on.
         self.has_come: bool = False
 
     def pass_on(self, value: object = None) -> None:
@@ -137,10 +137,10 @@ class OneShot:
 
 
 def start_task(function: Callable[[], Coroutine[Any, Any, None]]) -> object:
-    """Start a task that no task group owns, with an empty context. Keep the result until the function has returned.
+    """Start a task that belongs to no task group, with an empty context. Keep the result until the function has returned.
 
-    The function must return by itself, and must raise nothing. A task group would bind the caller to one task. A test or a
-    notebook can enter an application in one task and leave it in another.
+    The function must end by itself, and must raise nothing. A task group cannot be used here, because it binds the caller to
+    one task. A test or a notebook can enter an application in one task and leave it in another.
     """
     token: Any = current_token().native_token  # as in `LoopCaller`
     if hasattr(token, "create_task"):

@@ -1,8 +1,8 @@
 """Keeps the objects of one connection open, and opens them again on the next connection.
 
 `policy.reconnect.ledger` decides which objects are opened again, in which order and with which options. This module calls the
-verbs, on the thread of the connection. Calls with the same parameters return the handle of the same object, on this connection
-and on the next. This module knows no event loop and no outage.
+verbs, on the thread of the connection. Two requests with the same parameters get the same handle. After an outage, the same
+request gets the handle on the new connection. This module knows no event loop and no outage.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,13 +41,13 @@ from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Put, Subscr
 __all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of", "not_persistent")
 
 INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-"""The options of a queue whose messages may be moved to another queue with all their context."""
+"""The options to open a queue whose messages may be moved to another queue with all their context."""
 _DEFINITION_TYPE: Final = 7
 _TEMPORARY: Final = 3
-"""MQIA_DEFINITION_TYPE, and MQQDT_TEMPORARY_DYNAMIC."""
+"""The value of MQIA_DEFINITION_TYPE that means a temporary dynamic queue (MQQDT_TEMPORARY_DYNAMIC)."""
 _DYNAMIC_NAME: Final = "AMQ.*"
 _OUTPUTS_MAX: Final = 64
-"""The most objects that stay open for output. Each reply can have a queue of its own, and MAXHANDS is 256 by default."""
+"""The largest number of objects that stay open for output: each reply can need another queue, and MAXHANDS limits handles."""
 
 
 class TakenOver(Struct, frozen=True):
@@ -55,7 +55,7 @@ class TakenOver(Struct, frozen=True):
 
     #: The objects that are open again, in the order in which they were first opened.
     objects: tuple[Opened, ...] = ()
-    #: The objects that could not be opened, with the reason. The next request for such an object tries again.
+    #: The objects that could not be opened, with the reason. The next request for such an object opens it, if that is possible.
     refused: tuple[NotReopened, ...] = ()
 
 
@@ -63,7 +63,7 @@ class OpenObjects:
     """The objects and subscriptions that one connection keeps open for its user. Only one thread may use it at a time."""
 
     def __init__(self, connection: Connection, owner: str = "", numbers: Iterator[int] | None = None) -> None:
-        """Take a connection and its owner. Share `numbers` among connections whose opens must have a common order."""
+        """Take a connection and the name of its owner. Connections that share `numbers` have a common order of their opens."""
         self._connection: Final = connection
         self.owner: Final = owner
         self._numbers: Final = count() if numbers is None else numbers
@@ -77,11 +77,11 @@ class OpenObjects:
 
     @property
     def ledger(self) -> Ledger:
-        """The objects that are open now, or must be opened again."""
+        """The objects that are open now, or that must be opened again after an outage."""
         return self._ledger
 
     def open_output(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle | None:
-        """Return the handle of a queue or topic that is open for output already, or None. Any thread may call this."""
+        """Return the handle of a queue or topic if it is open for output already, otherwise None. Any thread may call this."""
         return self._outputs.get((target, options))
 
     def output(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
@@ -108,16 +108,17 @@ class OpenObjects:
         return handle
 
     def output_again(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a new handle of the queue or topic, in place of a useless handle (2041, 2052)."""
+        """Return a new handle of the queue or topic, in place of a handle that cannot be used any more (2041, 2052)."""
         stale = self._outputs.pop((target, options), None)
         if stale is not None:
-            self._drop(stale)  # no object is behind the handle any more
+            self._drop(stale)  # this handle cannot be used any more
         return self.output(target, options)
 
     def put(self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
         """Put the message on a queue or topic that stays open for output.
 
-        If the handle is useless (2041, 2052), the put had no effect: the object is opened again, and the put is repeated once.
+        If the handle cannot be used (2041, 2052), the put had no effect: the object is opened again, and the put is repeated
+        once.
         Raises `MQIError`, for example 2085 if the queue does not exist any more.
         """
         put, handle = self._connection.put, self.output(target)
@@ -131,10 +132,10 @@ class OpenObjects:
     def put_if_accepted(
         self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, put: Callable[[MessageDescriptor], Put]
     ) -> Put:
-        """Call `put` and return its result. On a temporary dynamic queue, put a persistent message as a non-persistent message.
+        """Call `put` and return its result. To a temporary dynamic queue, put a persistent message as non-persistent.
 
-        Such a queue refuses persistent messages (2048), and its messages end with it. The refused put has no effect on the unit
-        of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
+        Such a queue refuses persistent messages (2048): its messages do not outlive the queue. A refused put does not change
+        the unit of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
         Source: IBM q041190 (2048): on z/OS also a shared queue that cannot be recovered refuses a persistent message.
         """
         try:
@@ -145,22 +146,22 @@ class OpenObjects:
         return put(not_persistent(descriptor))
 
     def takes_less(self, target: ObjectDescriptor | str, error: MQIError) -> bool:
-        """Whether a put with this error succeeds as non-persistent. Raises the errors of the inquiry."""
+        """Return whether a put with this error can succeed as non-persistent. Raises the errors of the inquiry."""
         return error.reason == Reason.PERSISTENT_NOT_ALLOWED and self._is_temporary_target(target)
 
     def _is_temporary_target(self, target: ObjectDescriptor | str) -> bool:
-        """Return whether a queue that refuses persistent messages is temporary; true without the authority to inquire it."""
+        """Return whether a queue that refuses persistent messages is temporary; true if this user may not inquire it."""
         try:
             handle = self._connection.open(target, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
         except NotAuthorizedError:
-            return True  # all queues that refuse persistent messages are temporary, except for shared queues on z/OS
+            return True  # only temporary queues, and some shared queues on z/OS, refuse persistent messages
         try:
             return self._connection.inquire(handle, (_DEFINITION_TYPE,)).values.get(_DEFINITION_TYPE) == _TEMPORARY
         finally:
             self._connection.close(handle)
 
     def _drop(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
-        """Close a handle and forget it. Ignore a handle that this connection does not hold: it is closed already."""
+        """Close a handle and forget it. If this connection does not hold the handle, it is closed already: do nothing."""
         number = self._number_of(handle)
         if number is None:
             return
@@ -184,7 +185,7 @@ class OpenObjects:
         alternate_user: str = "",
         selection: str = "",
     ) -> ObjectHandle:
-        """Return the handle of an object that stays open; open the object now if necessary. Raises the errors of MQOPEN."""
+        """Return the handle of an object that stays open. Open the object if it is not open. Raises the errors of MQOPEN."""
         entry = Object(
             session=self.owner,
             owner=self.owner,
@@ -209,9 +210,9 @@ class OpenObjects:
         return handle
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
-        """Return the subscription with this descriptor; subscribe now if necessary. Raises the errors of MQSUB.
+        """Return the subscription with this descriptor. Subscribe if it does not exist yet. Raises the errors of MQSUB.
 
-        A subscription that is not managed needs a `queue`, which must be a handle from `hold`.
+        If the subscription is not managed, `queue` must be a handle that `hold` has returned.
         """
         known = (descriptor, None if queue is None else self._number_of(queue))
         number = self._known.get(known)
@@ -226,9 +227,9 @@ class OpenObjects:
         return subscribed
 
     def take_over(self, before: "OpenObjects") -> TakenOver:
-        """Open the objects of another connection of the same owner. Raises `MQIError` if this connection is lost too.
+        """Open the objects of `before`, an earlier connection of this owner. Raises `MQIError` if this connection is lost too.
 
-        An object that cannot be opened is left out; the next request for the object tries again. All other objects are opened.
+        An object that cannot be opened is left out; the next request for it tries again. All other objects are opened.
         """
         self._ledger, self._known = before.ledger, dict(before._known)  # noqa: SLF001 - another object of this class
         objects: list[Opened] = []
@@ -243,7 +244,7 @@ class OpenObjects:
             number = before._number_of(handle)  # noqa: SLF001 - as above
             if number in self._handles:
                 self._outputs[wanted] = self._handles[number]
-            elif number is not None:  # a queue for replies can be gone for ever; the next put opens an existing queue again
+            elif number is not None:  # perhaps a queue for replies that no longer exists; a put opens it if it does
                 self._forget(number)
         return TakenOver(tuple(objects), tuple(refused))
 
@@ -277,7 +278,7 @@ class OpenObjects:
         self._subscribed[step.entry.number] = self._connection.subscribe(step.descriptor, handle)
 
     def _open_again(self, number: int) -> ObjectHandle:
-        """Open an object that `take_over` could not open; a second attempt can succeed."""
+        """Open an object that `take_over` could not open. The cause may be gone now."""
         [step] = [each for each in replay(self._ledger, self.owner) if each.entry.number == number]
         match step:
             case NotReopened():
@@ -319,12 +320,12 @@ class OpenObjects:
 
 
 def not_persistent(descriptor: MessageDescriptor) -> MessageDescriptor:
-    """Return the descriptor of the same message as non-persistent."""
+    """Return the same descriptor for a non-persistent message."""
     return replace(descriptor, persistence=Persistence.NOT_PERSISTENT)
 
 
 def name_of(entry: Opened) -> str:
-    """Return the name of an entry for people: the name of the queue, the topic or the subscription."""
+    """Return the name of an entry for people: the queue, the topic or the subscription."""
     match entry:
         case Object():
             return entry.opened_name or entry.name or entry.object_string

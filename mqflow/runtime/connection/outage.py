@@ -1,6 +1,6 @@
-"""The facts of one outage: when the outage began, which sessions were lost, and which objects are open again.
+"""The facts of one outage: when it began, which sessions were lost, and which objects are open again.
 
-This module does not know the state of the connection: the supervisor says when an outage begins and ends. No method waits.
+The supervisor says when an outage begins and ends; this module only records it. No method waits.
 """
 
 from typing import Final
@@ -16,12 +16,13 @@ __all__ = ("Outage",)
 
 
 class Outage:
-    """The current outage of a supervisor, until it is reported as over."""
+    """The outage of a supervisor, from the first loss until `end` reports that it is over."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock: Final = clock
         self._lost: tuple[float, MQIError] | None = None
-        #: Monotonic seconds of the first loss. If the connection breaks again before the outage is over, the outage goes on.
+        #: The time of the first loss, in monotonic seconds. If the connection breaks again before the end, the outage
+        #: continues.
         self._since = 0.0
         self._attempts = 0
         self._waiting: dict[Session, None] = {}
@@ -34,7 +35,7 @@ class Outage:
         return self._lost
 
     def begin(self, error: MQIError, *, goes_on: bool) -> None:
-        """Record a lost connection. `goes_on` says that the outage had begun before this loss."""
+        """Record a lost connection. `goes_on` is true if an outage had begun before this loss."""
         now = self._clock.monotonic()
         self._lost = (now, error)
         if not goes_on:
@@ -45,12 +46,12 @@ class Outage:
         self._waiting[session] = None
 
     def expect_no_more(self, session: Session) -> None:
-        """Record that the owner of this lost session has a new session, or needs none."""
+        """Record that the owner of this lost session has a new session, or does not need one."""
         self._waiting.pop(session, None)
 
     @property
     def all_back(self) -> bool:
-        """Whether no owner of a lost session waits for a new session."""
+        """True if no owner of a lost session waits for a new session."""
         return not self._waiting
 
     def reopened(self, objects: tuple[Opened, ...]) -> None:
@@ -58,11 +59,11 @@ class Outage:
         self._objects.update({entry.number: entry for entry in objects})
 
     def count(self, attempts: int) -> None:
-        """Add the number of attempts that a successful reconnection took."""
+        """Add the number of attempts of a successful reconnection."""
         self._attempts += attempts
 
     def end(self, queue_manager: str, generation: int) -> Reconnected:
-        """Return the report of the outage, and forget the objects and attempts of the outage."""
+        """Return the report about the outage, and forget the objects and attempts of the outage."""
         objects = [self._objects[number] for number in sorted(self._objects)]
         attempts = self._attempts
         self._objects, self._attempts = {}, 0

@@ -1,6 +1,6 @@
-"""Keeps the target queues of moved messages open. MQPUT1 would open and close the target queue for each message.
+"""Keeps the target queues of moved messages open, because MQPUT1 would open and close the target queue for each message.
 
-The DLQ handler and the redriver use this module. The module knows a connection, and decides nothing.
+The DLQ handler and the redriver use this module. It makes no decision.
 """
 
 from contextlib import suppress
@@ -33,9 +33,9 @@ class OutputHandles:
     def put(self, to: Redirect, descriptor: MessageDescriptor, data: bytes) -> None:
         """Put the message on the target, in the open unit of work, with all the context of the message that was got last.
 
-        If the handle is useless (2041, 2052), the put had no effect: the target is opened again, and the put is repeated once.
-        Raises the errors of `open_to_put` and `put_somewhere`. Raises 2522 (MQRC_INVALID_DESTINATION) if the target is the
-        source queue: otherwise the message would move in a loop for ever.
+        If the handle cannot be used (2041, 2052), the put had no effect: the target is opened again, and the put is repeated
+        once. Raises the errors of `open_to_put` and `put_somewhere`. Raises 2522 (MQRC_INVALID_DESTINATION) if the target is
+        the source queue, because the message would then come back again and again.
         """
         try:
             put_somewhere(self._connection, self._open(to), descriptor, data, _PUT, context=self._source)
@@ -71,13 +71,13 @@ class OutputHandles:
             self._close(handle)
 
     def close(self) -> None:
-        """Close all handles: an administrator cannot alter or delete an open queue."""
+        """Close all handles, because an administrator cannot alter or delete a queue that is open."""
         handles, self._handles = list(self._handles.values()), {}
         for handle in handles:
             self._close(handle)
 
     def _close(self, handle: ObjectHandle) -> None:
-        with suppress(MQIError):  # gone with its queue or its connection
+        with suppress(MQIError):  # the queue or the connection no longer exists
             self._connection.close(handle)
 
 

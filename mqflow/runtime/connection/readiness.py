@@ -1,6 +1,6 @@
-"""Says whether all objects that the application needs are open. A load balancer or an orchestrator asks this.
+"""Says whether all objects that the application needs are open. A load balancer or an orchestrator asks for this.
 
-A listener or a service notes when its object is missing and when its object is open. The hooks receive every change.
+A listener or a service reports when its object is missing and when its object is open. The hooks receive every change.
 """
 
 from typing import Final
@@ -14,14 +14,14 @@ __all__ = ("Readiness",)
 
 
 class Readiness:
-    """The readiness of one application. An application that has not started, or that stops, is not ready.
+    """The readiness of one application. An application is not ready before it has started, or while it stops.
 
-    In an application with several queue managers, each included one has a part of the readiness. The whole is ready when all
-    its parts are ready.
+    In an application with several queue managers, the application of each queue manager has its own part of the readiness. The
+    whole application is ready when all parts are ready.
     """
 
     def __init__(self, broadcast: Broadcast, *, name: str = "", whole: "Readiness | None" = None) -> None:
-        """Take the name of a part, and the readiness of the whole application. Only the whole has events."""
+        """Take the name of a part, and the readiness of the whole application. Only the whole application reports events."""
         self._broadcast: Final = broadcast
         self._name: Final = name
         self._whole: Final = whole
@@ -33,7 +33,7 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Whether the application runs and all its objects are open."""
+        """True if the application runs and all its objects are open."""
         return self._event.is_set()
 
     @property
@@ -47,7 +47,7 @@ class Readiness:
             await self._event.wait()
 
     def started(self) -> None:
-        """Record that every listener and service has tried to open its object."""
+        """Record that every listener and service has tried to open its object. From now on the application can be ready."""
         self._started = True
         self._report_change()
 
@@ -57,12 +57,12 @@ class Readiness:
         self._report_change()
 
     def lacks(self, key: object, name: str) -> None:
-        """Record that the owner `key` lacks this object."""
+        """Record that this object of the owner `key` is not open."""
         self._missing[key] = name
         self._report_change()
 
     def has(self, key: object) -> None:
-        """Record that the owner `key` has its object, or does not need the object any more."""
+        """Record that the object of the owner `key` is open, or that the owner no longer needs it."""
         self._missing.pop(key, None)
         self._report_change()
 

@@ -1,7 +1,7 @@
 """A session that reconnects after each outage. Each new connection takes over the open objects of the last connection.
 
-Such a session is for code that needs a session only from time to time, and not directly after an outage. This module also knows
-whether a caller runs inside a delivery. It knows no message.
+This session is for code that needs a session only from time to time, and need not have one immediately after an outage. The
+module also knows whether a caller runs inside a delivery.
 """
 
 from contextvars import ContextVar
@@ -18,11 +18,11 @@ __all__ = ("HoldsUnitOfWork", "ReconnectingSession", "delivers", "in_delivery")
 
 
 class HoldsUnitOfWork(Protocol):
-    """A worker of a listener, as far as this module needs it."""
+    """The part of a worker of a listener that this module needs."""
 
     @property
     def under_way(self) -> bool:
-        """Whether the worker holds a unit of work now."""
+        """True if the worker holds a unit of work now."""
         ...
 
 
@@ -30,7 +30,7 @@ _WORKER: Final[ContextVar[tuple[object, HoldsUnitOfWork] | None]] = ContextVar("
 
 
 def delivers(application: object, worker: HoldsUnitOfWork) -> None:
-    """Record that this task, and each task that it starts from now on, works for this worker of the application."""
+    """Record that this task, and each task that it starts from now on, works for a delivery of this worker."""
     _WORKER.set((application, worker))
 
 
@@ -41,23 +41,23 @@ def in_delivery(application: object) -> bool:
 
 
 class ReconnectingSession:
-    """The session of one owner, used by one task at a time."""
+    """The session of one owner. One task at a time uses it."""
 
     def __init__(self, supervisor: Supervisor, owner: str, *, waits: bool = True) -> None:
-        """Take the name of the owner. If `waits` is false, no call waits for a connection, like a call inside a delivery."""
+        """Take the name of the owner. If `waits` is false, or inside a delivery, no call waits for a connection."""
         self._supervisor: Final = supervisor
         self._waits: Final = waits
         self._owner: Final = owner
         self._session: Session | None = None
-        #: The session whose objects the next session takes over.
+        #: The lost session. The next session takes over its open objects.
         self._lost: Session | None = None
 
     async def get(self, *, of_now: bool = False, at_once: bool = False) -> Session:
-        """Return the session; with `of_now`, replace a session from before the last outage.
+        """Return the session. With `of_now`, replace a session that was connected before the last outage.
 
-        Use `of_now` only between units of work. Use `at_once` if the caller holds another session: a new session is then
-        connected with `Supervisor.connect_now`, otherwise with `Supervisor.connect`. Raises the errors of that function. Inside
-        a delivery (see `in_delivery`), `connect_now` is used too, without a pause.
+        Use `of_now` only between units of work. Use `at_once` if the caller holds another session. With `at_once`, and also
+        inside a delivery, a new session is connected with `Supervisor.connect_now`; otherwise with `Supervisor.connect`. Raises
+        the errors of these functions. Inside a delivery there is no pause before the attempt.
         """
         session = self._session
         if session is not None and of_now and session.generation != self._supervisor.generation:
@@ -81,7 +81,7 @@ class ReconnectingSession:
         return "" if self._session is None else self._session.connection.queue_manager_name
 
     async def lose(self, error: MQIError) -> bool:
-        """Close the session if the error means a lost connection; return whether the connection was lost."""
+        """If the error means a lost connection, close the session. Return whether the connection was lost."""
         if classify(int(error.reason)) is not Class.RECONNECT:
             return False
         self._supervisor.lost(error, self._session)
@@ -96,9 +96,9 @@ class ReconnectingSession:
                 await session.close()
 
     async def let_go(self) -> None:
-        """Close the session, if one is open. The next session takes over its open objects."""
+        """Close the session if it is open. The next session takes over its open objects."""
         session = self._session
         if session is not None:
             await self.close()
             self._lost = session
-            self._supervisor.release(session)  # the next use connects a new session, so the outage does not wait for it
+            self._supervisor.release(session)  # a new session is connected only when it is used; the outage must not wait

@@ -1,6 +1,6 @@
-"""A connection made awaitable, with one unit of work at a time.
+"""A connection whose verbs can be awaited, with one unit of work at a time.
 
-`InlineSession` and `ThreadedSession` are two forms with the same behaviour. A session decides nothing about messages.
+`InlineSession` and `ThreadedSession` implement it, with the same behaviour. A session makes no decision about messages.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,10 +22,10 @@ T = TypeVar("T")
 class Session(Protocol):
     """One connection with one unit of work at a time, used by one task at a time."""
 
-    #: The generation of the session's connection, as the supervisor counts generations.
+    #: The number of the reconnection that made this session's connection, as the supervisor counts.
     generation: int
-    #: Whether a caller abandoned its verb before the verb had ended (asyncio's own cancellation ignores anyio's shields).
-    #: Nobody knows what that verb did in the unit of work, so the unit must be backed out.
+    #: True if a caller has abandoned a verb before its end, for example by asyncio's `Task.cancel`, which no shield of anyio
+    #: stops. Nobody knows what that verb did in the unit of work, so the unit must be backed out.
     abandoned: bool
 
     @property
@@ -35,11 +35,11 @@ class Session(Protocol):
 
     @property
     def open_objects(self) -> OpenObjects:
-        """The objects that stay open on this connection, and are opened again on the next; use their methods with `call`."""
+        """The objects that stay open on this connection, and on the next one after an outage. Use their methods with `call`."""
         ...
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Call the verb, and return its result. The verb runs to its end even if the caller is cancelled."""
+        """Call the verb and return its result. The verb runs to its end even if the caller is cancelled."""
         ...
 
     async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:
@@ -49,11 +49,11 @@ class Session(Protocol):
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """Settle the open unit of work, then get a new unit of up to `most` messages.
+        """Commit or back out the open unit of work, then get a new unit of up to `most` messages.
 
-        Waits for the first message, and then at most `linger_ms` for further messages. After a settlement there is no wait: the
-        result can be an empty unit, so that the caller can report the settlement immediately. A message that was backed out
-        before is the last message of its unit.
+        Waits for the first message, and then at most `linger_ms` for further messages. After a settlement there is no wait, so
+        that the caller can report the settlement immediately: the new unit can be empty. A message that was backed out before
+        is the last message of its unit.
         """
         ...
 
@@ -62,11 +62,11 @@ class Session(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """End the wait of an `exchange`; the `exchange` returns the messages that it has got so far."""
+        """End the wait of an `exchange`. The `exchange` returns the messages that it has so far."""
         ...
 
     async def close(self) -> None:
-        """Back the open unit of work out, then disconnect. If the connection is lost already, raises nothing."""
+        """Back out the open unit of work, then disconnect. Raises nothing if the connection is lost already."""
         ...
 
 
@@ -79,7 +79,7 @@ async def open_session(
     owner: str = "",
     numbers: Iterator[int] | None = None,
 ) -> Session:
-    """Return a new session of the form that suits the queue manager. `OpenObjects` describes `owner` and `numbers`."""
+    """Return a new session of the kind that suits the queue manager. For `owner` and `numbers`, see `OpenObjects`."""
 
     def open_objects(connection: Connection) -> OpenObjects:
         return OpenObjects(connection, owner, numbers)

@@ -1,4 +1,4 @@
-"""The two waits of a session that have a time limit: for the reply to a settlement, and for more messages of a unit.
+"""The two waits of a session that have a time limit: for the answer to a settlement, and for more messages of a unit.
 
 This module knows no connection and no thread.
 """
@@ -18,26 +18,27 @@ from mqflow.verbs import Got
 __all__ = ("SETTLE_DEADLINE_S", "arrivals_within", "raise_if", "settlement_reply", "units_ahead")
 
 SETTLE_DEADLINE_S: Final = 30.0
-"""Seconds that a settlement can take. After that, its outcome counts as unknown."""
+"""The longest time of a commit or backout. After that, its outcome counts as unknown."""
 
 _AHEAD_S: Final = 0.005
-#: The most messages that are got ahead; for units of many messages, the most units.
+#: The largest number of messages that are got ahead. If the units have many messages, the largest number of units.
 _MESSAGES_MAX: Final = 64
 _LARGE_UNITS_MAX: Final = 8
 
 
 def units_ahead(handled_s: float, most: int) -> int:
-    """Return how many units of work the thread of a session can get ahead, before the worker is ready for them.
+    """Return how many units of work the thread of a session may get ahead, before the worker is ready for them.
 
-    A unit has up to `most` messages, and the last unit took `handled_s` seconds. The worker begins each unit within 5 ms. So a
-    message does not wait for a slow handler while another worker is idle. A slow worker has only the unit that it handles next.
+    A unit has up to `most` messages, and the last unit took `handled_s` seconds. With the returned number, the worker begins
+    each unit within 5 ms. So no message waits for a slow handler while another worker is idle. A slow worker has only its next
+    unit.
     """
     units_max = max(_LARGE_UNITS_MAX, _MESSAGES_MAX // most)
     return units_max if handled_s * units_max <= _AHEAD_S else max(1, int(_AHEAD_S / handled_s))
 
 
 async def settlement_reply(answer: OneShot, settlement: Settlement, queue_manager: str) -> object:
-    """Return the result of a settlement; the wait is shielded from cancellation.
+    """Return the result of a settlement. The wait for it is shielded from cancellation.
 
     Raises the error of the settlement. Raises 2549 (outcome unknown) if no answer comes in time.
     """
@@ -56,8 +57,8 @@ async def arrivals_within(
 ) -> AsyncIterator[Got]:
     """Yield messages that arrive while the unit has room, for at most `linger_ms`. A message that was backed out ends the unit.
 
-    A refused get ends the iteration: the unit keeps its messages, and the next get reports the refusal. The error of a lost
-    connection is raised.
+    If a get is refused, the iteration ends: the unit keeps its messages, and the next get reports the refusal. If the
+    connection is lost, its error is raised.
     """
     until = anyio.current_time() + linger_ms / 1_000
     while len(unit) < most and not unit[-1].descriptor.backout_count:

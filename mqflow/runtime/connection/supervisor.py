@@ -1,8 +1,8 @@
 """Connects sessions, and reconnects them after an outage. One caller at a time connects, with growing delays between attempts.
 
-`supervisor_states` has the states of the connection. `policy.reconnect` says which reasons mean "try again", how long to wait,
-and which queue managers are acceptable. If a caller passes its lost session, it gets a new session with the same objects open.
-Handles and cached attributes belong to one generation of the connection. This module knows no listener.
+`supervisor_states` has the states of the connection. `policy.reconnect` decides which reasons cause another attempt, how long
+to wait, and which queue managers are acceptable. A caller that passes its lost session gets a new session with the same objects
+open. Handles and cached attributes are valid for one generation, the time between two reconnections.
 """
 
 from collections.abc import Awaitable, Callable
@@ -42,11 +42,11 @@ class Reconnection(Struct, frozen=True):
     """The settings for reconnecting."""
 
     delays: Ladder = LADDER
-    #: The application gives up this many seconds after the loss; None for never.
+    #: The application gives up this many seconds after the loss of the connection; None means never.
     limit_s: float | None = None
-    #: The start waits this many seconds for a queue manager that was never reached; infinity for no limit.
+    #: At the start, the application waits this many seconds for a queue manager that was never reached; infinity for no limit.
     start_limit_s: float = 0.0
-    #: Returns the mode that is known so far: the mode can depend on the channel that was reached.
+    #: Returns the reconnect mode as far as it is known: it can depend on the channel that is connected.
     mode: Callable[[], ReconnectMode] = _same_queue_manager
 
 
@@ -54,7 +54,7 @@ _DEFAULT: Final = Reconnection()
 
 
 class Supervisor:
-    """Connects and reconnects the sessions of one application, one at a time."""
+    """Connects and reconnects the sessions of one application, one session at a time."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class Supervisor:
     ) -> None:
         """Take a queue manager, the name of the application, and the settings for reconnecting.
 
-        `tag` returns the APPLTAG of a connection from its owner; None for the name of the application. `readiness` is a part of
-        the readiness of an application with several queue managers.
+        `tag` makes the APPLTAG of a connection from the name of its owner; None for the name of the application. `readiness` is
+        used if the application has several queue managers: then this supervisor reports to a part of it.
         """
         self.queue_manager: Final = queue_manager
         self.readiness: Final = Readiness(broadcast) if readiness is None else readiness
@@ -84,13 +84,13 @@ class Supervisor:
         self._numbers = count()
         self._trying = (0, 0.0)
         self._first: Reached | None = None
-        #: Whether MQCONNX was ever answered.
+        #: True if any MQCONNX was answered.
         self._answered = False
         self._idle: list[Callable[[], Awaitable[None]]] = []
-        #: The callers that do not wait for the lock while another caller reconnects.
+        #: The callers that are not to wait for the lock while another caller reconnects.
         self._impatient: dict[anyio.CancelScope, None] = {}
         self._stopping = anyio.Event()
-        #: The number of reconnections so far; cached attributes belong to one generation.
+        #: The number of reconnections so far. Cached attributes are valid for one generation.
         self.generation: int = 0
 
     @property
@@ -99,17 +99,18 @@ class Supervisor:
         return self.queue_manager.name
 
     async def connect(self, user: str = "", *, owner: str = "", before: Session | None = None) -> Session:
-        """Return a new session for `owner`, a name for people. The session belongs to `user`, or to the application's own user.
+        """Return a new session for `owner`, a name for people. It is connected as `user`, or as the application's own user.
 
-        `before` is a lost session. Its objects are open on the new session, except objects that `ReopenRefused` reports. During
-        an outage all callers wait here: one of them tries to reconnect, with growing delays between its attempts.
+        `before` is a lost session. Its objects are open on the new session, except objects that an event `ReopenRefused`
+        reports. During an outage all callers wait here: one of them tries to reconnect, with growing delays between its
+        attempts.
 
-        A queue manager counts as reached when it has answered MQCONNX. A failure after that, even of the inquiry for the QMID,
-        is an outage.
+        A queue manager counts as reached when it has answered MQCONNX. Any failure after that is an outage, even if the inquiry
+        of the QMID fails.
 
-        Raises `MQIError` if no queue manager was reached within `start_limit_s`, if no retry can help, or if an embedded
-        queue manager has stopped permanently. Raises the reason of the loss if reconnecting is switched off, and 2546 if
-        another queue manager answers. Raises 2556 if the time limit is over, and 2202 if the application stops meanwhile.
+        Raises `MQIError` if no queue manager was reached within `start_limit_s`, if no retry can help, or if an embedded queue
+        manager has stopped permanently. Raises the reason of the loss if reconnecting is switched off, and 2546 if another
+        queue manager answers. Raises 2556 if the time limit is over, and 2202 if the application stops during the wait.
         """
         return await self._connect(user, owner, before, None)
 
@@ -144,11 +145,11 @@ class Supervisor:
             return session
 
     async def connect_now(self, *, owner: str = "", before: Session | None = None, pauses: bool = True) -> Session:
-        """Return a new session like `connect`, with at most one attempt to reconnect, after the first delay.
+        """Return a new session like `connect`, but make at most one attempt to reconnect, after the first delay.
 
-        Raises the error of a failed attempt, or 2009 if another caller is reconnecting already. Use it for a caller that holds
-        another session. A queue manager that quiesces waits for that session, so the caller must not wait for a reconnection.
-        With `pauses=False` the attempt has no delay: use it for a caller inside a unit of work.
+        Raises the error of a failed attempt, or 2009 if another caller is reconnecting already. Use this method if the caller
+        holds another session. A queue manager that quiesces waits until that session ends, so the caller must not wait for the
+        queue manager. With `pauses=False` the attempt has no delay; use it inside a unit of work.
         """
         if self._states.connection is not SupervisorState.RECONNECTING:
             with anyio.CancelScope() as scope:
@@ -163,10 +164,10 @@ class Supervisor:
         raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def lost(self, error: MQIError, session: Session | None = None) -> None:
-        """Record that a connection broke; the next `connect` is a reconnect.
+        """Record that a connection broke. The next `connect` is a reconnection.
 
-        A lost session of an earlier generation is not a new outage, because the application has reconnected since. The owner of
-        the session connects without a delay.
+        If the session is of an earlier generation, its loss is not a new outage, because the application has reconnected since.
+        The owner of such a session connects without a delay.
         """
         if session is not None:
             self._outage.expect(session)
@@ -191,18 +192,18 @@ class Supervisor:
             )
 
     def let_go_when_quiescing(self, let_go: Callable[[], Awaitable[None]]) -> None:
-        """Call `let_go` when the queue manager quiesces: `let_go` asks the owner of an idle session to close the session.
+        """Call `let_go` when the queue manager quiesces. `let_go` asks the owner of an idle session to close it.
 
         A queue manager that quiesces ends after its last connection, and an idle connection does not notice the quiescing.
         """
         self._idle.append(let_go)
 
     def expect(self, session: Session) -> None:
-        """Record that this session may be lost. The outage lasts until the owner has a new session, or releases this one."""
+        """Record that this session may be lost. The outage lasts until its owner has a new session or calls `release`."""
         self._outage.expect(session)
 
     def release(self, session: Session | None) -> None:
-        """Record that the owner of this lost session has a new one, or needs none. If the outage is over, report its end."""
+        """Record that the owner of this lost session has a new session, or needs none. This can end the outage; report that."""
         if session is not None:
             self._outage.expect_no_more(session)
         if self._states.connection is SupervisorState.RETURNING and self._outage.all_back:
@@ -210,23 +211,23 @@ class Supervisor:
             self._broadcast(self._outage.end(self.queue_manager_name, self.generation))
 
     def stop(self) -> None:
-        """Stop waiting for a queue manager: the waiting callers get 2202."""
+        """Stop waiting for a queue manager: callers that wait get the error 2202."""
         self._stopping.set()
         self.readiness.stopped()
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no new connection exists yet."""
+        """True if the connection is lost, and no new connection exists yet."""
         return self._states.away
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is lost, and the mode forbids reconnecting."""
+        """True if the connection is lost, and the mode forbids reconnecting."""
         return self.away and self.mode is ReconnectMode.NO
 
     @property
     def mode(self) -> ReconnectMode:
-        """The reconnect mode: it says what the application does after a lost connection, as far as this is known so far."""
+        """The reconnect mode: the reaction to a lost connection, as far as it is known now."""
         return self._reconnection.mode()
 
     @property
@@ -236,8 +237,8 @@ class Supervisor:
 
     @property
     def _was_reached(self) -> bool:
-        """Whether MQCONNX was ever answered, even if the next verb found the connection broken."""
-        # Only a queue manager behind a channel table has `reached`: it answers MQCONNX without a session.
+        """True if any MQCONNX was answered, even if the next verb found the connection broken."""
+        # Only a queue manager behind a channel table has the attribute `reached`, because it answers MQCONNX without a session.
         return self._answered or getattr(self.queue_manager, "reached", False)
 
     @property
@@ -323,7 +324,7 @@ class Supervisor:
         return session
 
     def _report_attempt(self, error: MQIError | None) -> None:
-        # Only a queue manager behind a channel table has `notify`, and reports each attempt for an entry of its table itself.
+        # Only a queue manager behind a channel table has `notify`. It reports each attempt for an entry of its table by itself.
         if hasattr(self.queue_manager, "notify") or not self._broadcast.wanted(ConnectionTried):
             return
         attempt, delay_s = self._trying
@@ -338,7 +339,7 @@ class Supervisor:
         )
 
     async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool) -> Session:
-        """Return a session with the objects of `before` open. `again` says that the session begins a new generation."""
+        """Return a session with the objects of `before` open. `again` is true if the session begins a new generation."""
         runner = self._world.runner
         session = await open_session(self.queue_manager, runner, self._tag(owner), user, owner=owner, numbers=self._numbers)
         self._answered = True
@@ -372,9 +373,10 @@ class Supervisor:
     async def _check(self, session: Session, *, again: bool) -> None:
         """Raise 2546 if the mode accepts only the first queue manager, and another queue manager has answered.
 
-        The QMID is inquired once in a generation. Later connections are compared by the queue manager's name, without a call.
+        The QMID is inquired once for each generation. Later connections compare only the queue manager's name, which needs no
+        call.
         """
-        # Only a queue manager behind a channel table has `default_reconnect`: it checks the QMID itself, entry by entry.
+        # Only a queue manager behind a channel table has `default_reconnect`. It checks the QMID itself, for each entry.
         keeps_to_one = isinstance(self.queue_manager, InlineQueueManager) or hasattr(self.queue_manager, "default_reconnect")
         if keeps_to_one or self.mode is not ReconnectMode.Q_MGR:
             return

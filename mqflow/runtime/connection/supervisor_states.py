@@ -1,7 +1,6 @@
-"""The states of a supervisor as tables: which event can happen in which state, and which state follows.
+"""The states of a supervisor, as tables: which events can happen in each state, and which state follows.
 
-The module is pure: it knows no queue manager, no session and no clock. `supervisor` reports the events and acts on the states.
-docs/reconnection.md has a picture of the table.
+The module is pure. `supervisor` reports the events and acts on the states. docs/reconnection.md has a picture of the table.
 """
 
 from enum import Enum
@@ -11,11 +10,11 @@ __all__ = ("IllegalMoveError", "SupervisorEvent", "SupervisorState", "Supervisor
 
 
 class SupervisorState(Enum):
-    """The first five are states of the connection, the last two of its queue manager."""
+    """The first five states are about the connection, the last two about the queue manager."""
 
     #: No queue manager has answered an MQCONNX yet.
     UNREACHED = "Unreached"
-    #: A connection was made, and no session has reported a loss since.
+    #: A connection was made, and no session has reported its loss.
     CONNECTED = "Connected"
     #: The connection is lost, and no caller is reconnecting now.
     LOST = "Lost"
@@ -96,7 +95,7 @@ class SupervisorStates:
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no new connection exists yet."""
+        """True if the connection is lost, and no new connection exists yet."""
         return self.connection in {SupervisorState.LOST, SupervisorState.RECONNECTING}
 
 

@@ -1,7 +1,7 @@
-"""A session with a thread of its own, for a connection whose verbs block: a served queue manager, pymqi, ibmmq.
+"""A session with its own thread, for connections whose verbs block: a served queue manager, pymqi, ibmmq.
 
 One request to the thread settles the last unit of work and gets the next unit. With a `PipelinedConnection`, the thread also
-gets units ahead: before the worker is ready for them. The session decides nothing about messages.
+gets units ahead, which means before the worker is ready for them. The session makes no decision about messages.
 """
 
 import contextlib
@@ -41,24 +41,24 @@ __all__ = ("ThreadedSession",)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# If the connection cannot interrupt a wait, a stop of the application is noticed at the end of such a wait.
+# If the connection cannot interrupt a wait, the application notices a request to stop only at the end of a wait.
 _THREADED_WAIT_MS: Final = 1_000
 _INTERRUPTED_WAIT_MS: Final = 120_000
-# A handler of a worker with messages ahead is quick. If it takes this long, other workers get these messages.
+# If a handler takes this long, other workers get the messages that were got ahead for its worker.
 _SLOW_HANDLER_S: Final = 0.1
 _MISSES_MAX: Final = 3
 _TRY_AGAIN: Final = 32
 
 
 class ThreadedSession:
-    """Runs each verb on the session's own thread. The same thread connects, because handles can belong to a thread (2018)."""
+    """Runs each verb on the session's own thread. This thread also connects, because handles can belong to a thread (2018)."""
 
     connection: Connection
     open_objects: OpenObjects
     _fused: FusedConnection | None
     _interruptible: InterruptibleConnection | None
     _pipelined: PipelinedConnection | None
-    #: The most commits of a worker without an answer.
+    #: The largest number of commits of a worker that are not answered yet.
     unanswered_max: Final = 32
 
     def __init__(self, runner: Runner) -> None:
@@ -68,24 +68,25 @@ class ThreadedSession:
         self._requests: Mailbox[tuple[Callable[[], object], OneShot | None] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
-        #: Whether the thread has ended, so that no request is answered.
+        #: True if the thread has ended, so that it answers no request.
         self._ended = False
-        #: Whether a settlement got no answer in time: the thread still waits in that call.
+        #: True if a settlement got no answer in time. The thread still waits in that call.
         self._stuck = False
-        #: Whether the current exchange has settled the unit of work; the get comes next.
+        #: True if the current exchange has settled the unit of work, and now gets the next unit.
         self._settled = False
-        #: The answers to give for the units of work that are to be committed without a wait, in order.
+        #: The functions that receive the answers of commits that the thread has not made yet, in order.
         self._behind: deque[Callable[[MQIError | None], None]] = deque()
-        #: Whether the thread knows of these commits.
+        #: True if the thread was asked to make these commits.
         self._is_called = False
-        #: The messages of the units of work that follow the open unit, in order.
+        #: The messages of the units of work that were got ahead, in order.
         self._ahead: deque[Sequence[Got]] = deque()
-        #: The messages of units ahead that the thread could not put back on their queue, because the connection was lost.
+        #: The messages that were got ahead and that the thread could not put back on their queue, because the connection was
+        #: lost.
         self._lost_ahead: list[Sequence[Got]] = []
-        #: The most units to have ahead, and the handle, the options and the size of these units.
+        #: The largest number of units to get ahead, and the handle, the options and the size of these units.
         self._units_max = 0
         self._get: tuple[ObjectHandle, GetOptions, int] | None = None
-        #: The requests in a row that found no message to get ahead, and the commits since then that did not ask for a message.
+        #: The number of requests in a row that got no message ahead, and of the commits since then that did not try it.
         self._misses = self._skipped = 0
         self.generation = 0
         self.abandoned: bool = False
@@ -97,7 +98,8 @@ class ThreadedSession:
     ) -> "ThreadedSession":
         """Return a session whose thread has connected.
 
-        MQCONNX can take minutes. If the caller is cancelled, it does not wait: the thread closes the connection later.
+        MQCONNX can take minutes. If the caller is cancelled, it does not wait: the thread closes the connection when MQCONNX
+        ends.
         """
         session = cls(runner)
         made: list[Connection] = []
@@ -129,7 +131,7 @@ class ThreadedSession:
                 answer.pass_on((None, error))
 
     def _next_request(self) -> tuple[Callable[[], object], OneShot | None] | None:
-        """Return the next request. If no request comes for a moment, the handler is slow: then give the units ahead back."""
+        """Return the next request. If no request comes for a moment, the handler is slow: put back what was got ahead."""
         if self._ahead:
             try:
                 return self._requests.get(timeout=_SLOW_HANDLER_S)
@@ -138,15 +140,15 @@ class ThreadedSession:
         return self._requests.get()
 
     def _give_back(self) -> None:
-        """Put the messages that were got ahead back at their places on the queue. Runs on the thread."""
+        """Put the messages that were got ahead back at their places on the queue. Runs on the session's thread."""
         units = list[Sequence[Got]]()
-        with contextlib.suppress(IndexError):  # the worker can take units at the same time, from the other end
+        with contextlib.suppress(IndexError):  # at the same time, the worker can take units from the other end
             while True:
                 units.append(self._ahead.pop())
         if units and self._pipelined is not None:
             try:
                 self._pipelined.give_back(len(units))
-            except MQIError:  # the connection is lost: the next verb has the same error
+            except MQIError:  # the connection is lost; the next verb reports it
                 self._lost_ahead += units
 
     def _check_open(self) -> None:
@@ -156,7 +158,8 @@ class ThreadedSession:
     async def _run(self, work: Callable[[], T], *, in_unit_of_work: bool = True) -> T:
         """Run the work on the session's thread, and return its result. A verb cannot be cancelled, so the wait is shielded.
 
-        `in_unit_of_work` says whether the work can change the unit of work: then its caller must not abandon it.
+        `in_unit_of_work` is true if the work can change the unit of work. If its caller abandons such work, the unit is
+        unknown.
         """
         answer = self.begin(work)
         reply: tuple[Any, BaseException | None] = (None, None)
@@ -178,41 +181,41 @@ class ThreadedSession:
         return answer
 
     def leave(self) -> None:
-        """Record that nobody waits for the thread any more: when its work ends, it backs out, and `close` does not wait."""
+        """Record that nobody waits for the thread any more. When its work ends, the thread backs out; `close` does not wait."""
         self._stuck = True
 
     @property
     def detects_dead_peers(self) -> bool:
-        """Whether the connection ends a call by itself if no answer comes."""
+        """True if the connection itself ends a call that gets no answer."""
         return self._fused is not None
 
     @property
     def has_settled(self) -> bool:
-        """Whether the `exchange_here` that runs now has settled the unit of work; the get comes next."""
+        """True if the current `exchange_here` has settled the unit of work, and now gets the next unit."""
         return self._settled
 
     def exchange_here(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
-        """Settle and get like `exchange`, for work that already runs on the session's thread."""
+        """Settle and get like `exchange`, from code that already runs on the session's thread."""
         self._settled = False
         return self._exchange(settlement, handle, options, most)
 
     @property
     def pipelines(self) -> bool:
-        """Whether the next unit of work can begin before a commit is answered."""
+        """True if the next unit of work can begin before a commit is answered."""
         return self._pipelined is not None
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, most: int) -> Sequence[Got]:
-        """Return the messages of the next unit of work, if it was got ahead; otherwise none."""
+        """Return the messages of the next unit of work if it was got ahead; otherwise return an empty sequence."""
         self._get = handle, options, most
         try:
             return self._ahead.popleft()
-        except IndexError:  # the thread can give units back at any time
+        except IndexError:  # the thread can put messages back at any time
             return ()
 
     def commit_behind(self, done: Callable[[MQIError | None], None], units_max: int) -> bool | None:
         """Commit the open unit of work like `InlineSession.commit_behind`, and get up to `units_max` units ahead.
 
-        The thread sends all commits that wait in one request, before a verb that is called after them.
+        One request of the thread makes all commits that wait. The thread makes them before any verb that is called after them.
         """
         self._check_open()
         if self._pipelined is None or self._get is None or not self._pipelined.only_removes or self._skips():
@@ -227,7 +230,8 @@ class ThreadedSession:
     def _skips(self) -> bool:
         """Return whether the worker must commit and get in one request, because the last requests got no message ahead.
 
-        The queue is then mostly empty, or its messages cannot be got ahead. At every 32nd commit, the thread tries again.
+        In this case the queue is often empty, or its messages cannot be got ahead. At every 32nd commit, the thread tries it
+        again.
         """
         if self._misses < _MISSES_MAX or self._behind or self._ahead:
             return False
@@ -235,7 +239,7 @@ class ThreadedSession:
         return self._skipped != 0
 
     def lost_ahead(self) -> list[Got]:
-        """Return the messages that were ahead when the connection was lost, and forget them."""
+        """Return the messages that were got ahead when the connection was lost, and forget them."""
         with contextlib.suppress(IndexError):
             while True:
                 self._lost_ahead.append(self._ahead.popleft())
@@ -246,7 +250,7 @@ class ThreadedSession:
         """Commit the waiting units of work, and get further units. Runs on the thread."""
         assert self._pipelined is not None  # noqa: S101 - `commit_behind` has checked it
         assert self._get is not None  # noqa: S101 - as above
-        self._is_called = False  # before the commits are taken: a commit that is added from now on calls the thread again
+        self._is_called = False  # must come first: a commit that is added from now on makes a new request
         waiting = [self._behind.popleft() for _ in range(len(self._behind))]
         if not waiting:
             return
@@ -274,14 +278,14 @@ class ThreadedSession:
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """Settle and get like `Session.exchange`, in one request. A long wait without an interrupt is cut into short waits."""
+        """Settle and get like `Session.exchange`, in one request. If no call can interrupt a wait, make several short waits."""
         left_ms = options.wait_ms if options.options & GetOption.WAIT and settlement is None else 0
         wait_ms_max = _INTERRUPTED_WAIT_MS if self._interruptible is not None else _THREADED_WAIT_MS
         while True:
             wait_ms = wait_ms_max if left_ms < 0 else min(left_ms, wait_ms_max)
             wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
             work = partial(self._exchange, settlement, handle, wanted, most)
-            if settlement is None or self._fused is not None:  # a fused connection detects by itself that no answer comes
+            if settlement is None or self._fused is not None:  # a fused connection ends a call without an answer itself
                 reply = await self._run(work)
             else:
                 reply = await self._settle_and_get(work, settlement)
@@ -299,7 +303,7 @@ class ThreadedSession:
             await checkpoint()
 
     def _exchange(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
-        if settlement is None:  # the first unit ahead can be the open unit of work
+        if settlement is None:  # the first unit that was got ahead can be the open unit
             self._give_back()
         self._ahead.clear()  # the queue manager returns these messages to their places
         if self._fused is not None and not self._interrupted:
@@ -346,7 +350,7 @@ class ThreadedSession:
     async def _settle_and_get(self, work: Callable[[], Exchange], settlement: Settlement) -> Exchange:
         """Run the work on the session's thread, shielded from cancellation, and return its result.
 
-        The settlement has a time limit. The get after the settlement has no time limit.
+        The settlement has a time limit. The get after it has no time limit.
         """
         self._settled = False
         answer = self.begin(work)
@@ -365,7 +369,7 @@ class ThreadedSession:
             self._stuck = not answer.has_come
 
     def interrupt(self) -> None:
-        """End the wait of an `exchange`: now if the connection can be interrupted, otherwise within a second."""
+        """End the wait of an `exchange`: immediately if the connection can be interrupted, otherwise within a second."""
         self._interrupted = True
         if self._interruptible is not None:
             self._interruptible.interrupt()
@@ -373,7 +377,7 @@ class ThreadedSession:
     async def close(self) -> None:
         """Back out, disconnect and end the thread.
 
-        If the thread is stuck in a settlement, it does all this later, and the caller does not wait.
+        If the thread is stuck in a settlement, it does this when that call ends, and the caller does not wait.
         """
         if self._closed:
             return
@@ -401,7 +405,7 @@ def _disconnect_all(connections: Sequence[Connection]) -> None:
 
 
 async def _arrival(answer: OneShot) -> Exchange:
-    """Return the exchange when it has arrived; the wait is shielded from cancellation."""
+    """Return the exchange when it has arrived. The wait is shielded from cancellation."""
     exchange, error = Exchange(), None
     with anyio.CancelScope(shield=True):
         exchange, error = await answer.wait()

@@ -1,6 +1,6 @@
-"""Gets messages of a queue past the messages that must stay on it, because no destination accepts them.
+"""Gets messages from a queue on which other messages must stay, because no destination accepts them.
 
-The messages are browsed in order; each that need not stay is got under the browse cursor. This module settles nothing.
+The messages are browsed in order. Each message that need not stay is got under the browse cursor. This module settles nothing.
 """
 
 from collections.abc import Container
@@ -21,7 +21,7 @@ _UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption
 
 
 class UnstuckMessages:
-    """The messages of one queue that need not stay, for one session."""
+    """The messages of one queue that need not stay there, for one session."""
 
     def __init__(self, session: Session, queue: str, selection: str, stuck: Container[bytes]) -> None:
         self._session: Final = session
@@ -32,10 +32,10 @@ class UnstuckMessages:
         self._handle: ObjectHandle | None = None
 
     async def get(self, wait_s: float) -> Got | None:
-        """Get the next message under syncpoint, or return None if none comes within the wait or the listener stops.
+        """Get the next message under syncpoint. Return None if no message comes within the wait, or if the listener stops.
 
-        The next call after None begins at the head of the queue again. Raises `MQIError`, for example 2035 without the
-        authority to browse, or 2042 if another handle has the queue open exclusively.
+        After None, the next call begins at the head of the queue again. Raises `MQIError`, for example 2035 if this user may
+        not browse, or 2042 if another handle has the queue open exclusively.
         """
         session = self._session
         options = INPUT | OpenOption.BROWSE

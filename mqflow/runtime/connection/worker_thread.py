@@ -1,7 +1,6 @@
 """Makes a thread of a session a worker thread of anyio, so that a plain handler on it can call `anyio.from_thread`.
 
-anyio and trio keep what such a thread needs in thread-local variables without a public name. Only this module knows them.
-This module knows no message and no session.
+anyio and trio keep the data of such a thread in thread-local variables that are not public. Only this module uses them.
 """
 
 import sys
@@ -16,18 +15,18 @@ __all__ = ("WorkerThread",)
 
 
 class WorkerThread:
-    """The place on the event loop to which a thread belongs. It is made on the event loop, in a task."""
+    """The place on the event loop that a thread belongs to. It is made on the event loop, in a task."""
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope: Final = scope
         self._token: Final[EventLoopToken] = current_token()
-        # hasattr: an event loop of asyncio, also uvloop, has this method; the token of trio does not have it.
+        # Event loops of asyncio, uvloop included, have this method. The token of trio does not have it.
         self._trio: Any = None if hasattr(self._token.native_token, "call_soon_threadsafe") else _of_trio()
         self._cancelled: list[Any] = [None]
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Make the calling thread a worker thread inside this context. A cancelled `scope` ends its `check_cancelled`."""
+        """Make the calling thread a worker thread inside this context. If `scope` is cancelled, `check_cancelled` raises."""
         from anyio import from_thread  # noqa: PLC0415 - 1 ms, and few handlers are plain functions
 
         ours: Any = vars(from_thread)["threadlocals"]
@@ -47,7 +46,7 @@ class WorkerThread:
             del ours.current_token
 
     def cancel(self, cancellation: BaseException) -> None:
-        """Let `check_cancelled` raise this cancellation on the thread. asyncio needs no call: it checks the scope."""
+        """Let `check_cancelled` raise this cancellation on the thread. On asyncio it checks the scope and needs no call."""
 
         def raise_cancelled() -> None:
             raise cancellation

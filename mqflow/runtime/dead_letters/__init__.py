@@ -1,4 +1,4 @@
-"""The DLQ handler, its service in an application, and redrive.
+"""The DLQ handler, the service that runs it in an application, and redrive: putting messages back on their old queues.
 
 No module here imports `mqflow.runtime.listener` or `mqflow.app`.
 """

@@ -1,10 +1,10 @@
-"""Carries out a rules table on a dead-letter queue.
+"""Carries out the rules of a rules table on the messages of a dead-letter queue.
 
-The steps for each message: browse it with a lock, get it, put it and settle; each message has its own unit of work. The browse
-is left out if the rules match every message, the last action succeeded, and no message has stayed.
+For each message: browse it with a lock, get it, put it and commit, in a unit of work of its own. The browse is left out if the
+rules match every message, the last action succeeded, and no message has stayed.
 
-This module decides nothing: `policy.dead_letters.scan` says which message is next, and `policy.dead_letters.actions` says what
-to do with it. The caller waits and settles: `run_to_end` on a thread of its own, `runtime.dead_letters.service` on an event
+This module decides nothing: `policy.dead_letters.scan` decides which message is next, and `policy.dead_letters.actions` decides
+what to do with it. The caller waits and settles: `run_to_end` on its own thread, `runtime.dead_letters.service` on an event
 loop.
 Source: IBM, "Processing the DLQ rules table"; the behaviour of IBM's sample program amqsdlq.
 """
@@ -48,7 +48,7 @@ from mqflow.world import Clock
 __all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "EventSink", "Rules", "end_unit", "run_to_end")
 
 DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-# PROPCTL can hide properties from a get. A message that is moved must keep them.
+# The attribute PROPCTL can hide message properties from a get. A message that is moved must keep its properties.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _LOOK: Final = GetOption.LOCK | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.NO_SYNCPOINT | _AS_IT_IS
 _TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
@@ -59,11 +59,11 @@ _IDENTITY_BYTES: Final = 24
 
 
 class EventSink(Protocol):
-    """Receives the events of a handler: a `Broadcast`, or a buffer in front of a `Broadcast`."""
+    """Receives the events of a DLQ handler."""
 
     @property
     def wanted(self) -> Callable[[type], bool]:
-        """Returns whether a hook wants this class of event."""
+        """Returns a function that tells whether a hook wants a class of event."""
         ...
 
     def __call__(self, event: Event) -> None:
@@ -76,7 +76,7 @@ class Rules(Struct, frozen=True):
 
     control: Control
     matchers: Sequence[Matcher]
-    #: Whether a rule reads more of a message than the descriptor and the MQDLH.
+    #: True if a rule needs more of a message than the descriptor and the MQDLH.
     whole: bool = False
 
 
@@ -94,7 +94,7 @@ class DeadLetterHandler:
     """Handles one dead-letter queue on one connection.
 
     The caller repeats these steps: `look`, get with `options`, `act`, settle, `settled`. Several handlers can work on one
-    queue: the lock of the browse gives each message to only one handler.
+    queue, because the lock of the browse gives each message to only one handler.
     """
 
     def __init__(
@@ -123,20 +123,20 @@ class DeadLetterHandler:
         self._open: _Open | None = None
         self._strays = 0
         self._first_stray = b""
-        # Whether the message that was browsed last is locked, and stays.
+        # True if the message that was browsed last is locked, because it stays on the queue.
         self._holding = False
         self._overflow_reported = False
         #: The rules whose functions have raised an exception.
         self._broken_rules: set[str] = set()
         self._options: dict[Look, GetOptions] = {}
         self._takes_everything = takes_everything(rules.matchers)
-        #: Whether the last message was a dead letter, and its action succeeded. The next message is often alike.
+        #: True if the last message was a dead letter, and its action succeeded. Then the next message is probably similar.
         self._flows = False
-        #: Whether the next message is got without a browse.
+        #: True if the next message is got without a browse.
         self._at_once = False
-        #: Whether messages were got from the head after the last browse: then the next browse starts at the head.
+        #: True if messages were got from the head of the queue after the last browse. Then the next browse starts at the head.
         self._behind = False
-        #: The message that was got and backed out: the next browse finds it before its retry interval is over.
+        #: The message that was got without a browse and backed out. The next browse finds it before its retry interval is over.
         self._stayed = b""
 
     @property
@@ -157,16 +157,16 @@ class DeadLetterHandler:
         return self._opened
 
     def open(self, connection: Connection, hold: Callable[[str, OpenOption], ObjectHandle] | None = None) -> None:
-        """Open the dead-letter queue on a connection: the first connection, or a new one after an outage.
+        """Open the dead-letter queue on a connection: the first connection, or a new connection after an outage.
 
-        `hold` opens the queue in such a way that the next connection opens the queue too. Raises the errors of MQOPEN.
+        `hold` is a function that opens the queue, and opens it again on the next connection. Raises the errors of MQOPEN.
         """
         self._handle = (hold or connection.open)(self.queue, DLQ_OPTIONS)
         self._connection = connection
         self._opened = OutputHandles(connection, self._handle)
         self._open = None
         self._holding = False
-        self._scan = self._new_scan()  # the cursor of a new handle is at the head
+        self._scan = self._new_scan()  # the cursor of a new handle is at the head of the queue
 
     def reload(self, rules: Rules) -> None:
         """Use these rules from the next message on, and start again at the head of the queue. Earlier attempts still count."""
@@ -176,12 +176,12 @@ class DeadLetterHandler:
         self._scan = self._new_scan()
 
     def look(self) -> Look | None:
-        """Return which message to look for next, or None at the end of the handler's work."""
+        """Return which message to look for next, or None if the handler has ended its work."""
         self._at_once = self._flows and self._takes_everything and not self._history
         return _NEXT_MESSAGE if self._at_once else self._scan.next(self._clock.monotonic())
 
     def options(self, look: Look) -> GetOptions:
-        """Return the options for the MQGET call: a browse with a lock, or a get. Both wait if `look` asks for a wait."""
+        """Return the options for the next MQGET: a browse with a lock, or a get. It waits if `look` asks for a wait."""
         if self._at_once:
             return _TAKE_NEXT
         if self._behind and not look.identity:
@@ -189,15 +189,15 @@ class DeadLetterHandler:
         found = self._options.get(look)
         if found is None:
             found = self._look_options(look)
-            if not look.wait_s and not look.identity:  # only a few options, which are the same for every message
+            if not look.wait_s and not look.identity:  # without these two, the same few options return for every message
                 self._options[look] = found
         return found
 
     def act(self, look: Look, got: Got | None) -> Settlement | None:
-        """Carry out the action for the message that was found. Return the settlement to make, or None for no settlement.
+        """Carry out the action on the message that was found. Return the settlement to make, or None for no settlement.
 
-        Raises `MQIError` if the connection is lost, or if the dead-letter queue refuses a call. A refusal of the target is a
-        failed attempt, and is not raised.
+        Raises `MQIError` if the connection is lost, or if the dead-letter queue refuses a call. If the target refuses the
+        message, the attempt has failed, and no error is raised.
         """
         if self._at_once:
             return self._act_without_browse(got)
@@ -211,7 +211,7 @@ class DeadLetterHandler:
         known = identity in self._history
         if known and (look.new_only or (identity == self._stayed and not look.identity)):
             self._stayed = b""
-            self._history.attempts(identity)  # the message is still on the queue
+            self._history.attempts(identity)  # records that the message is still on the queue
             return None
         letter = dead_letter(got.descriptor, got.body)
         if letter is None:
@@ -225,7 +225,7 @@ class DeadLetterHandler:
         return self._carry_out(identity, chosen, attempts + 1, letter)
 
     def settled(self, error: MQIError | None = None) -> None:
-        """Record that the unit of work of `act` has ended. `error` is 2003 if the commit ended in a backout."""
+        """Record that the unit of work of `act` has ended. `error` is 2003 if the queue manager backed it out at the commit."""
         done, self._open = self._open, None
         if done is None:  # no rule matches the message, so it is back in its place on the queue
             return
@@ -247,11 +247,11 @@ class DeadLetterHandler:
 
     @property
     def owes_records(self) -> bool:
-        """Whether a message stays and has no record yet. If so, call `record_left` between units of work."""
+        """True if there are messages that stay and have no record yet. If so, call `record_left` between units of work."""
         return self._records is not None and self._records.owes
 
     def record_left(self) -> None:
-        """Record each message that stays, outside of a unit of work: the unit of its action was backed out."""
+        """Put a record of each message that stays, outside of a unit of work, because the unit of its action was backed out."""
         if self._records is not None:
             self._records.put_left(self.connection)
 
@@ -260,13 +260,13 @@ class DeadLetterHandler:
         self._targets.close()
         if self._holding:
             self._holding = False
-            with suppress(MQIError):  # 2209 if the message has gone meanwhile
+            with suppress(MQIError):  # 2209 if the message is no longer on the queue
                 self.connection.get(self.handle, _UNLOCK)
 
-    # -- one message
+    # -- one message: its action
 
     def _act_without_browse(self, got: Got | None) -> Settlement | None:
-        """Act on a message that was got without a browse: the rules match every message with an MQDLH."""
+        """Act on a message that was got without a browse. The rules match every message with an MQDLH."""
         if got is None:
             self._flows = False
             return None
@@ -280,7 +280,7 @@ class DeadLetterHandler:
             self._note_stray(identity, known=False)
             return Settlement.BACKOUT
         chosen = self._chosen(letter, 0)
-        if isinstance(chosen.intent, Ignore):  # a function of a rule has raised an exception
+        if isinstance(chosen.intent, Ignore):  # only if the function of a rule has raised an exception
             self._stayed = identity
             self._flows = False
             self._leave(identity, letter, chosen, 0, known=False)
@@ -291,7 +291,7 @@ class DeadLetterHandler:
         return settlement
 
     def _chosen(self, letter: DeadLetter, attempts: int) -> Chosen:
-        """Return the decision of the rules. If a function of a rule raises an exception, the message stays."""
+        """Return the decision of the rules. If the function of a rule raises an exception, the message stays."""
         try:
             return choose(self._rules.matchers, letter, attempts)
         except UnjudgedError as error:
@@ -317,7 +317,7 @@ class DeadLetterHandler:
         return self._act_on(identity, chosen, attempt, DeadLetter(got.descriptor, seen.header, got.body))
 
     def _act_on(self, identity: bytes, chosen: Chosen, attempt: int, letter: DeadLetter) -> Settlement:
-        """Carry out the chosen action on a message that was got in the open unit of work."""
+        """Carry out the chosen action on the message, which was got in the open unit of work."""
         self._open = _Open(identity, letter, chosen, attempt)
         try:
             self._do(chosen.intent, letter)
@@ -347,10 +347,10 @@ class DeadLetterHandler:
             self._report(letter, chosen, attempts, None)
             if self._records is not None:
                 self._records.stays(letter, chosen)
-        else:  # it may be an old message, so it does not postpone the end of the handler
+        else:  # perhaps seen before, so the wait for new work does not begin again
             self._report_overflow()
 
-    # -- the way through the queue
+    # -- which message is next
 
     def _new_scan(self) -> Scan:
         control = self._rules.control
@@ -382,7 +382,7 @@ class DeadLetterHandler:
             self._report_strays(strays)
 
     def _note_stray(self, identity: bytes, *, known: bool) -> None:
-        """Count a message without an MQDLH: at the first browse of the message, and in each pass through the whole queue."""
+        """Count a message without an MQDLH: when it is first browsed, and in each pass through the whole queue."""
         self._history.attempts(identity)
         if known and not self._scan.in_round:
             return
@@ -392,7 +392,7 @@ class DeadLetterHandler:
             self._first_stray = identity[:_IDENTITY_BYTES]
         self._strays += 1
 
-    # -- reporting
+    # -- reports
 
     def _report(self, letter: DeadLetter, chosen: Chosen, attempt: int, failure: MQIError | None) -> None:
         if not self._broadcast.wanted(DeadLetterActed):
@@ -411,7 +411,7 @@ class DeadLetterHandler:
         )
 
     def _report_given_up(self, failed: _Open) -> None:
-        """If the last attempt for the message has failed, report that the message stays from now on."""
+        """If the last attempt on the message has failed, report that the message stays from now on."""
         left = self._chosen(failed.letter, failed.attempt)
         if isinstance(left.intent, Ignore):
             self._report(failed.letter, left, failed.attempt, None)
@@ -445,8 +445,8 @@ def run_to_end(
 ) -> None:
     """Handle messages until WAIT of the rules table ends the handler, or until `stopping` returns True.
 
-    A wait takes at most `wait_ms_max`, so that a stop is noticed soon. Raises `MQIError` if the connection is lost or the
-    dead-letter queue refuses a call; the open unit of work is not committed.
+    A single wait takes at most `wait_ms_max`, so that a stop is noticed soon. Raises `MQIError` if the connection is lost or
+    the dead-letter queue refuses a call. The open unit of work is then not committed.
     """
     while not stopping():
         look = handler.look()
@@ -462,7 +462,7 @@ def run_to_end(
 
 
 def end_unit(connection: Connection, settlement: Settlement) -> MQIError | None:
-    """End the unit of work. If the commit ended in a backout, return the error 2003."""
+    """End the unit of work. If the queue manager backed it out at the commit, return the error 2003."""
     try:
         if settlement is Settlement.COMMIT:
             connection.commit()

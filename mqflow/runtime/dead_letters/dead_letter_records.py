@@ -1,8 +1,8 @@
-"""Records the actions of a DLQ handler: one record for each action. The handler name is empty: no message handler decided.
+"""Puts one record for each action of a DLQ handler. In these records the handler name is empty.
 
-If a rule puts a message on another queue, the record names that queue, with the outcome `redriven` and the rule. The next
-outcome of the message shows whether the rule helps. If the message is discarded or stays, the record names the dead-letter
-queue. This module knows no rules table.
+If a rule puts a message on another queue, the record has the outcome `redriven`, that queue and the rule. The next record of
+the message shows whether the rule has helped. If the message is discarded or stays, the record names the dead-letter queue.
+This module knows no rules table.
 """
 
 from typing import Final, assert_never
@@ -24,9 +24,9 @@ class _Left(Struct, frozen=True):
     letter: DeadLetter
     at_us: int
     text: str
-    #: The queue that a rule chose for the message; empty for none.
+    #: The queue that a rule chose for the message; empty if the rule chose no queue.
     target: str
-    #: The reason code of the failed action; None if the rule leaves the message on the dead-letter queue.
+    #: The reason code of the failed action. None if the rule says that the message stays.
     reason: int | None
 
 
@@ -68,7 +68,7 @@ class DeadLetterRecords:
                 assert_never(chosen.intent)
 
     def stays(self, letter: DeadLetter, chosen: Chosen, failure: MQIError | None = None) -> None:
-        """Remember, for `put_left`, a message that stays: its rule ignores it, or its action has failed."""
+        """Remember for `put_left` that a message stays: its rule ignores it, or its action has failed."""
         target = chosen.intent.queue if isinstance(chosen.intent, Redirect) else ""
         text = _rule(chosen) if failure is None else f"{_rule(chosen)}: {failure}"
         reason = None if failure is None else int(failure.reason)
@@ -76,11 +76,11 @@ class DeadLetterRecords:
 
     @property
     def owes(self) -> bool:
-        """Whether `put_left` has a record to put."""
+        """True if `put_left` has records to put."""
         return bool(self._left)
 
     def put_left(self, connection: Connection) -> None:
-        """Put a record of each remembered message, outside of a unit of work: the unit of a failed action was backed out."""
+        """Put a record of each remembered message, outside of a unit of work, because the unit of the action was backed out."""
         left, self._left = self._left, []
         for each in left:
             self._records.put(

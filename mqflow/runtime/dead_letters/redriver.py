@@ -1,8 +1,8 @@
-"""Puts messages back on the queue that they came from.
+"""Redrives messages: puts them back on the queue that they came from, or on a queue of the caller's choice.
 
-The steps for each message: browse it with a lock, get it, put it, and commit; each message has its own unit of work.
-`policy.dead_letters.original_message` restores a message as it was before its move. The caller chooses the messages and the
-target. If the redriver is stopped or killed, start it again: moved messages are not on the source queue any more.
+For each message: browse it with a lock, get it, put it and commit, in a unit of work of its own. The caller chooses the
+messages and the target. `policy.dead_letters.original_message` restores a message as it was before its move. After a stop or a
+kill the redriver can be started again, because moved messages are no longer on the source queue.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from mqflow.world import Clock
 __all__ = ("RedrivenMessage", "Redriver", "Target", "identity_of")
 
 _SOURCE: Final = OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-# PROPCTL can hide properties from a get. A message that is moved must keep them.
+# The attribute PROPCTL can hide message properties from a get. A message that is moved must keep its properties.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _DRY: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | _AS_IT_IS)
 _LOOK: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK | GetOption.NO_SYNCPOINT | _AS_IT_IS)
@@ -51,17 +51,17 @@ class RedrivenMessage(Struct, frozen=True, kw_only=True):
     identity: int
     #: None if the message does not name the queue that it came from.
     target: Target | None
-    #: Why the message stays. Empty if the message was moved; in a dry run, empty if a real run moves it.
+    #: The reason why the message stays; empty if it was moved. In a dry run, empty if a real run moves the message.
     why_not: str = ""
     reason: int = 0
 
 
 class Redriver(Struct, kw_only=True):
-    """Moves the messages of one queue, and each message at most `times_max` times."""
+    """Redrives the messages of one queue. It moves each message at most `times_max` times."""
 
     connection: Connection
     queue: str
-    #: Called with each message on the queue; returns whether to move the message.
+    #: Called with each message on the queue. Returns whether to move the message.
     wanted: Callable[[Got], bool]
     #: The target of all messages. With None, each message goes to the queue that it came from.
     to: Target | None = None
@@ -71,25 +71,25 @@ class Redriver(Struct, kw_only=True):
     #: Waits for the given number of seconds.
     pause: Callable[[float], None]
     dry_run: bool = False
-    #: The number of moves of each message so far, by `identity_of`. After `times_max` moves, a message that came back stays.
+    #: The number of moves of each message so far, by `identity_of`. A message that comes back after `times_max` moves stays.
     moved_before: Counter[int] = field(default_factory=Counter[int])
     times_max: int = 1
     #: Puts a record of each moved message, in the unit of work of the move; None for no records.
     records: ConnectionRecorder | None = None
-    #: Names this redrive in the records.
+    #: A name for this redrive, for the records.
     redrive_id: str = ""
-    #: Changes each message before its put; the source queue still has the message as it was if the unit is backed out.
+    #: Changes each message before its put. If the unit of work is backed out, the source queue still has the old message.
     change: Callable[[Restored], Restored] = lambda before: before
-    #: The text of the records, for people.
+    #: A remark for the records, for people.
     remark: str | None = None
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
     def run(self) -> Generator[RedrivenMessage, None, None]:
-        """Yield the result of each wanted message after its settlement, in one pass through the queue from its head.
+        """Make one pass through the queue from its head. Yield the result of each wanted message after its settlement.
 
-        If the cause of a refusal is the target itself (full, inhibited, missing), that target is not tried again. An altered
-        target (2041) is opened again. Raises `MQIError` if the connection is lost or the source queue refuses a call. The
-        current message is then still on its queue, unless the commit got no answer.
+        If a put is refused because of the target (full, inhibited, missing), no further message is put on this target. If the
+        target was altered (2041), it is opened again. Raises `MQIError` if the connection is lost or the source queue refuses a
+        call. The current message is then still on its queue, except if a commit got no answer.
         """
         handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
         look = _DRY if self.dry_run else _LOOK
@@ -105,7 +105,7 @@ class Redriver(Struct, kw_only=True):
                 yield self._redrive(handle, targets, seen)
         finally:
             targets.close()
-            with suppress(MQIError):  # gone with its connection
+            with suppress(MQIError):  # the connection is lost
                 self.connection.close(handle)
 
     def _redrive(self, handle: ObjectHandle, targets: OutputHandles, seen: Got) -> RedrivenMessage:
@@ -135,7 +135,7 @@ class Redriver(Struct, kw_only=True):
         return "" if refused is None else f"As for an earlier message: {refused}"
 
     def _move(self, handle: ObjectHandle, targets: OutputHandles, target: Target) -> MQIError | None:
-        """Move the message under the cursor. If the move fails, back out and return the error: the message is on its queue."""
+        """Move the message under the cursor. If the move fails, back out and return the error: the message stays."""
         try:
             got = self.connection.get(handle, _TAKE)
             if got is None:
@@ -155,7 +155,7 @@ class Redriver(Struct, kw_only=True):
         return None
 
     def _record(self, target: Target, before: Restored) -> None:
-        """Record that the message was put back. The message keeps MsgId and put time, so later records match this record."""
+        """Put the record of this redrive. The message keeps its MsgId and put time, so later records can be matched with it."""
         if self.records is not None:
             self.records.put(
                 self.connection,
@@ -171,7 +171,7 @@ class Redriver(Struct, kw_only=True):
 
 
 def identity_of(got: Got) -> int:
-    """Return a hash of MsgId and CorrelId: the same number in every process, and before and after a move."""
+    """Return a hash of MsgId and CorrelId. It is the same number in every process, and before and after a move."""
     from hashlib import blake2b  # noqa: PLC0415 - only a redrive needs it
 
     both = got.descriptor.message_id + got.descriptor.correlation_id

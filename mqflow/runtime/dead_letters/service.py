@@ -1,6 +1,6 @@
-"""Runs a DLQ handler inside an application, on a session of its own, until WAIT of the rules table or the application ends it.
+"""Runs a DLQ handler inside an application, until WAIT of its rules table is over or the application stops.
 
-This module waits, settles units of work and reconnects. It knows no single message: `dead_letter_handler` acts on messages.
+This module waits, settles and reconnects, on a session of its own. `dead_letter_handler` acts on the messages.
 """
 
 from collections.abc import Callable
@@ -47,19 +47,19 @@ class DeadLetterService:
         records: ConnectionRecorder | None = None,
     ) -> None:
         self._rules = rules
-        #: The dead-letter queue; empty for DEADQ of the queue manager.
+        #: The dead-letter queue; empty for the DEADQ of the queue manager.
         self._queue = queue
         self._supervisor = supervisor
         self._broadcast = broadcast
         self._events = _EventBuffer(broadcast)
         self._clock = clock
-        #: Called once a second for new rules; None if the rules never change.
+        #: Called once a second; returns new rules if they have changed. None if the rules never change.
         self._changed = changed
         self._records = records
         self._polled_at = clock.monotonic()
         self._stopping = anyio.Event()
         self._session: Session | None = None
-        #: The session whose objects the next session takes over.
+        #: The lost session. The next session takes over its open objects.
         self._lost: Session | None = None
         self._handler: DeadLetterHandler | None = None
         self._warned_of = 0
@@ -70,15 +70,15 @@ class DeadLetterService:
         return f"DLQ handler of {self._queue or 'the dead-letter queue'}"
 
     def stop(self) -> None:
-        """Stop browsing. The open unit of work is settled; then `run` returns."""
+        """Stop browsing. The open unit of work is settled, then `run` returns."""
         self._stopping.set()
         if self._session is not None:
             self._session.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run the handler until WAIT or `stop` ends it. The service counts as started once it has tried to open its queue.
+        """Run the handler until WAIT or `stop` ends it. The service counts as started when it has tried to open its queue.
 
-        Raises `MQIError` if the queue cannot be opened at the start, or if the connection cannot be made again.
+        Raises `MQIError` if the queue cannot be opened at the start, or if reconnecting fails permanently.
         """
         started = False
         while not self._stopping.is_set():
@@ -107,13 +107,13 @@ class DeadLetterService:
                     await session.close()
             break
         self._supervisor.release(self._lost)
-        self._supervisor.readiness.has(self)  # the handler has ended, or the application stops
+        self._supervisor.readiness.has(self)  # also at the end: the application does not need the queue any more
         if not started:
             task_status.started()
 
     @property
     def _named(self) -> str:
-        """The name of the queue; empty until the queue manager has named its dead-letter queue."""
+        """The name of the queue. For the DEADQ, the name is empty until the queue manager has told it."""
         return self._queue if self._handler is None else self._handler.queue
 
     async def _connect(self) -> Session | None:
@@ -153,7 +153,7 @@ class DeadLetterService:
         await session.call(handler.rest)
 
     async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
-        if self._warned_of:  # a get without a wait shows soon whether the queue still refuses
+        if self._warned_of:  # get without a wait, to see soon whether the queue still refuses
             got = await self._get(session, handler, replace(look, wait_s=0))
             self._warned_of = 0
             self._supervisor.readiness.has(self)
@@ -170,7 +170,7 @@ class DeadLetterService:
         return exchange.unit[0] if exchange.unit else None
 
     async def _settle(self, session: Session, settlement: Settlement, got: Got) -> MQIError | None:
-        """End the unit of work. If the commit ended in a backout, return the error 2003."""
+        """End the unit of work. If the queue manager backed it out at the commit, return the error 2003."""
         try:
             await session.settle(settlement)
         except MQIError as error:
@@ -194,9 +194,9 @@ class DeadLetterService:
             handler.reload(rules)
 
     async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
-        """Return whether to try again after this error. First report the error once, and wait: the cause can go away.
+        """Report the error once, wait if its cause can go away, and return whether to try again.
 
-        A lost connection needs no wait here. Raises an error of the start that no retry can change.
+        A lost connection needs no wait here. If the service has not started yet, an error that no retry can change is raised.
         """
         self._supervisor.readiness.lacks(self, self._named or "the dead-letter queue")
         match classify(int(error.reason)):
@@ -213,7 +213,7 @@ class DeadLetterService:
         return True
 
     async def _warn(self, error: MQIError) -> None:
-        """Report the cause of a refusal once. Then wait for the time of the next attempt, or until the application stops."""
+        """Report the cause of a refusal once. Then wait until the next attempt, or until the application stops."""
         if self._warned_of != error.reason:
             self._warned_of = int(error.reason)
             self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._named))
@@ -222,7 +222,7 @@ class DeadLetterService:
 
 
 class _EventBuffer:
-    """Keeps events until the event loop passes them on: the handler can report events on the session's thread."""
+    """Keeps events, which the handler can make on the session's thread, until the event loop passes them on."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast

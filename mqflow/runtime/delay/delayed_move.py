@@ -1,10 +1,10 @@
-"""Moves one staged message to its target, inside the unit of work that gets the message. Settles nothing and calls no hook.
+"""Moves one staged message to its target, in the unit of work that gets the message. The caller ends this unit.
 
-Any program that may put on a staging queue can write its messages, with any target. So a move uses the authority of the user
-that put the message there (alternate-user authority), unless the queue manager staged the message by itself.
+Any program that may put on a staging queue can write messages for any target there. So a move uses the authority of the user
+that put the message there (alternate-user authority), unless the queue manager itself has staged the message.
 
 One function makes all calls of a move, so that a session with a thread needs only one request. `policy.delivery_delay` decides
-the target. The result contains events. The events are true only after the unit of work has ended as `DelayedResult` says.
+about the target. The result contains events. They are true only when the unit of work has ended as `DelayedResult` says.
 Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
 """
 
@@ -47,22 +47,22 @@ from mqflow.world import Clock
 __all__ = ("DelayedMove", "DelayedResult", "check_alternate_user")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
-# PROPCTL can hide properties from a get. A message that is moved must keep them.
+# The attribute PROPCTL can hide message properties from a get. A message that is moved must keep its properties.
 _GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _PASS: Final = _PUT | PutOption.PASS_ALL_CONTEXT
 _GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED, Reason.NO_SUBSCRIPTION})
 
 
 class DelayedResult(Struct, frozen=True):
-    """The settlement that the unit of work needs, and the events that are true after that settlement."""
+    """The settlement that the unit of work needs, and the events that become true with this settlement."""
 
     settlement: Settlement
     events: tuple[Event, ...] = ()
-    #: The size of the body that was put: the caller limits the bytes of a unit of work.
+    #: The size of the body that was put, because the caller limits the bytes of a unit of work.
     body_bytes: int = 0
-    #: The reason code with which the target refused the message; 0 if the target accepted the message.
+    #: The reason code of the target's refusal; 0 if the target accepted the message.
     reason: int = 0
-    #: The caller must put this record before it commits the unit of work; None for no record, and before a backout.
+    #: The record that the caller must put before the commit of the unit of work; None for no record, and for a backout.
     record: DispositionRecord | None = None
 
 
@@ -73,22 +73,22 @@ class DelayedMove(Struct, frozen=True):
     """Moves messages from one staging queue, on one connection."""
 
     connection: Connection
-    #: Open for input with SAVE_ALL_CONTEXT.
+    #: The handle of the staging queue, open for input with SAVE_ALL_CONTEXT.
     handle: ObjectHandle
     staging_queue: str
     clock: Clock
     application_name: str
-    #: Makes a record of the outcome of each message, for the unit of work that moves the message; None for no records.
+    #: Makes a record of the outcome of each message, for the same unit of work; None for no records.
     records: ConnectionRecorder | None = None
-    #: Whether targets and reply queues are opened with the authority of the user in the staged message.
+    #: True if targets and reply queues are opened with the authority of the user in the staged message's descriptor.
     as_sender: bool = False
 
     def deliver(self, message_id: bytes, *, own_unit: bool = True) -> DelayedResult | None:
-        """Get the message and put it on its target. Return None if another processor has moved the message already.
+        """Get the message and put it on its target. Return None if the message is gone: another processor has moved it.
 
-        BACKOUT in the result means that no queue took the message: the caller must `postpone` it. `own_unit` says that no other
-        message is in the unit of work. Otherwise the unit itself can cause a refusal (2024): then BACKOUT means that the caller
-        must move each message in a unit of its own. Raises `MQIError` if the get fails or the connection is lost.
+        If the result says BACKOUT, no queue accepted the message, and the caller must `postpone` it. `own_unit` is true if the
+        unit of work has no other message. If it has others, BACKOUT can also mean that the unit itself was refused (2024). Then
+        the caller must move each message in a unit of its own. Raises `MQIError` if the get fails or the connection is lost.
         """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
@@ -102,7 +102,7 @@ class DelayedMove(Struct, frozen=True):
             return self._with_report((), descriptor, owed, header, record, own_unit=own_unit)
         put, data = descriptor, body
         if header.subscription_id != NO_ID:
-            # Only the queue manager knows whether the subscription still exists.
+            # Whether the subscription still exists is known only to the queue manager.
             put, data = got.descriptor, got.body
         elif header.backout_count:
             put, data = with_count(descriptor, body, header.backout_count)
@@ -112,7 +112,7 @@ class DelayedMove(Struct, frozen=True):
         except MQIError as error:
             _raise_if_lost(error)
             return self._refused(header, descriptor, body, error) if own_unit else _NOT_TOGETHER
-        # The queue manager gives a publication its MsgId at the put.
+        # The queue manager gives each publication a new MsgId at its put.
         there = descriptor if header.subscription_id == NO_ID else done.descriptor
         record = self._record(RecordOutcome.RELEASED, header, there, body, now=now)
         late_ms = max(0, -due_in_ms(header, now))
@@ -122,9 +122,9 @@ class DelayedMove(Struct, frozen=True):
         return DelayedResult(Settlement.COMMIT, (delivered,), len(body), record=record)
 
     def postpone(self, message_id: bytes, *, reason: int = 0) -> bool:
-        """Put the message back on the staging queue with a later due time. Return False if the message is gone.
+        """Put the message back on the staging queue with a later due time. Return False if the message is no longer there.
 
-        The caller must commit. `reason` is the reason code with which the target refused the message.
+        The caller must commit. `reason` is the reason code of the target's refusal.
         """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
@@ -140,14 +140,14 @@ class DelayedMove(Struct, frozen=True):
         return True
 
     def _opened_as(self, queue: str, queue_manager: str, sender: MessageDescriptor) -> tuple[ObjectDescriptor, PutOption]:
-        """Return the object to put to, and the option of MQPUT1 that says whose authority counts."""
+        """Return the object to open, and the option of MQPUT1 that decides whose authority counts."""
         if not self.as_sender:
             return ObjectDescriptor(queue, queue_manager=queue_manager), PutOption.NONE
         target = ObjectDescriptor(queue, queue_manager=queue_manager, alternate_user=sender.user_identifier)
         return target, PutOption.ALTERNATE_USER_AUTHORITY
 
     def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> DelayedResult:
-        """Dispose of a message that the target refused, as the report options of the message say."""
+        """Dead-letter, discard or keep a message that the target refused, as its report options say."""
         reason = int(error.reason)
         plan = on_refused(
             header,
@@ -183,7 +183,7 @@ class DelayedMove(Struct, frozen=True):
             return None
         at_us = self.records.now_us() if now is None else now.wall_ms * 1_000
         if now is not None:
-            # The due time of the record is the time that the sender asked for, even if refusals have postponed the message.
+            # The record has the due time that the sender asked for, without the postponements after refusals.
             more["due_ts"] = at_us + (due_in_ms(header, now) - header.retry_ms) * 1_000
         return self.records.make(
             self.connection,
@@ -241,9 +241,9 @@ class DelayedMove(Struct, frozen=True):
         *,
         own_unit: bool = True,
     ) -> DelayedResult:
-        """Put the report that the sender asked for, or dead-letter it. If no queue takes it, back out the move of its message.
+        """Put the report that the sender asked for, or dead-letter it. If no queue accepts it, return a result with BACKOUT.
 
-        If the message is not persistent, its move is kept even then.
+        If the message is not persistent, the message is moved without the report.
         """
         if owed is None:
             return DelayedResult(Settlement.COMMIT, events, record=record)
@@ -281,10 +281,10 @@ class DelayedMove(Struct, frozen=True):
 
 
 def check_alternate_user(connection: Connection, staging_queue: str) -> None:
-    """Check alternate-user authority before any message is moved. Raises `MQIError` 2035 if this user does not have it.
+    """Check, before any message is moved, that this user has alternate-user authority. Raises `MQIError` 2035 if not.
 
-    Opens the staging queue as an alternate user that is this user itself. A put, which is backed
-    out, shows the name of this user.
+    Opens the staging queue as an alternate user, which is this same user. The name of this user comes from a put that is backed
+    out.
     """
     try:
         probe = connection.put1(staging_queue, MessageDescriptor(persistence=Persistence.NOT_PERSISTENT), b"", _PUT)

@@ -1,9 +1,8 @@
-"""Finds the staged message that is due next, without getting it: by the order of the queue, or with marks and a heap.
+"""Finds the staged message that is due next, without getting it.
 
-On the staging queue of the embedded queue manager, messages are in the order of due times: the first message is due next. On
-IBM MQ, messages are in the order of arrival. There each message is browsed once, because a mark hides it from the next browse.
-The messages that are due first are remembered in a heap, up to a limit. This module knows sessions and headers, and moves
-nothing.
+On the staging queue of the embedded queue manager, messages are in the order of their due times: the first message is due next.
+On IBM MQ, messages are in the order of arrival. There each message is browsed once, because a mark hides it from the next
+browse. The messages with the earliest due times are remembered in a heap, up to a limit. This module moves no message.
 """
 
 import heapq
@@ -33,15 +32,15 @@ _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _POLL_MS: Final = 50.0
 _SKIPPED_MAX: Final = 1_000
 REMEMBERED_MAX: Final = 100_000
-"""`MarkedMessages` remembers at most this many messages, about 30 MB. For further messages, it reads the queue again later."""
+"""The largest number of messages that `MarkedMessages` remembers, about 30 MB. For more, it reads the queue again later."""
 
 
 OnStaged: TypeAlias = Callable[[Callable[[], None]], Callable[[], None]]
-"""`StagingQueueManager.on_staged`."""
+"""The type of `StagingQueueManager.on_staged`."""
 
 
 class Seen(Struct, frozen=True, gc=False):
-    """A message on the staging queue."""
+    """A message that was seen on the staging queue."""
 
     message_id: bytes
     header: DelayHeader
@@ -51,35 +50,35 @@ class StagedMessages(Protocol):
     """The messages on the staging queue, by due time."""
 
     async def soonest(self, now: ClockReading) -> Seen | None:
-        """Return the message that is due next, or None if there is no message."""
+        """Return the message that is due next, or None if the queue has no message."""
         ...
 
     async def wait(self, longest_ms: float) -> None:
-        """Wait until a new browse can find another message, or the time is over."""
+        """Wait until a new browse can find another message, or until the time is over."""
         ...
 
     def forget(self, seen: Seen) -> None:
-        """Record that this message is not on the queue any more."""
+        """Record that this message is no longer on the queue."""
         ...
 
     def skip(self, seen: Seen) -> None:
-        """Record that the message stays on the queue. From now on, `soonest` returns another message."""
+        """Record that this message stays on the queue. From now on, `soonest` returns other messages."""
         ...
 
     def interrupt(self) -> None:
-        """End a `wait` that `Session.interrupt` does not end."""
+        """End a `wait`, if `Session.interrupt` does not end it."""
         ...
 
 
 async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:
-    """Return a view of the staging queue that suits its order. `on_staged` is a `StagingQueueManager`'s method, or None."""
+    """Return the messages of the staging queue, in the class that suits its order. `on_staged` reports new messages."""
     if queue == EMBEDDED_STAGING_QUEUE:
         return OrderedMessages(session, await session.call(session.open_objects.hold, queue, _BROWSE), on_staged)
     return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
 
 
 class OrderedMessages:
-    """A staging queue in the order of due times."""
+    """A staging queue whose messages are in the order of their due times."""
 
     def __init__(self, session: Session, handle: ObjectHandle, on_staged: OnStaged | None = None) -> None:
         self._session = session
@@ -93,7 +92,7 @@ class OrderedMessages:
         self._skipped: dict[bytes, None] = {}
 
     async def soonest(self, now: ClockReading) -> Seen | None:  # noqa: ARG002 - the queue is in order
-        """Return the first message that is not skipped: it is due next."""
+        """Return the first message that is not skipped, because it is due next."""
         seen = await self._look_through()
         self._found = None if seen is None else seen.message_id
         return seen
@@ -108,7 +107,7 @@ class OrderedMessages:
         return None
 
     async def wait(self, longest_ms: float) -> None:
-        """Wait like `StagedMessages.wait`. If nothing reports new messages, return soon: a new message can be due first."""
+        """Wait like `StagedMessages.wait`. Without `on_staged`, return soon, because a new message can be due first."""
         if self._found is None:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
         elif self._notified is None:
@@ -136,24 +135,24 @@ class OrderedMessages:
             self._waiting.pass_on()
 
     def forget(self, seen: Seen) -> None:
-        """Do nothing: every browse begins at the head of the queue."""
+        """Do nothing, because every browse begins at the head of the queue."""
 
     def skip(self, seen: Seen) -> None:
-        """Skip the message like `StagedMessages.skip`. Beyond a limit, the oldest skipped message is tried again."""
+        """Skip the message like `StagedMessages.skip`. If too many messages are skipped, the oldest one is tried again."""
         self._skipped[seen.message_id] = None
         if len(self._skipped) > _SKIPPED_MAX:
             del self._skipped[next(iter(self._skipped))]
 
 
 class MarkedMessages:
-    """A staging queue in the order of arrival."""
+    """A staging queue whose messages are in the order of their arrival."""
 
     def __init__(self, session: Session, queue: str, handle: ObjectHandle, *, remembered_max: int = REMEMBERED_MAX) -> None:
         self._session = session
         self._queue = queue
         self._handle = handle
         self._remembered_max = remembered_max
-        #: Each entry: the due time in monotonic milliseconds, a number to break ties, the message.
+        #: For each message: the due time in monotonic milliseconds, a number that breaks ties, and the message.
         self._heap: list[tuple[int, int, Seen]] = []
         self._numbers = count()
         #: The earliest due time of the messages that are not remembered.
@@ -168,7 +167,7 @@ class MarkedMessages:
         return self._heap[0][2] if self._heap else None
 
     async def wait(self, longest_ms: float) -> None:
-        """Wait like `StagedMessages.wait`: every arrival of a message ends the wait."""
+        """Wait like `StagedMessages.wait`. Every new message on the queue ends the wait."""
         options = _look(GetOption.BROWSE_FIRST | _UNMARKED, wait_ms=longest_ms)
         await self._session.exchange(None, self._handle, options, most=1)
 
@@ -182,7 +181,7 @@ class MarkedMessages:
         self.forget(seen)
 
     def interrupt(self) -> None:
-        """Do nothing: `Session.interrupt` ends the wait."""
+        """Do nothing, because `Session.interrupt` ends the wait."""
 
     def _remember(self, got: Got, now: ClockReading) -> None:
         seen = _seen(got)
@@ -198,7 +197,7 @@ class MarkedMessages:
             del self._heap[half:]
 
     async def _start_again(self, now: ClockReading) -> None:
-        """Read the whole queue again: a message that is not remembered can be due next."""
+        """Read the whole queue again, because a message that is not remembered can be due next."""
         connection = self._session.connection
         await self._session.call(connection.close, self._handle)
         self._handle = await self._session.call(connection.open, self._queue, _BROWSE)
@@ -212,7 +211,7 @@ _UNMARKED: Final = GetOption.UNMARKED_BROWSE_MSG
 
 
 def _look(how: GetOption, *, wait_ms: float = 0) -> GetOptions:
-    """Return the options of a browse that reads only the header of a message."""
+    """Return the options of a browse that reads only the delay header of a message."""
     wait = GetOption.WAIT if wait_ms else GetOption.NO_SYNCPOINT
     return GetOptions(
         options=_LOOK | how | wait, wait_ms=max(1, round(wait_ms)) if wait_ms else 0, buffer_bytes_max=DELAY_HEADER_BYTES
@@ -223,7 +222,7 @@ _NEW: Final = _look(GetOption.BROWSE_FIRST | _UNMARKED | GetOption.MARK_BROWSE_H
 
 
 def _seen(got: Got) -> Seen | None:
-    """Return the message. Return None if it was not staged by mqflow: such a message stays on the queue."""
+    """Return the message, or None if mqflow has not staged it. Such a message stays on the queue."""
     if got.descriptor.format != delay_header.FORMAT:
         return None
     try:

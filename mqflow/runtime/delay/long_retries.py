@@ -1,4 +1,4 @@
-"""Puts a failed message on the staging queue until its next delivery, if its handler asked for a longer pause.
+"""Puts a failed message on the staging queue until its next delivery, if its handler asked for a long pause.
 
 A message is staged in the unit of work of its delivery. This module settles nothing. `policy.poison.backout_count_header` says
 which messages may wait on the staging queue.
@@ -24,7 +24,7 @@ _AS_DELIVERED: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOpt
 
 def with_all_backouts(got: Got) -> Got:
     """Return the message with all its backouts in BackoutCount, including the backouts before it was staged."""
-    if got.descriptor.format != Format.RF_HEADER_2:  # `counted` knows, but every message comes here
+    if got.descriptor.format != Format.RF_HEADER_2:  # `counted` checks this too, but every message passes here
         return got
     descriptor, body = counted(got.descriptor, got.body)
     if descriptor is got.descriptor:
@@ -33,25 +33,25 @@ def with_all_backouts(got: Got) -> Got:
 
 
 class Retries(Struct, frozen=True):
-    """Stages failed messages, in an application with a delay processor."""
+    """Puts failed messages on the staging queue, in an application that has a delay processor."""
 
     staging_queue: str
     clock: Clock
-    #: The longest pause, in seconds, for which the worker itself waits. After a longer pause, the message is staged.
+    #: The longest pause, in seconds, that the worker itself waits. For a longer pause, the message is staged.
     in_worker_s: float
-    #: Whether the processor puts with its own authority, which this application has too. Otherwise it puts with the authority
-    #: of the user in the message. The same authority is checked before the staging.
+    #: True if the processor puts with its own authority, which this application has too. Otherwise the processor puts with the
+    #: authority of the user in the message, and this authority is checked before the message is staged.
     own_authority: bool = False
 
     def takes(self, got: Got, pause_s: float) -> bool:
-        """Return whether a message with this pause waits on the staging queue."""
+        """Return whether this message waits on the staging queue if its pause is `pause_s`."""
         return pause_s > self.in_worker_s and may_wait(got.descriptor)
 
     def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
         """Stage the message that was got on this handle. It is delivered to `queue` after `after_s`, with `count` backouts.
 
-        Raises `MQIError` if the staging queue refuses the message, or if the processor has no authority to put to `queue`. An
-        embedded queue manager stages the message by itself, and `queue` refuses it like any put.
+        Raises `MQIError` if the staging queue refuses the message, or if the processor may not put to `queue`. On an embedded
+        queue manager, the message is put to `queue`, and the queue manager stages it.
         """
         now, delay_ms = moment(self.clock), max(1, round(after_s * 1_000))
         if self.staging_queue == EMBEDDED_STAGING_QUEUE:

@@ -1,9 +1,9 @@
-"""Moves each message off the staging queue exactly once, when its delay is over. Any number of processors can run.
+"""Moves each message from the staging queue to its target exactly once, when its delay is over. Several processors can run.
 
 The processor finds the message that is due next, and waits until it is due. Then `DelayedMove` gets the message by its MsgId
-and puts it on its target. Messages that are due at the same time share one unit of work, and so one write to the disk. A
-refused message has a unit of its own. Messages wait only on the staging queue, and not in memory.
-Source: IBM, "JMS 2.0 delivery delay", its processor, stopping and starting it, "Failure to put to target queue".
+and puts it on its target. Messages that are due at the same time share one unit of work, and therefore one write to the disk. A
+refused message has a unit of work of its own. Messages wait only on the staging queue, not in memory.
+Source: IBM, "JMS 2.0 delivery delay": the parts about its processor, and "Failure to put to target queue".
 """
 
 from collections.abc import Sequence
@@ -36,15 +36,15 @@ from mqflow.world import Clock
 __all__ = ("DelayProcessor",)
 
 _CHECK_S: Final = 1.0
-"""Seconds between two inquiries of the PUT attribute of the staging queue, and before the next attempt to start."""
+"""The seconds between two inquiries of the staging queue's PUT attribute, and before a new attempt to start."""
 _UNIT_MAX: Final = 32
-"""The largest number of messages in a unit of work: the commit is cheap for each message, and so is a backout."""
+"""The largest number of messages in a unit of work. A large unit makes the commit cheap for each message, but not a backout."""
 _UNIT_BYTES: Final = 1_048_576
-"""A unit of work that has this number of bytes gets no further message."""
+"""A unit of work with this number of bytes gets no further message."""
 
 
 class DelayProcessor:
-    """Runs one processor until `stop`. It continues after each outage and each repair of the staging queue."""
+    """Runs one processor until `stop`. It continues after an outage, and after the staging queue was repaired."""
 
     def __init__(
         self,
@@ -57,23 +57,24 @@ class DelayProcessor:
         records: ConnectionRecorder | None = None,
         own_authority: bool = False,
     ) -> None:
-        """Make a processor. With `own_authority`, it puts with the authority of its own user instead of the sender's.
+        """Make a processor. With `own_authority`, it puts with the authority of its own user and not of the sender.
 
-        For messages on the staging queue of an embedded queue manager, the processor always uses its own authority. The queue
-        manager has checked the authority of each sender already.
+        On the staging queue of an embedded queue manager it always does so, because the queue manager has already checked the
+        authority of each sender.
         """
         self._queue: Final = queue
         self._own_authority = own_authority
         self._supervisor = supervisor
         self._queue_manager = supervisor.queue_manager
-        # A queue manager with a staging queue delivers as its own work: "no authorization checks are carried out".
+        # With a staging queue of its own, the queue manager itself delivers, and IBM says: "no authorization checks are carried
+        # out".
         self._user: Final = self._queue_manager.owner if isinstance(self._queue_manager, StagingQueueManager) else ""
         self._broadcast = broadcast
         self._clock = clock
         self._application_name = application_name
         #: Puts a record of the outcome of each message; None for no records.
         self._records = records
-        #: Events from the session's thread; the event loop passes them on later.
+        #: The events that the session's thread has made. The event loop passes them on later.
         self._events: list[Event] = []
         if records is not None:
             records.notify = self._events.append
@@ -92,7 +93,7 @@ class DelayProcessor:
         return f"delay processor of {self._queue}"
 
     def stop(self) -> None:
-        """Stop moving messages. The open unit of work is finished; then `run` returns."""
+        """Stop moving messages. The open unit of work is settled, then `run` returns."""
         self._stopping.set()
         self._wanted.set()
         if self._session is not None:
@@ -101,12 +102,12 @@ class DelayProcessor:
             self._staged.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Move due messages until `stop`. The processor counts as started immediately, and waits for its queue."""
+        """Move due messages until `stop`. The processor counts as started immediately, and waits for its queue to open."""
         task_status.started()
         try:
             await self._run()
         finally:
-            self._supervisor.readiness.has(self)  # the processor does not need its queue any more
+            self._supervisor.readiness.has(self)  # at the end, the application does not need the queue any more
 
     async def _run(self) -> None:
         await self._wait_until_staged()
@@ -128,7 +129,7 @@ class DelayProcessor:
                 if classify(int(error.reason)) is Class.RECONNECT:
                     lost = self._session
                     self._supervisor.lost(error, lost)
-                    self._supervisor.release(lost)  # the processor pauses first: the outage does not wait for it
+                    self._supervisor.release(lost)  # the processor pauses now, and the outage must not wait for it
                 await self._rest(error)
             finally:
                 session, self._session = self._session, None
@@ -136,9 +137,9 @@ class DelayProcessor:
                     await session.close()
 
     async def _wait_until_staged(self) -> None:
-        """Wait until a queue manager in this process reports a staged message: until then, the processor costs nothing.
+        """Wait until the queue manager reports a staged message. Until then, the processor uses no processor time.
 
-        A queue manager reports only messages on its own staging queue. For any other queue, return immediately.
+        Only a queue manager in this process reports this, and only for its own staging queue. Otherwise return immediately.
         """
         if isinstance(self._queue_manager, StagingQueueManager) and self._queue == EMBEDDED_STAGING_QUEUE:
             loop_caller = LoopCaller()
@@ -146,7 +147,7 @@ class DelayProcessor:
             await self._wanted.wait()
 
     async def _rest(self, error: MQIError) -> None:
-        """Report once why the processor stopped, and wait before the next start. Until then, the application is not ready."""
+        """Report once why the processor has stopped, and wait before the next start. Meanwhile the application is not ready."""
         if self._was_open:
             self._supervisor.readiness.lacks(self, self._queue)
         if self._stopped_by != str(error.reason):
@@ -174,7 +175,7 @@ class DelayProcessor:
             if self._clock.monotonic() - self._checked_at >= _CHECK_S:
                 await self._check(session)
             seen = await staged.soonest(moment(self._clock))
-            if not started:  # only now: GET(DISABLED) refuses this look, after all objects were opened
+            if not started:  # not before: with GET(DISABLED) all opens succeed, and only this look is refused
                 started = True
                 self._started()
             left_ms = _CHECK_S * 1_000 if seen is None else due_in_ms(seen.header, moment(self._clock))
@@ -184,7 +185,7 @@ class DelayProcessor:
             await self._deliver(session, move, staged, seen)
             while self._events:
                 self._broadcast(self._events.pop(0))
-            await checkpoint()  # on a queue manager in memory no call above suspends this task, and other tasks must run too
+            await checkpoint()  # let other tasks run: on a queue manager in memory, no call above suspends this task
 
     def _started(self) -> None:
         self._stopped_by = ""
@@ -193,7 +194,7 @@ class DelayProcessor:
         self._broadcast(DelayProcessorStarted(queue=self._queue))
 
     async def _puts_as_sender(self, session: Session) -> bool:
-        """Return whether each message is put with the authority of its sender. Raise 2035 without alternate-user authority."""
+        """Return whether each message is put with the authority of its sender. Raise 2035 if this user may not do that."""
         if self._queue == EMBEDDED_STAGING_QUEUE:
             return False
         if not self._own_authority:
@@ -210,7 +211,7 @@ class DelayProcessor:
         return False
 
     async def _check(self, session: Session) -> None:
-        """Raise 2051 while the staging queue is PUT(DISABLED): an operator stops the processor with this attribute."""
+        """Raise 2051 if the staging queue is PUT(DISABLED). With this attribute, an operator stops the processor."""
         self._checked_at = self._clock.monotonic()
         attributes = await session.call(inquire_base_queue, session.connection, self._queue)
         if attributes.put_inhibited:
@@ -218,7 +219,7 @@ class DelayProcessor:
             raise error_for(Reason.PUT_INHIBITED, "The delay processor", self._queue, detail=detail)
 
     async def _deliver(self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen) -> None:
-        """Move the due messages in one unit of work. If that fails, move each message in a unit of its own."""
+        """Move the due messages in one unit of work. If that fails, move each message in a unit of work of its own."""
         unit: list[Seen] = []
         try:
             if await self._deliver_unit(session, move, staged, first, unit):
@@ -235,7 +236,7 @@ class DelayProcessor:
     async def _deliver_unit(
         self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen, unit: list[Seen]
     ) -> bool:
-        """Move the due messages, add them to `unit`, commit, and then report them. Return False if the caller must back out."""
+        """Move the due messages, list them in `unit`, commit, and report them. Return False if the caller must back out."""
         events: list[Event] = []
         records: list[DispositionRecord] = []
         body_bytes = 0
@@ -258,7 +259,7 @@ class DelayProcessor:
                 break
         refused = await self._record(session, records)
         if refused is not None and refused.reason == Reason.SYNCPOINT_LIMIT_REACHED:
-            self._events.clear()  # in a unit of its own, each message has room for its record
+            self._events.clear()  # the records did not fit; in a unit of its own, each message has room
             return False
         await session.settle(Settlement.COMMIT)
         for event in events:
@@ -266,13 +267,13 @@ class DelayProcessor:
         return True
 
     async def _record(self, session: Session, records: Sequence[DispositionRecord]) -> MQIError | None:
-        """Put the records in the open unit of work. If a put is refused, return the error."""
+        """Put the records in the open unit of work. If a put is refused, return its error."""
         if self._records is None or not records:
             return None
         return await session.call(self._records.put_all, session.connection, records)
 
     async def _deliver_one(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
-        """Move one due message in a unit of work of its own, and report the result after the settlement."""
+        """Move one due message in a unit of work of its own. After the settlement, report the result."""
         try:
             moved = await session.call(move.deliver, seen.message_id)
             if moved is not None:

@@ -1,9 +1,9 @@
 """Puts messages with a delivery delay, in the unit of work of their sender.
 
-An embedded queue manager stages the message by itself: it gets the message and the delay in a put to the target. For any other
-queue manager, and for a staging queue of the user, this module checks the target. Then it puts the staged message on that
-queue. `policy.delivery_delay` says which messages can be delayed, and makes the staged message.
-Source: IBM, "JMS 2.0 delivery delay": authority on the target at the send, first resolution, the basic checks.
+An embedded queue manager stages the message itself: it gets the delay in a put to the target. For any other queue manager, and
+for a staging queue that the user has chosen, this module checks the target. Then it puts the staged message on the staging
+queue. `policy.delivery_delay` decides which messages can be delayed, and makes the staged message.
+Source: IBM, "JMS 2.0 delivery delay": authority on the target at the send, resolution of the target, the basic checks.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,9 +34,9 @@ __all__ = (
 )
 
 STAGING_QUEUE: Final = "MQFLOW.DDELAY.QUEUE"
-"""The staging queue on IBM MQ, where SYSTEM.DDELAY.LOCAL.QUEUE belongs to the queue manager's own delay processor."""
+"""The staging queue on IBM MQ. There SYSTEM.DDELAY.LOCAL.QUEUE belongs to the queue manager's own delay processor."""
 EMBEDDED_STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
-"""The staging queue of the embedded queue manager, which stages by itself. Its messages are in the order of their due times."""
+"""The staging queue of the embedded queue manager. Its messages are in the order of their due times."""
 
 _STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -54,8 +54,8 @@ _ASKED: Final = (
 )
 _NOT_FIXED: Final = 1
 _TEMPORARY_DYNAMIC: Final = 3
-"""The value of DEFBIND for "not fixed" (MQBND_BIND_NOT_FIXED), and of the definition type for a temporary dynamic queue."""
-#: The fields of the staged message that are also right for the sent message: the put has filled them in.
+"""3 is the value of "temporary dynamic queue" in the definition type, and of "not fixed" (MQBND_BIND_NOT_FIXED) in DEFBIND."""
+#: The fields that the put of the staged message has filled in, and that are the same in the message that was sent.
 _FILLED_IN: Final = (
     "reply_to_queue_manager",
     "user_identifier",
@@ -72,11 +72,11 @@ _IDENTIFIER_PARTS: Final = 4
 
 @runtime_checkable
 class StagingQueueManager(Protocol):
-    """A queue manager in this process that keeps its staging queue in the order of due times, and reports staged messages."""
+    """A queue manager in this process that has a staging queue, in the order of due times, and reports staged messages."""
 
     @property
     def owner(self) -> str:
-        """The user that the queue manager's own work runs under."""
+        """The user for the work of the queue manager itself."""
         ...
 
     def when_staged(self, wake: Callable[[], None]) -> None:
@@ -92,20 +92,20 @@ class StagingQueueManager(Protocol):
 
 
 def is_embedded(queue_manager: QueueManager) -> bool:
-    """Return whether this is an embedded queue manager, in this process or served."""
-    # Only an embedded queue manager, in this process or served, has `staging_queue`; the protocol `QueueManager` has not.
+    """Return whether this is an embedded queue manager: in this process, or served by another process."""
+    # Only an embedded queue manager has `staging_queue`; the protocol `QueueManager` does not.
     return getattr(queue_manager, "staging_queue", "") == EMBEDDED_STAGING_QUEUE
 
 
 def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
-    """Return the staging queue of applications on this queue manager. Raises `MQIError` 2298 like `staging_queue_for`."""
+    """Return the staging queue for applications on this queue manager. Raises `MQIError` 2298 like `staging_queue_for`."""
     return staging_queue_for(wished, embedded=is_embedded(queue_manager))
 
 
 def staging_queue_for(wished: str, *, embedded: bool) -> str:
-    """Return the staging queue: the wished queue, otherwise the default for this kind of queue manager.
+    """Return `wished` if it is set, otherwise the default staging queue for this kind of queue manager.
 
-    Raises `MQIError` 2298 if the wished queue belongs to the delay processor of IBM MQ, which cannot read mqflow's messages.
+    Raises `MQIError` 2298 if that queue belongs to the delay processor of IBM MQ, which cannot read mqflow's messages.
     """
     if wished == EMBEDDED_STAGING_QUEUE and not embedded:
         detail = f"{wished} belongs to the delay processor of IBM MQ; define a queue of your own, for example {STAGING_QUEUE}"
@@ -114,14 +114,14 @@ def staging_queue_for(wished: str, *, embedded: bool) -> str:
 
 
 def moment(clock: Clock) -> ClockReading:
-    """Return the current time of the clock."""
+    """Return the current time of both clocks."""
     return ClockReading(
         wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch()
     )
 
 
 class Stager(Struct, frozen=True):
-    """Puts messages and publications with a delay, by way of one staging queue."""
+    """Puts messages and publications with a delay, on one staging queue."""
 
     queue: str
     world: World
@@ -137,13 +137,13 @@ class Stager(Struct, frozen=True):
         queue_manager: str = "",
         sent: ClockReading | None = None,
     ) -> Put:
-        """Stage the message for delivery `delay_ms` after `sent` (None: now). After the commit, it is on the staging queue.
+        """Stage the message for delivery `delay_ms` after `sent` (None means now). It is on the staging queue after the commit.
 
-        Returns the same result as a put without a delay: its MsgId is the MsgId of the delivered message. Raises `MQIError` if
-        the message cannot be delayed, or if the target refuses it. Raises 2298 if there is no staging queue.
+        The result is like that of a put without a delay: its MsgId is the MsgId of the message when it is delivered. Raises
+        `MQIError` if the message cannot be delayed, or if the target refuses it. Raises 2298 if there is no staging queue.
 
-        The sender needs authority to put to the target. If the queue manager does not stage by itself, the sender also needs
-        authority to inquire the target and to put to the staging queue.
+        The sender needs authority to put to the target. The sender also needs authority to inquire the target and to put to the
+        staging queue, except if the queue manager stages the message itself.
         """
         check_delay(delay_ms, descriptor, name=queue)
         if self.queue == EMBEDDED_STAGING_QUEUE:
@@ -183,7 +183,7 @@ class Stager(Struct, frozen=True):
         retain: bool = False,
         sent: ClockReading | None = None,
     ) -> Put:
-        """Stage a publication on the topic, for delivery to the subscriptions that match now. `delay_ms` begins as in `put_on`.
+        """Stage a publication for the subscriptions to `topic` that exist now. `delay_ms` counts as in `put_on`.
 
         Raises `MQIError` if the publication cannot be delayed, or if the topic refuses it. The reason is 2502 if the topic
         takes no delayed publications, and 2298 if the queue manager cannot stage publications.
@@ -206,11 +206,11 @@ class Stager(Struct, frozen=True):
     def _resolved(
         self, connection: Connection, queue: str, descriptor: MessageDescriptor, body_bytes: int, queue_manager: str
     ) -> MessageDescriptor:
-        """Return the descriptor with the MsgId, priority and persistence that are decided now, at the send."""
+        """Return the descriptor with the MsgId, priority and persistence that the message gets now, when it is sent."""
         found = _inquire(connection, queue, queue_manager)
         if found is not None:
             check_target(_target(found), body_bytes, name=queue)
-            if found["definition_type"] == _TEMPORARY_DYNAMIC:  # it would refuse a persistent message at the delivery (2048)
+            if found["definition_type"] == _TEMPORARY_DYNAMIC:  # at the delivery, it refuses a persistent message (2048)
                 descriptor = replace(descriptor, persistence=Persistence.NOT_PERSISTENT)
         fresh = descriptor.message_id == NO_ID
         return replace(
@@ -225,7 +225,7 @@ class Stager(Struct, frozen=True):
 
 
 def _inquire(connection: Connection, queue: str, queue_manager: str) -> Mapping[str, int | str] | None:
-    """Return the attributes of the target; None if this user may put but not inquire. Raises `MQIError` if puts are refused."""
+    """Return the attributes of the target; None if this user may not inquire it. Raises `MQIError` if it refuses puts."""
     output = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
     target = ObjectDescriptor(queue, queue_manager=queue_manager)
     try:
@@ -258,7 +258,7 @@ def _target(found: Mapping[str, int | str]) -> TargetQueue:
 
 
 def _as_defined(value: int, as_defined: int, found: Mapping[str, int | str] | None, field: str, queue: str) -> int:
-    """Return the value in the descriptor. If it says "as the queue defines", return the value of the queue's attribute."""
+    """Return the value in the descriptor. If it means "as the queue defines", return the value of the queue's attribute."""
     if value != as_defined:
         return value
     if found is None:

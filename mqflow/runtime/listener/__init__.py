@@ -1,4 +1,4 @@
-"""Listeners: their workers, units of work, and the move of poison messages. Listeners know no codec and no signature.
+"""Listeners: their workers, units of work, and the move of poison messages.
 
 No module here imports `mqflow.app`, `mqflow.embedded` or `mqflow.bindings`.
 """

@@ -1,10 +1,10 @@
-"""The attributes that backout decisions need: inquired at the first use, and kept for one generation of the connection.
+"""Inquires the attributes that backout decisions need, when they are first needed, and keeps them until the next reconnection.
 
 Source: IBM q032280: the attributes are queried "the first time they detect a message that has a BackoutCount greater than zero"
-and "are then cached"; the user "must have inquire access on the local queue". mqflow requires no other authority for them: the
-handle that is open already names the local queue behind an alias. The cache ends with the connection: after a failover, another
-queue manager can have other attributes. If any queue manager of a group can answer, one generation can have connections to
-several queue managers: each of them has its own entry.
+and "are then cached"; the user "must have inquire access on the local queue". mqflow needs no other authority for them, because
+the handle that is open already leads to the local queue behind an alias. After a failover, another queue manager can have
+other attributes, so they are inquired again. If any queue manager of a group can answer, the workers can be connected to
+several queue managers at the same time. Then each queue manager has its own entry.
 """
 
 from collections.abc import Callable
@@ -27,22 +27,22 @@ __all__ = ("BackoutSettings", "SettingsCache", "why_unknown")
 
 
 class BackoutSettings(Struct, frozen=True):
-    """The attributes of one queue that a backout decision is based on."""
+    """The attributes of one queue that a backout decision needs."""
 
-    #: The attributes of the local queue behind an alias; the listener's own settings override them.
+    #: The attributes of the local queue behind an alias. The listener's own settings replace them.
     attributes: QueueAttributes
     #: DEADQ; empty if the queue manager has no dead-letter queue, or if the user may not inquire the queue manager.
     dead_letter_queue: str
-    #: The sources of the two settings, for people: "BOTHRESH of ORDERS.IN", "the listener".
+    #: The sources of the threshold and of the backout queue, for people: "BOTHRESH of ORDERS.IN", "the listener".
     threshold_source: str
     queue_source: str
-    #: The generation of the connection on which the attributes were inquired.
+    #: The generation (the number of reconnections) of the connection on which the attributes were inquired.
     generation: int = 0
-    #: Whether the user may not inquire the queue manager, so that its dead-letter queue is not known.
+    #: True if the dead-letter queue is not known, because the user may not inquire the queue manager.
     dead_letter_queue_unknown: bool = False
 
     def kept(self, plan: backout.Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> backout.Plan:
-        """Return the plan. If the dead-letter queue is not known, the plan loses no message that this queue might take."""
+        """Return the plan. If the dead-letter queue is not known, no message is discarded only because it is missing."""
         return backout.keeping(plan, descriptor, behaviour) if self.dead_letter_queue_unknown else plan
 
 
@@ -56,19 +56,19 @@ class SettingsCache:
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
         self._warn: Final = warn
-        #: The settings, by generation, name of the queue manager and name of the local queue. The last entry is the latest.
+        #: The settings for each generation, queue manager and local queue. The last entry is the latest.
         self._kept: dict[tuple[int, str, str], BackoutSettings] = {}
         self._behaviour: Final = behaviour
-        #: Whether a message counts as poison after its first backout. True until the attributes of the queue are known.
+        #: True if a message is poison after its first backout, or if the attributes of the queue are not known yet.
         self.first_backout_is_poison: bool = True
-        #: The queue managers on which the last inquiry of the local queue, or of the queue manager, was refused.
+        #: The queue managers that refused the last inquiry of the local queue, or of the queue manager itself.
         self._refused: set[str] = set()
         self._unknown: set[str] = set()
 
     async def get(self, session: Session, handle: ObjectHandle, generation: int) -> BackoutSettings:
-        """Return the settings of the queue that the handle is open for; inquire them once in a generation.
+        """Return the settings of the queue that the handle is open for. Inquire them once in a generation.
 
-        Raises `MQIError` if threshold or backout requeue queue cannot be known.
+        Raises `MQIError` if the threshold or the backout requeue queue cannot be found out.
         """
         key = (generation, session.connection.queue_manager_name, _local_queue(handle))
         settings = self._kept.get(key)
@@ -84,22 +84,22 @@ class SettingsCache:
         return next(reversed(self._kept.values()), None)
 
     def refused(self, session: Session) -> bool:
-        """Return whether the last inquiry on this queue manager was refused. If so, `retry` before the next get.
+        """Return whether this queue manager refused the last inquiry. If so, call `retry` before the next get.
 
-        A message that is got without the settings can only be backed out again, which changes its BackoutCount for nothing.
+        A message that is got without the settings can only be backed out again, and that raises its BackoutCount.
         """
         return bool(self._refused) and session.connection.queue_manager_name in self._refused
 
     async def retry(self, session: Session, handle: ObjectHandle, generation: int) -> None:
-        """Inquire again if the last inquiry was refused. Raises the `MQIError` if this inquiry is refused too."""
+        """Inquire again if the last inquiry was refused. Raises the `MQIError` of a second refusal."""
         if self.refused(session):
             await self.get(session, handle, generation)
 
     async def inquire(self, session: Session, handle: ObjectHandle, generation: int = 0) -> BackoutSettings:
         """Inquire and return the current settings, without the cache. Raises `MQIError` like `get`.
 
-        The inquiry needs the authority to inquire the local queue. If the listener itself names threshold and backout requeue
-        queue, it does not need that authority: then the other attributes have their defaults.
+        The inquiry needs the authority to inquire the local queue. If the listener sets both the threshold and the backout
+        requeue queue, this authority is not needed: then the other attributes have their default values.
         """
         connection, name = session.connection, _local_queue(handle)
         try:
@@ -141,7 +141,7 @@ class SettingsCache:
 
 
 def why_unknown(error: MQIError) -> str:
-    """Return, in words, why delivery stops after a refused inquiry."""
+    """Return in words why the listener gets no messages after a refused inquiry."""
     return f"without BOTHRESH and BOQNAME nobody knows whether a message is poison: {error}"
 
 

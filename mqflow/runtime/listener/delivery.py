@@ -1,7 +1,7 @@
 """The records that a worker passes to a handler, and that the application passes to a listener.
 
-With these records, the runtime does not depend on codecs and signatures. The application does not depend on sessions and
-settlements.
+Because of these records, the runtime does not depend on codecs and signatures of handlers, and the application does not depend
+on sessions and settlements.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,11 +24,11 @@ from mqflow.verbs import Got, Put
 __all__ = ("Decide", "Delivery", "Handle", "ListenerSpec", "Witness", "put_kept")
 
 Decide = Callable[[MessageDescriptor, QueueAttributes, str, Behaviour], tuple[Disposition, ...]]
-"""The backout decision: `policy.poison.backout.decide`, or the application's own."""
+"""The function that makes the backout decision: `policy.poison.backout.decide`, or a function of the application."""
 
 
 class Delivery:
-    """One message for a handler, in the unit of work of its session."""
+    """One message for a handler, in the unit of work of the worker's session."""
 
     __slots__ = (
         "calls",
@@ -54,33 +54,35 @@ class Delivery:
         self.got: Final = got
         self.queue: Final = queue
         self.listener: Final = listener
-        #: The session for the handler's own puts, in the same unit of work.
+        #: The session, for the puts of the handler in the same unit of work.
         self.session: Final = session
-        #: The backout decision, if the message was backed out before.
+        #: The backout decision about this message, if it was backed out before.
         self.decision: Decided | None = None
-        #: Whether the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
+        #: True if the handling has ended or was cancelled. If code of the handler still runs, it has no unit of work any more.
         self.is_over: bool = False
         #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
         self.handled_s: float = 0.0
-        #: The async calls of the handler that it must await: the coroutine, its name, and the code and instruction of the call.
+        #: The async calls that the handler must await. For each: the coroutine, its name, and the code and instruction of the
+        #: call.
         self.calls: list[tuple[Any, str, CodeType, int]] = []
-        #: When the handling ended, in seconds of the wall clock; 0 if no handler got the message.
+        #: The time when the handling ended, in seconds since 1970; 0 if no handler got the message.
         self.ended_at: float = 0.0
-        #: The puts of the handler, in order. They are made when the handler has returned, so a failed handler has put nothing.
+        #: The puts of the handler, in order. They are made only when the handler has returned, so a failed handler puts
+        #: nothing.
         self.kept_puts: list[Callable[[], Put]] = []
         #: The MsgIds of the messages that were put in this unit of work.
         self.put_message_ids: list[bytes] = []
-        #: Whether the handler abandoned a put before it had ended: nobody knows whether it took effect.
+        #: True if the handler has abandoned a put before its end. Nobody knows whether such a put took effect.
         self.put_is_unknown: bool = False
-        #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
+        #: The coroutine of the handler, or the identity of its thread. It is used to read the stack of a stuck handler.
         self.running: object = None
-        #: Whether the handler runs on the thread of the session now, and not on the event loop.
+        #: True if the handler runs on the thread of the session now, and not on the event loop.
         self.on_thread: bool = False
-        #: When the handling began on the thread of the session, in monotonic seconds; None if it did not begin there.
+        #: The time when the handling began on the thread of the session, in monotonic seconds; None if it did not begin there.
         self.started: float | None = None
-        #: The rest of a handling that began on the thread of the session, for the event loop.
+        #: If the handling began on the thread of the session but did not complete there: finishes it on the event loop.
         self.rest: Callable[[], Awaitable[Outcome | None]] | None = None
-        #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
+        #: The identifier of the handling's trace, 32 hexadecimal digits; empty without tracing.
         self.trace_id: str = ""
 
     def begin_again(self) -> None:
@@ -91,12 +93,12 @@ class Delivery:
 
     @property
     def has_puts(self) -> bool:
-        """Whether the unit of work has, or can have, messages that the handler of this delivery has put."""
+        """True if messages of this delivery's handler are, or may be, in the unit of work."""
         return self.put_is_unknown or bool(self.put_message_ids)
 
 
 def put_kept(delivery: Delivery) -> None:
-    """Make the puts that the handler asked for, on the thread of the session. Add each MsgId to `put_message_ids`.
+    """Make the puts that the handler has asked for, on the thread of the session. Add each MsgId to `put_message_ids`.
 
     Raises the `MQIError` of the first put that is refused. The puts before it are in the unit of work.
     """
@@ -105,56 +107,56 @@ def put_kept(delivery: Delivery) -> None:
 
 
 Handle = Callable[[Sequence[Delivery]], Awaitable[Outcome | None]]
-"""Handles a unit (one message or a batch). Returns an outcome, or None for "completed", or raises an exception."""
+"""Handles one message or a batch. Returns an outcome, or None for "completed", or raises an exception."""
 
 
 Witness = Callable[[Decided, Delivery], Awaitable[None]]
-"""Receives a backout decision before it is carried out. The puts that it keeps in the delivery are part of the move."""
+"""Receives a backout decision before it is carried out. Puts that it adds to the delivery become part of the move."""
 
 
 class ListenerSpec(Struct, frozen=True, kw_only=True):
-    """The declaration of a listener, in the form that the runtime needs."""
+    """The declaration of a listener, in the form for the runtime."""
 
     name: str
-    #: The queue; for a subscription, the topic.
+    #: The name of the queue; for a subscription, the topic.
     queue: str
     #: The topic that the listener subscribes to; None if it gets from a queue.
     subscription: TopicSubscription | None = None
-    #: A selection string that selects messages of the queue; empty for all messages.
+    #: A selection string that selects some messages of the queue; empty for all messages.
     selection: str = ""
     handle: Handle
-    #: Whether `handle` needs no event loop as long as the handler completes: then the thread of a session can run it.
+    #: True if `handle` needs no event loop while the handler completes, so that the thread of a session can call it.
     handles_on_thread: bool = False
-    #: Decides what to do with a message that was backed out.
+    #: Decides about a message that was backed out.
     decide: Decide
-    #: Receive each decision, one after the other.
+    #: The functions that receive each decision, one after the other.
     decided: Sequence[Witness] = ()
     behaviour: Behaviour = Behaviour.JMS_LISTENER
-    #: The number of workers; each has a session and a unit of work of its own.
+    #: The number of workers. Each worker has its own session and unit of work.
     concurrency: int = 1
     #: The largest number of messages in one unit of work.
     unit_of_work: int = 1
-    #: Whether one call of the handler takes the whole unit.
+    #: True if one call of the handler gets all messages of a unit of work.
     handles_batch: bool = False
-    #: Whether a unit is one message group, in logical order, and one call of the handler takes it.
+    #: True if a unit of work is one message group, in logical order, and one call of the handler gets all of it.
     handles_groups: bool = False
-    #: Milliseconds that a unit waits for more messages after its first message.
+    #: The milliseconds that a unit of work waits for more messages after its first message.
     linger_ms: int = 0
-    #: Whether the queue is opened exclusively, with one message in flight.
+    #: True if the queue is opened exclusively, and only one message at a time is handled.
     strict_order: bool = False
-    #: `threshold` and `backout_queue` override BOTHRESH and BOQNAME; None means the attribute of the queue.
+    #: `threshold` and `backout_queue` replace BOTHRESH and BOQNAME; None means the attribute of the queue.
     threshold: int | None = None
     backout_queue: str | None = None
     pace: Pace = Pace()
     never_retry: tuple[type[BaseException], ...] = ()
-    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    #: True if the sender of a request gets an answer if its request is moved or discarded.
     answers_requests: bool = True
-    #: Whether a message that cannot be decoded is redelivered up to the threshold. Otherwise its first failure moves it.
+    #: True if a message that cannot be decoded is delivered again up to the threshold; false if its first failure moves it.
     redeliver_undecodable: bool = False
-    #: Seconds that one call of the handler may take; None for no limit.
+    #: The seconds that one call of the handler may take; None for no limit.
     time_limit_s: float | None = None
-    #: Seconds after which a running handler is reported with its stack.
+    #: The seconds after which a running handler is reported with its stack.
     stuck_after_s: float = 60.0
-    #: With one of them, the workers get through a `Gate`, one after the other.
+    #: If `rate_limit` or `breaker` is set, the workers get messages through a `Gate`, one worker after the other.
     rate_limit: RateLimit | None = None
     breaker: CircuitBreaker | None = None

@@ -1,8 +1,7 @@
-"""Decides about messages that a worker found to be poison, or on which its handler failed, and moves or stages them.
+"""Decides about messages that are poison or whose handler has failed, and moves or stages them.
 
-A message is moved in the unit of work of its delivery. The failed handler has put nothing there, so the move undoes no work and
-no other worker sees the message before it is moved. `policy` makes the plan; `settler` ends the unit. This module calls no
-handler.
+A message is moved in the unit of work of its delivery. The failed handler has put nothing there, so the move undoes no work,
+and no other worker sees the message before it is moved. `policy` makes the plan; `settler` ends the unit of work.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -45,7 +44,7 @@ from mqflow.verbs import ObjectHandle
 __all__ = ("Disposer",)
 
 _QUEUE_TYPE: Final = 20
-"""MQIA_Q_TYPE."""
+"""MQIA_Q_TYPE, the number of the attribute QTYPE."""
 
 
 class Disposer:
@@ -62,7 +61,7 @@ class Disposer:
         self._records: Final = records
 
     async def examine(self, unit: Unit, delivery: Delivery) -> Step:
-        """Decide about a message that was backed out before. If it is poison, move it; otherwise its handler gets it."""
+        """Decide about a message that was backed out before. If it is poison, move it; otherwise let its handler have it."""
         settings = await self._settings()
         if isinstance(settings, BackOut):
             return settings
@@ -82,10 +81,11 @@ class Disposer:
         return await self._move(unit, delivery, part, plan, descriptor.backout_count, settings, note.failure, was_handled=False)
 
     async def failed(self, unit: Unit, deliveries: Sequence[Delivery], outcome: Outcome) -> Step:
-        """Decide about the deliveries of one call of the handler, which failed.
+        """Decide about the deliveries of one call of the handler that has failed.
 
-        If it was a batch of several messages, nobody knows which of them failed. Each is then delivered again, alone, and the
-        failure of the batch counts for none of them. If it was a group, its first message decides for all.
+        If the call had a batch of several messages, nobody knows which of them failed. Each message is then delivered again
+        alone, and this failure counts for none of them. If the call had a message group, the first message decides for the
+        whole group.
         """
         if len(deliveries) > 1 and not self._spec.handles_groups:
             for each in deliveries:
@@ -111,17 +111,17 @@ class Disposer:
             case settlement.Done():
                 return DONE
             case Redeliver(pause_s=pause_s):
-                first = count == 1 or not failed_before  # a batch that failed is no failure of one message
+                first = count == 1 or not failed_before  # the failure of a batch does not count for its messages
                 again = (Deliver(),)
                 decision = self._events.decision(delivery, descriptor, settings, again, outcome, is_first_failure=first)
                 await self._tell(delivery, decision)
                 staged = await self._stage(unit, delivery, outcome, count, pause_s) if len(deliveries) == 1 else None
-                # The other messages of the unit need not wait for this message.
+                # If the unit has other messages, it is backed out without a pause: they need not wait for this message.
                 waits = staged is None and len(unit.deliveries) == len(deliveries) and not await self._is_lost(outcome)
                 return staged or BackOut(deliveries, outcome, pause_s=pause_s if waits else 0.0)
             case Dispose() if len(deliveries) > 1:
-                # Each message must be moved directly after its get, because a put passes on the context of the last message
-                # that was got. So the group goes back, and its next delivery moves it.
+                # A put passes on the context of the message that was got last, so each message must be moved directly after its
+                # get. Therefore the group is backed out, and moved at its next delivery.
                 return BackOut(deliveries, outcome)
             case Dispose(plan=plan):
                 part = await self._tell(delivery, self._events.decision(delivery, descriptor, settings, plan, outcome))
@@ -130,10 +130,10 @@ class Disposer:
                 assert_never(follows)
 
     async def _tell(self, delivery: Delivery, decision: Decided) -> Delivery:
-        """Report the decision to hooks and middleware. Return a delivery of the same message with the puts of middleware."""
+        """Report the decision to hooks and middleware. Return a delivery of the same message with the middleware's puts."""
         spec, session = self._spec, self._session
         self._state.broadcast(decision)
-        # The delivery itself is over: code that its handler left behind must not put in the unit of work of the move.
+        # The first delivery is over: if code of its handler still runs, it must not put in the unit of work of the move.
         part = Delivery(delivery.got, delivery.queue, delivery.listener, session)
         part.decision = delivery.decision
         for witness in spec.decided:
@@ -143,7 +143,7 @@ class Disposer:
             else:
                 outcome = await call_handler_within(spec.time_limit_s, tell, (part,), ())
             if session.abandoned or not isinstance(outcome, Completed):
-                session.abandoned = False  # only an open can be abandoned here, and no put
+                session.abandoned = False  # only an open can have been abandoned here, and not a put
                 del part.kept_puts[kept:]
                 problem = f"{outcome.error}: {outcome.text}" if isinstance(outcome, Failed) else "it was cut off"
                 message = decision.message_id.hex()
@@ -153,9 +153,9 @@ class Disposer:
         return part
 
     async def _is_lost(self, outcome: Outcome) -> bool:
-        """Return whether the handler failed because this worker has lost its connection. A pause would delay its reconnection.
+        """Return whether the handler failed because this worker has lost its connection. Then a pause only delays reconnecting.
 
-        The error can also come from another connection that the handler uses, so this function tries the worker's connection.
+        The handler can also use another connection, whose error looks the same. So this function tries the worker's connection.
         """
         error = outcome.exception if isinstance(outcome, Failed) else None
         if not isinstance(error, MQIError) or classify(int(error.reason)) is not Class.RECONNECT:
@@ -167,12 +167,12 @@ class Disposer:
         return False
 
     async def _stage(self, unit: Unit, delivery: Delivery, outcome: Outcome, count: int, pause_s: float) -> DeliveryDone | None:
-        """Stage a message whose handler asked for a longer pause. Return None if it is not staged: then the worker waits."""
+        """Stage a message whose handler asked for a long pause. Return None if it cannot be staged: then the worker waits."""
         retries, got = self._state.retries, delivery.got
         asked = isinstance(outcome, Failed) and outcome.retry_after_s is not None
         if retries is None or not asked or self._spec.strict_order or not retries.takes(got, pause_s):
             return None
-        if delivery.has_puts:  # the staging would commit these puts
+        if delivery.has_puts:  # these puts would be committed together with the staged message
             return None
         queue, since = got.resolved_queue or self._spec.queue, self._state.clock.wall()
         try:
@@ -199,12 +199,12 @@ class Disposer:
         *,
         was_handled: bool,
     ) -> DeliveryDone | BackOut:
-        """Move the message in its unit of work, with the puts that middleware kept in `part`. If that fails, back the unit out.
+        """Move the message in its unit of work, with the middleware's puts in `part`. If the move fails, back out the unit.
 
-        No handler gets the message again: the worker that gets it next finds it poison, and tries the move again.
+        If the unit is backed out, no handler gets the message again: the next worker that gets it tries to move it.
         """
         failed = (delivery,) if was_handled else ()
-        if delivery.has_puts:  # they must be undone first
+        if delivery.has_puts:  # these puts must be undone first
             return BackOut(failed, outcome)
         got = delivery.got
         try:
@@ -224,9 +224,10 @@ class Disposer:
         return DONE
 
     async def follow(self, unit: Unit, delivery: Delivery) -> DeliveryDone | BackOut:
-        """Move a further message of a poison group to the destination of its first message, in the same unit of work.
+        """Move a further message of a poison group to the same destination as its first message, in the same unit of work.
 
-        If the queue refuses it, back the unit out: the next delivery moves the whole group to the next destination of the plan.
+        If the destination refuses it, back out the unit. The next delivery moves the whole group to the next destination of the
+        plan.
         """
         settings = await self._settings()
         if isinstance(settings, BackOut):
@@ -262,10 +263,10 @@ class Disposer:
             self._spec.answers_requests,
         )
 
-    # -- deciding
+    # -- decisions
 
     async def _settings(self) -> BackoutSettings | BackOut:
-        """Return the settings for the decision. If they cannot be inquired, the unit is backed out and the listener pauses."""
+        """Return the settings for the decision. If they cannot be inquired, return the step that backs out and pauses."""
         state = self._state
         try:
             return await state.settings.get(self._session, self._handle, state.supervisor.generation)
@@ -284,7 +285,7 @@ class Disposer:
         """Return the plan. If the application's own function raises an exception or returns no plan, deliver again."""
         spec = self._spec
         try:
-            # Any: the application's function can return a value of another type than its annotation says.
+            # Any: the application's function may return a value of another type than its annotation says.
             plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
             if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
                 return settings.kept(plan, descriptor, spec.behaviour)
@@ -300,7 +301,7 @@ class Disposer:
         return (Deliver(),)
 
     def _with_own_backouts(self, delivery: Delivery, more: int) -> MessageDescriptor:
-        """Return the descriptor; its BackoutCount has only the backouts that the message caused, plus `more`."""
+        """Return the descriptor with only those backouts in BackoutCount that the message itself has caused, plus `more`."""
         descriptor = delivery.got.descriptor
         if not descriptor.backout_count:
             return replace(descriptor, backout_count=more)

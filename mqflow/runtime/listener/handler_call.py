@@ -1,6 +1,6 @@
 """Calls a handler, and turns every exception of the user's code into an outcome.
 
-Only this module catches all exceptions of handlers. It decides nothing about messages, and knows no session.
+Only this module catches all exceptions of handlers. It makes no decision about messages.
 """
 
 import logging
@@ -25,7 +25,7 @@ D = TypeVar("D", Delivery, Sequence[Delivery])
 COMPLETED: Final = Completed()
 
 _logger: Final = logging.getLogger("mqflow")
-#: Seconds that a handler can take to end after its time limit has cancelled it.
+#: The seconds that a handler may take to end after its time limit has cancelled it. After that, the log names the handler.
 _LATE_S: Final = 0.1
 _BY_ITSELF: Final = "the handler's own task was cancelled, and not by the listener"
 _UNDER_IT: Final = "something that the handler waited for was cancelled, and not the handler"
@@ -34,10 +34,11 @@ _UNDER_IT: Final = "something that the handler waited for was cancelled, and not
 async def call_handler(
     handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
 ) -> Outcome:
-    """Call the handler. Return its outcome, or `COMPLETED` if it returns None. An exception of the handler becomes an outcome.
+    """Call the handler. Return its outcome, or `COMPLETED` if it returns None. An exception gives an outcome too.
 
-    Only a cancel scope around the caller interrupts the handler: its cancellation is raised. After any other cancellation the
-    handler has failed, and its task is not cancelled any more. `KeyboardInterrupt` is raised: a person stops the program.
+    Only a cancel scope around the caller can interrupt the handler: then its cancellation is raised. After any other
+    cancellation, the outcome is a failure, and the cancellation is removed from the task. `KeyboardInterrupt` is raised,
+    because a person stops the program.
     """
     try:
         outcome = await handler(argument) or COMPLETED
@@ -53,9 +54,9 @@ async def call_handler(
 async def call_handler_in_middleware(
     handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
 ) -> Outcome:
-    """Call the handler like `call_handler`, but raise each cancellation: it can belong to an `asyncio.timeout` of a layer.
+    """Call the handler like `call_handler`, but raise each cancellation: it can belong to a middleware's `asyncio.timeout`.
 
-    If no layer catches the cancellation, the `call_handler` around the layers makes an outcome of it.
+    If no middleware catches the cancellation, the `call_handler` around the middleware turns it into an outcome.
     """
     try:
         return await handler(argument) or COMPLETED
@@ -75,8 +76,8 @@ async def call_handler_within(
 ) -> Outcome:
     """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit.
 
-    The limit interrupts a wait of the handler, and the outcome has the frame of this wait. A handler that ends without a
-    further wait has its own outcome, however late. The log names a handler that the limit did not interrupt in time.
+    The limit interrupts a wait of the handler, and the outcome names the frame of this wait. If the handler does not wait any
+    more, it has its own outcome, however late. The log names a handler that the limit did not interrupt in time.
     """
     outcome: Outcome | None = None
     raised = Raised()
@@ -88,7 +89,7 @@ async def call_handler_within(
             except anyio.get_cancelled_exc_class() as cancelled:
                 raised = raised_by(_first(cancelled))
                 raise
-    except anyio.get_cancelled_exc_class():  # on asyncio, the scope keeps a cancellation if there was a foreign one too
+    except anyio.get_cancelled_exc_class():  # on asyncio, the scope raises this if other code has cancelled the task too
         await raise_unless_foreign()
     if outcome is None:
         text = f"the handler took longer than its time limit of {limit_s:g} s"
@@ -110,15 +111,16 @@ async def call_handler_within(
 
 
 def _place_of(running: object) -> str:
-    """Return the place of an async handler in its source; "" for a handler in a thread."""
+    """Return the place in the source where an async handler is now; "" for a handler in a thread."""
     code = running.cr_code if isinstance(running, CoroutineType) else None
     return f"{code.co_filename}:{code.co_firstlineno} in {code.co_qualname}" if code is not None else ""
 
 
 async def _outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...]) -> Outcome:
-    """Return the outcome of an exception that is no `Exception`.
+    """Return the outcome of an exception whose class is not a subclass of `Exception`.
 
-    Raises the cancellation of a cancel scope around the caller. Raises `KeyboardInterrupt`, and `GeneratorExit`, which ends
+    Raises the cancellation of a cancel scope around the caller. Raises `KeyboardInterrupt`, and also `GeneratorExit`, which
+    ends
     this coroutine.
     """
     if isinstance(error, GeneratorExit) or _has(error, KeyboardInterrupt):
@@ -134,12 +136,12 @@ async def _outcome_of(error: BaseException, never_retry: tuple[type[BaseExceptio
 
 
 def _has(error: BaseException, kind: type[BaseException]) -> bool:
-    """Return whether the error, or an error of its group at any depth, is of this class."""
+    """Return whether the error, or an error in its group at any depth, is of this class."""
     return isinstance(error, kind) or (isinstance(error, BaseExceptionGroup) and error.subgroup(kind) is not None)
 
 
 def _first(cancelled: BaseException) -> BaseException:
-    """Return the cancellation that the handler got: `call_handler`, and each middleware, may have raised another one since."""
+    """Return the first cancellation, which the handler got. `call_handler` and each middleware can have raised another."""
     while isinstance(cancelled.__context__, type(cancelled)):
         cancelled = cancelled.__context__
     return cancelled

@@ -1,7 +1,7 @@
-"""Runs the workers of a listener, each on a session of its own, from the first open to the end of the drain.
+"""Runs the workers of a listener, each on its own session, from the first open to the end of the drain.
 
-This module starts the workers and connects their sessions, also after an outage. It pauses the workers while their queue
-refuses calls, restarts a worker that failed, and reports stuck handlers. It knows no single message: `worker` handles messages.
+This module starts the workers, and connects their sessions again after an outage. It pauses the workers while their queue
+refuses calls, restarts a worker that failed, and reports stuck handlers. It handles no message; `worker` does that.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,12 +30,12 @@ from mqflow.verbs import ObjectHandle
 
 __all__ = ("RunningListener",)
 
-# The time of the event loop can differ slightly from the time of the clock.
+# The shortest time between two checks, because the time of the event loop can differ slightly from the time of the clock.
 _WATCH_S_MIN: Final = 0.05
 
 
 class _CallOnce:
-    """Calls a function once: the first call calls the function, later calls do nothing."""
+    """Calls a function only once: at the first call. Later calls do nothing."""
 
     def __init__(self, function: Callable[[], object]) -> None:
         self._function: Callable[[], object] | None = function
@@ -47,7 +47,7 @@ class _CallOnce:
 
 
 class _WorkerSlot:
-    """The facts about one worker that outlive its sessions: whether its queue was open, and which session it lost."""
+    """The facts about one worker that are valid for several sessions: whether its queue was open, and which session it lost."""
 
     def __init__(self, supervisor: Supervisor, queue: str) -> None:
         self._supervisor: Final = supervisor
@@ -69,22 +69,23 @@ class _WorkerSlot:
 
 
 class RunningListener:
-    """Runs the workers of one queue."""
+    """Runs the workers of one listener."""
 
     def __init__(self, state: ListenerState, restarts: Restarts) -> None:
         self._state: Final = state
         self._restarts: Final = restarts
         self._slots: dict[int, _WorkerSlot] = {}
-        #: The sessions in the order of their start, with the numbers of their workers. It is not a set: a set has another order
-        #: in each run, and simulated runs must be repeatable.
+        #: The sessions in the order of their start, with the numbers of their workers. A set is not used, because its order
+        #: differs in each run, and simulated runs must be repeatable.
         self._sessions: dict[Session, int] = {}
-        #: The numbers of the workers that run, with or without a session.
+        #: The numbers of the workers that run now, with or without a session.
         self._serving: set[int] = set()
         self._workers: TaskGroup | None = None
         self._reported: set[Delivery] = set()
-        #: Whether every worker has tried to open its queue. If a call is refused later, an administrator has changed something.
+        #: True if every worker has tried to open its queue. A call that is refused after that means that an administrator has
+        #: changed something.
         self._started = False
-        #: Whether a worker has inquired BOTHRESH and BOQNAME, to warn an operator.
+        #: True if a worker has checked BOTHRESH and BOQNAME, to warn an operator.
         self._checked = False
 
     @property
@@ -93,10 +94,10 @@ class RunningListener:
         return f"listener {self._state.spec.name}"
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run the workers until the listener was stopped and the workers have ended.
+        """Run the workers until the listener is stopped and all workers have ended.
 
-        The listener counts as started once every worker has tried to open its queue. Raises `MQIError` if a queue cannot be
-        opened at the start, or if the connection cannot be made again.
+        The listener counts as started when every worker has tried to open its queue. Raises `MQIError` if a queue cannot be
+        opened at the start, or if reconnecting fails permanently.
         """
         state, spec = self._state, self._state.spec
         try:
@@ -116,7 +117,7 @@ class RunningListener:
             raise EndedEarlyError("Its workers were cancelled from within: code of the application cancelled their task group.")
 
     def stop(self) -> None:
-        """Stop getting messages. Open units of work are finished and settled; then `run` returns."""
+        """Stop getting messages. The open units of work are finished and settled, then `run` returns."""
         self._state.stop()
         for session in self._sessions:
             session.interrupt()
@@ -129,9 +130,9 @@ class RunningListener:
             raise ValueError(f"{self.name} is in strict order, so it has one worker.")
 
     def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
-        """Pause, resume, or change the number of workers. Open units of work are finished and settled first.
+        """Pause or resume the listener (`held`), or change the number of workers. Open units of work are settled first.
 
-        A paused listener has no session: its queue is closed as soon as its units of work are settled.
+        A paused listener has no session. Its queue is closed as soon as its units of work are settled.
         """
         state = self._state
         state.order(held=held, concurrency=concurrency)
@@ -144,11 +145,11 @@ class RunningListener:
                     self._workers.start_soon(self._serve, number)
 
     def watch(self) -> None:
-        """Record from now on the call that each worker waits for."""
+        """From now on, record the call that each worker waits for."""
         self._state.watch()
 
     def status(self) -> ListenerStatus:
-        """Return the present state of the listener and its workers. Any thread can call this function."""
+        """Return the present state of the listener and its workers. Any thread may call this function."""
         state, spec = self._state, self._state.spec
         return ListenerStatus(
             name=spec.name,
@@ -202,7 +203,7 @@ class RunningListener:
             self._state.broadcast(event)
 
     def running(self) -> Sequence[HandlerRuns]:
-        """Return each handler that runs, with the line that it runs now."""
+        """Return each handler that runs now, and the line that it executes."""
         now = self._state.clock.monotonic()
         return [
             HandlerRuns(
@@ -216,7 +217,7 @@ class RunningListener:
         ]
 
     def handlers(self) -> Sequence[str]:
-        """Return each handler that runs: its message, its seconds and its stack. Any thread can call this function."""
+        """Return a text for each handler that runs: its message, its seconds and its stack. Any thread may call this."""
         now, name = self._state.clock.monotonic(), self._state.spec.name
         return [
             f"{name}: the handler of message {delivery.got.descriptor.message_id.hex()} has run for {now - since:.0f} s\n"
@@ -225,7 +226,7 @@ class RunningListener:
         ]
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run one worker until the listener stops. If the worker ends although nothing stopped it, start the worker again."""
+        """Run one worker until the listener stops. If the worker ends for another reason, start it again."""
         started = _CallOnce(task_status.started)
         self._serving.add(number)
         slot = self._slots.setdefault(number, _WorkerSlot(self._state.supervisor, self._state.spec.queue))
@@ -233,7 +234,7 @@ class RunningListener:
         run = partial(self._serve_sessions, number, slot, started)
         await self._keep(f"worker {number} of {self.name}", run, partial(self._has_run, slot), slot.closed)
         self._serving.discard(number)
-        if not self._state.is_stopping:  # nobody wants this worker any more
+        if not self._state.is_stopping:  # the number of workers was reduced
             self._state.supervisor.readiness.has(slot)
         started()
 
@@ -244,12 +245,12 @@ class RunningListener:
         await self._restarts.keep(Task(name=name, queue=queue, run=run, has_run=has_run, lacks=lacks, stopping=stopping))
 
     async def _serve_sessions(self, number: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
-        """Run one worker until it is not wanted any more. After a lost session, the worker continues on a new session."""
+        """Run one worker until it must end. After its session was lost, the worker continues on a new session."""
         state = self._state
         try:
             while self._is_wanted(number):
                 term = state.term
-                if state.is_held:  # the start of the application does not wait for a listener that an operator has paused
+                if state.is_held:  # the application does not wait for a paused listener when it starts
                     state.supervisor.readiness.has(slot)
                     started()
                 await state.rest()
@@ -267,13 +268,13 @@ class RunningListener:
                 try:
                     await self._work(session, number, term, slot, started)
                 except BaseException:
-                    session.interrupt()  # its thread can still wait in a get whose answer nobody awaits any more
+                    session.interrupt()  # the thread of the session can still wait in a get
                     raise
                 finally:
                     self._sessions.pop(session, None)
                     with anyio.CancelScope(shield=True):
                         await session.close()
-                started()  # a refused worker tries again later, and the other workers need not wait for this worker
+                started()  # also after a refusal: this worker tries again later, and delays no other
         finally:
             state.supervisor.release(slot.lost)
             slot.lost = None
@@ -282,7 +283,7 @@ class RunningListener:
         return number < self._state.concurrency and not self._state.is_stopping
 
     async def _work(self, session: Session, number: int, term: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
-        """Run the worker on one session, until the session is lost, the queue refuses a call, or the worker must leave."""
+        """Run the worker on one session, until the session is lost, the queue refuses a call, or the worker must stop."""
         worker = Worker(self._state, session, number, term)
         try:
             handle = await worker.open()
@@ -295,7 +296,7 @@ class RunningListener:
             self._refused(error, session, slot)
 
     async def _connect(self, number: int, lost: Session | None) -> Session | None:
-        """Return a session, or None if the listener stops before a session is connected."""
+        """Return a session, or None if the listener stops before there is a session."""
         owner = f"listener {self._state.spec.name} ({number})"
         try:
             return await self._state.supervisor.connect(owner=owner, before=lost)
@@ -305,10 +306,10 @@ class RunningListener:
             raise
 
     def _refused(self, error: MQIError, session: Session, slot: "_WorkerSlot") -> None:
-        """Reconnect, pause or raise the error of a refused get, open or inquiry, as its reason code demands.
+        """React to the error of a refused get, open or inquiry as its reason code demands: reconnect, pause, or raise it.
 
-        If an administrator removes an authority or the queue of a running listener (SET AUTHREC, DELETE), only this listener
-        waits, until the administrator restores it.
+        If an administrator deletes the queue of a running listener, or removes an authority (SET AUTHREC), only this listener
+        waits until the administrator restores it.
         """
         state = self._state
         unknown = state.settings.refused(session)
@@ -322,9 +323,9 @@ class RunningListener:
                 state.refuse(why_unknown(error) if unknown else str(error), int(error.reason))
 
     def _not_connected(self, error: MQIError, slot: "_WorkerSlot") -> None:
-        """Pause after a refused connection: other listeners are connected, so only this listener waits.
+        """Pause after a refused connection. Other listeners are connected, so only this listener waits.
 
-        Raises the error at the start, and in an outage, because an outage concerns all listeners.
+        Raises the error at the start of the application. Raises it in an outage too, because an outage concerns all listeners.
         """
         if slot.lost is not None or self._state.supervisor.away or not self._has_run(slot):
             raise error
@@ -339,7 +340,7 @@ class RunningListener:
             self._state.subscriber.suspect()
 
     async def _check_settings(self, session: Session, handle: ObjectHandle) -> None:
-        """Warn once if poison messages of this queue cannot be known or moved. Raises `MQIError` if the connection is lost."""
+        """Warn once if poison messages of this queue cannot be found or moved. Raises `MQIError` for a lost connection."""
         state, spec = self._state, self._state.spec
         if self._checked:
             return
@@ -382,14 +383,14 @@ class RunningListener:
             self.report_stuck(state.spec.stuck_after_s)
 
     def _until_stuck_s(self) -> float:
-        """Return the seconds until the next handler can count as stuck. So an idle listener is not checked every second."""
+        """Return the seconds until a handler can count as stuck. So an idle listener need not be checked every second."""
         stuck_after_s, now = self._state.spec.stuck_after_s, self._state.clock.monotonic()
         unreported = (since for delivery, since in self._state.handling.values() if delivery not in self._reported)
         return max(_WATCH_S_MIN, min(unreported, default=now) + stuck_after_s - now)
 
 
 def _defined_as(spec: ListenerSpec, attributes: QueueAttributes) -> str:
-    """Return the object that an administrator must alter: the queue, or the default model queue of a subscription."""
+    """Return the object that an administrator must alter: the queue, or the model queue of a subscription."""
     if spec.subscription is None:
         return f"QLOCAL('{attributes.name}')"
     return f"QMODEL('SYSTEM.{'' if spec.subscription.durable else 'N'}DURABLE.MODEL.QUEUE')"

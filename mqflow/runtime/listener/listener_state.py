@@ -1,4 +1,4 @@
-"""The state that the workers of one listener share: declaration, settings, notes about messages, and their common pause."""
+"""The state that the workers of one listener share: its declaration and settings, facts about messages, and its pauses."""
 
 from collections.abc import Container
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -23,18 +23,18 @@ __all__ = ("Call", "ListenerState")
 
 
 class Call(NamedTuple):
-    """A call of the queue manager that a worker waits for."""
+    """A call of the queue manager whose answer a worker waits for."""
 
-    #: Whether the call is a get that waits for a message; otherwise it settles a unit of work.
+    #: True if the call is a get that waits for a message; false if it settles a unit of work.
     is_get: bool
-    #: Monotonic seconds.
+    #: The time when the call began, in monotonic seconds.
     since: float
     #: The longest wait of the get, in seconds.
     wait_s: float
 
 
 class ListenerState:
-    """Holds the state of one listener while it runs."""
+    """The state of one listener while it runs."""
 
     def __init__(
         self,
@@ -54,45 +54,45 @@ class ListenerState:
         self.clock: Final = world.clock
         self.random: Final = world.random
         self.application_name: Final = application_name
-        #: Stages a message if its handler asked for a long pause. With None, the worker waits instead.
+        #: Stages a message if its handler asked for a long pause; None if the worker waits instead.
         self.retries: Final = retries
-        #: The queue for a record of each decision; empty for no records.
+        #: The queue that gets a record of each decision; empty for no records.
         self.disposition_queue: Final = disposition_queue
         self.settings: Final = SettingsCache(spec.threshold, spec.backout_queue, spec.behaviour, self._warn)
         self.notes: Final = notes if notes is not None else MemoryNotes()
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
-        #: The gate that a worker passes before each get; None without a rate limit and a circuit breaker.
+        #: The gate that a worker passes before each get; None if there is no rate limit and no circuit breaker.
         self.gate: Final = self._make_gate(spec) if spec.rate_limit or spec.breaker else None
         self.stopping: Final = anyio.Event()
-        #: Whether `stopping` is set. Each worker asks before each message, and a plain value takes no call.
+        #: True if `stopping` is set. Each worker reads this before each message, because it is faster than a call.
         self.is_stopping: bool = False
-        #: By the worker's number: the message that the worker handles now, and the start of the handling in monotonic seconds.
+        #: For each worker, by number: the message that it handles now, and the start of the handling in monotonic seconds.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
-        #: The messages that no destination accepts, and when that was found last.
+        #: The messages that no destination accepts, and the time when this was last found out.
         self._stuck: Final[dict[bytes, float]] = {}
-        #: By the key of the first message of a poison group: how many destinations refused a message of the group, and the last
-        #: reason. The group then goes to the next destination.
+        #: The destinations of a poison group that have refused one of its messages: their number, and the last reason. The next
+        #: destination is tried then. The key is that of the group's first message.
         self.refused_groups: Final[dict[bytes, tuple[int, int]]] = {}
-        #: With `watch`: by the worker's number, the call of the queue manager that it waits for now. None without `watch`.
+        #: For each worker, by number: the call that it waits for now. None until `watch` is called.
         self.calls: dict[int, Call] | None = None
-        #: The wanted number of workers; an operator can change it.
+        #: The number of workers that should run. An operator can change it.
         self.concurrency: int = 1 if spec.strict_order else spec.concurrency
-        #: Whether an operator has paused the listener.
+        #: True if an operator has paused the listener.
         self.is_held: bool = False
-        #: A worker goes on as long as this number is the one of its start: another number lets it end its unit and leave.
+        #: The number of orders so far. A worker that started before the last order finishes its unit of work and ends.
         self.term: int = 0
         self._ordered = anyio.Event()
-        #: Why the last get, open or move was refused; empty after a success.
+        #: The reason why the last get, open or move was refused; empty after a success.
         self.why_refused: str = ""
-        #: The commits in a row that the queue manager answered with 2003, of all workers.
+        #: The number of commits in a row, of all workers, that the queue manager answered with 2003.
         self.refused_commits = 0
         self._refusals = 0
-        #: Whether the last refusal was that of a get, an open or a connection, and not that of a message.
+        #: True if the last refusal concerned a get, an open or a connection; false if it concerned a message.
         self._is_get_refused = False
         self._rest_until = 0.0
 
     async def queue(self) -> str:
-        """Return the name of the queue to get from. Raises `MQIError` if the subscription cannot be made now."""
+        """Return the name of the queue to get from. Raises `MQIError` if its subscription cannot be made now."""
         return self.spec.queue if self.subscriber is None else await self.subscriber.queue()
 
     def stop(self) -> None:
@@ -104,11 +104,11 @@ class ListenerState:
         self.order()
 
     def watch(self) -> None:
-        """Record from now on the call that each worker waits for. Before this call, the workers spend no time on such notes."""
+        """From now on, record the call that each worker waits for. Without this, no worker spends time on such records."""
         self.calls = {}
 
     def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
-        """Let all workers end their units and leave. Wanted workers start again; with `held`, when the listener resumes."""
+        """Pause or resume the listener (`held`), or change the number of workers. All workers end their units of work first."""
         self.term += 1
         self.is_held = self.is_held if held is None else held
         self.concurrency = self.concurrency if concurrency is None else concurrency
@@ -127,7 +127,7 @@ class ListenerState:
 
     @property
     def stuck(self) -> Container[bytes]:
-        """The messages that no destination accepts. Workers get the other messages while the listener pauses."""
+        """The messages that no destination accepts. While the listener pauses because of them, workers get other messages."""
         return self._stuck
 
     def stays(self, key: bytes) -> None:
@@ -148,7 +148,7 @@ class ListenerState:
             await self.stopping.wait()
 
     async def rest(self) -> None:
-        """Wait while an operator has paused the listener, and while it pauses after a refusal. An order ends that pause."""
+        """Wait while the listener is paused by an operator or after a refusal. An order ends a pause after a refusal."""
         while self.is_held and not self.is_stopping:
             await self._ordered.wait()
         if not self.is_stopping:
@@ -157,26 +157,26 @@ class ListenerState:
 
     @property
     def rest_left_s(self) -> float:
-        """The seconds until the pause of the listener ends; 0 or less if the listener does not pause."""
+        """The seconds until the pause of the listener ends; 0 or less if it does not pause."""
         return self._rest_until - anyio.current_time()
 
     @property
     def refused(self) -> bool:
-        """Whether a get, an open or a move was refused, without a success since."""
+        """True if the last get, open or move was refused."""
         return self._refusals > 0
 
     @property
     def resting(self) -> bool:
-        """Whether the listener pauses. In a pause it gets no message, because another message would be backed out too."""
-        if not self._rest_until:  # every message comes here
+        """True if the listener pauses. It gets no message then, because that message would be backed out too."""
+        if not self._rest_until:  # the quick test first, because this runs for every message
             return False
         return self._rest_until > anyio.current_time()
 
     def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:
-        """Pause all workers of the listener, and report the pause. Each refusal before a success makes the pause longer.
+        """Pause all workers of the listener, and report the pause. Each further refusal in a row makes the pause longer.
 
-        With `stop_delivery`, even the first pause has the maximum length: the listener tries once a minute until an
-        administrator removes the cause.
+        With `stop_delivery`, even the first pause has the maximum length: the listener tries again once a minute, until an
+        administrator has removed the cause.
         """
         self._refusals += 1
         self._is_get_refused = not message_id
@@ -191,14 +191,14 @@ class ListenerState:
         )
 
     def accept_get(self) -> None:
-        """Record that a get was allowed again, also one that found no message. A refused move needs the success of a move."""
+        """Record that a get was allowed, even if it found no message. After a refused move, only a successful move counts."""
         if self._is_get_refused:
             self.accept()
 
     def accept(self) -> None:
-        """Record a success. It ends the pauses, unless a message still stays that no destination accepts."""
+        """Record a success, which ends the pauses. They do not end while a message stays that no destination accepts."""
         if self._refusals:
-            # A message that stays on its queue, and was not tried again for two pauses, does not make the next pause longer.
+            # A message that was not tried again for the length of two pauses does not make the next pause longer.
             before = anyio.current_time() - 2 * redelivery_delay.REFUSED.max_s
             for key in [key for key, since in self._stuck.items() if since <= before]:
                 del self._stuck[key]

@@ -1,7 +1,7 @@
-"""Carries out a plan for a poison message: tries the destinations of the plan in order, in the unit of work of the message.
+"""Carries out a plan for a poison message: tries the destinations in order, in the unit of work of the message.
 
-This module only puts messages: the caller has got the message under syncpoint on this session, and settles afterwards.
-`policy.poison.moved_message` makes the message that is put; `policy.poison.backout` decides the destinations.
+This module only puts messages. The caller has got the message under syncpoint on this session, and settles afterwards.
+`policy.poison.backout` decides the destinations; `policy.poison.moved_message` makes the message to put.
 """
 
 from collections.abc import Sequence
@@ -32,34 +32,34 @@ _MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL
 
 
 class Disposal(Struct, frozen=True):
-    """The result of a plan that was carried out."""
+    """The result of a plan that was carried out: how each attempt ended."""
 
-    #: The attempts in order; the last attempt succeeded. After a `Return`, the caller must back out.
+    #: The attempts in order. The last attempt succeeded. If it is a `Return`, the caller must back out.
     attempts: tuple[Attempt, ...]
     reports: tuple[ReportSent, ...] = ()
 
     @property
     def disposition(self) -> Disposition:
-        """The disposition of the message."""
+        """The disposition that succeeded."""
         return self.attempts[-1].disposition
 
 
 class PoisonMover(Struct, frozen=True):
-    """Carries out plans on one session."""
+    """Carries out plans for the messages of one session."""
 
     session: Session
-    #: The handle that the message was got on, open for input with SAVE_ALL_CONTEXT.
+    #: The handle on which the message was got, open for input with SAVE_ALL_CONTEXT.
     handle: ObjectHandle
-    #: The queue that the messages come from.
+    #: The queue that the messages are on.
     queue: str
     behaviour: Behaviour
     application_name: str
     clock: Clock
-    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    #: True if the sender of a request gets an answer if its request is moved or discarded.
     answers_requests: bool = False
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
-        """Try the destinations of the plan in order. Return the refused attempts with reasons, and then the successful one.
+        """Try the destinations of the plan in order, until one accepts the message. Return all attempts, with their reasons.
 
         Raises `MQIError` if the connection is lost, or if the last destination of the plan fails.
         """
@@ -89,7 +89,7 @@ class PoisonMover(Struct, frozen=True):
                 assert_never(disposition)
 
     async def _requeue(self, got: Got, queue: str, why: moved_message.Why) -> None:
-        """Put the message with mqflow's header, or without the header if the message is too big with it."""
+        """Put the message with mqflow's header. If the message is too large with the header, put it without."""
         descriptor, body = moved_message.to_backout_queue(got.descriptor, got.body, folders=(moved_message.folder(why),))
         try:
             await self._put(got, queue, descriptor, body)
@@ -99,7 +99,7 @@ class PoisonMover(Struct, frozen=True):
             await self._put(got, queue, *moved_message.as_it_is(got.descriptor, got.body))
 
     async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
-        """Put the message. Raises 2522 if the name leads back to the message's own queue: the message would loop for ever."""
+        """Put the message. Raises 2522 if the target is the message's own queue, because it would come back again and again."""
         connection, call = self.session.connection, self.session.call
         target = await call(open_to_put, connection, queue, _TARGET)
         try:
@@ -113,12 +113,12 @@ class PoisonMover(Struct, frozen=True):
             except MQIError as error:
                 if _lost(error):
                     raise
-                # The result of the put is known already. If this error counts as a refused put, a second copy is put.
+                # The put has succeeded. If this error counted as a refused put, the message would be put a second time.
 
     async def _reports(self, got: Got, attempts: Sequence[Attempt], why: moved_message.Why) -> tuple[ReportSent, ...]:
-        """Send the exception report that is due, or the answer to a request, in the same unit of work.
+        """Send, in the same unit of work, the exception report that the sender asked for, or the answer to a request.
 
-        Source: IBM q032680: a message that missed the backout requeue queue causes the report that its sender asked for.
+        Source: IBM q032680: a message that did not go to the backout requeue queue causes the report that its sender asked for.
         """
         owed, disposition = None, attempts[-1].disposition
         if report.is_exception_report_owed(got.descriptor, disposition, self.behaviour):
@@ -138,9 +138,10 @@ class PoisonMover(Struct, frozen=True):
         return (sent,)
 
     async def _put_report(self, owed: report.ReportMessage) -> int:
-        """Put the report on the reply queue. Return the reason of the refusal, or 0.
+        """Put the report on the reply queue. Return the reason code of a refusal, or 0.
 
-        A refused report goes to the dead-letter queue. A refused answer to a request is dropped: nobody waits for it any more.
+        A refused report goes to the dead-letter queue. A refused answer to a request is dropped, because nobody waits for it
+        any more.
         """
         connection = self.session.connection
         put1 = connection.put1
@@ -154,10 +155,10 @@ class PoisonMover(Struct, frozen=True):
             if not owed.is_kept:
                 if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not owed.descriptor.persistent:
                     return int(error.reason)
-                # Most requesters use a temporary dynamic queue: it takes only nonpersistent messages.
+                # Most requesters use a temporary dynamic queue, and it accepts only nonpersistent messages.
                 not_persistent = replace(owed.descriptor, persistence=Persistence.NOT_PERSISTENT)
                 return await self._put_report(replace(owed, descriptor=not_persistent))
-            # Inquired here, because the plan names no dead-letter queue if the sender wants the message discarded.
+            # Inquired here: if the sender wants the message discarded, the plan does not name the dead-letter queue.
             queue, _ = await self.session.call(inquire_dead_letter_queue, connection)
             if queue:
                 descriptor, body = self._dead_letter(owed.descriptor, owed.body, int(error.reason), owed.reply_to_queue)
@@ -187,7 +188,7 @@ def _lost(error: MQIError) -> bool:
 
 
 def _feedback(attempts: Sequence[Attempt]) -> int:
-    """Return why the message missed the backout requeue queue: the reason of the first refused put, or the MQDLH's reason."""
+    """Return why the message did not go to the backout requeue queue: the reason of the first refused put, or of the MQDLH."""
     refusals = [attempt.reason for attempt in attempts if attempt.reason]
     if refusals:
         return refusals[0]
@@ -196,5 +197,5 @@ def _feedback(attempts: Sequence[Attempt]) -> int:
 
 
 def _cause(why: moved_message.Why) -> int:
-    """Return the code that tells the sender why the message cannot be handled: the code that an MQDLH of the message has."""
+    """Return the code that tells the sender why its message was not handled: the reason that the MQDLH of the message has."""
     return Reason.JMS_FORMAT_ERROR if why.outcome == "undecodable" else Reason.BACKOUT_THRESHOLD_REACHED

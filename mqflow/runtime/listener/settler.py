@@ -1,6 +1,6 @@
 """Ends the units of work of one worker, and reports how each unit ended.
 
-No unit is committed twice. This module knows the session of its worker, and decides nothing about messages.
+No unit is committed twice. This module makes no decision about messages.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ __all__ = ("SessionLost", "Settler")
 
 
 class SessionLost(Exception):  # noqa: N818 - an event, not an error of the caller
-    """The session is lost. The queue manager backs the session's unit of work out, if it has not done so yet."""
+    """The session is lost. The queue manager backs out the session's unit of work, if this has not happened yet."""
 
     def __init__(self, error: MQIError) -> None:
         self.error = error
@@ -44,20 +44,20 @@ class Settler:
         self._session: Final = session
         self._events: Final = events
         self._records: Final = records
-        #: The open unit of work; if the connection is lost, the queue manager backs it out.
+        #: The open unit of work. If the connection is lost, the queue manager backs it out.
         self._under_way: Unit | None = None
-        #: The session, if the next unit of work can begin before a commit is answered; otherwise None.
+        #: The session, if it can begin the next unit of work before a commit is answered; otherwise None.
         self.overlapping: Final = _overlapping(session, state.spec)
-        #: The units whose commits have no answer yet, in order.
+        #: The units whose commits are not answered yet, in order.
         self._unanswered: list[Unit] = []
-        #: Set by each answer while the worker waits for one.
+        #: Set by each answer while the worker waits for an answer.
         self._answer: anyio.Event | None = None
-        #: The error of the first commit that ended the session: it is in doubt, or was never sent.
+        #: The error of the first commit that ended the session: the commit is in doubt, or was never sent.
         self._lost: MQIError | None = None
 
     @property
     def under_way(self) -> bool:
-        """Whether a unit of work is open."""
+        """True if a unit of work is open."""
         return self._under_way is not None
 
     def begin(self, unit: Unit) -> None:
@@ -65,37 +65,37 @@ class Settler:
         self._under_way = unit
 
     def lost(self, error: MQIError) -> None:
-        """Report that the open unit of work, if there is one, was backed out with the loss of the connection."""
+        """Report that the loss of the connection has backed out the open unit of work, if there is one."""
         unit, self._under_way = self._under_way, None
         if unit is not None:
             self._report_lost(unit, error)
-        if isinstance(self._session, ThreadedSession):  # their backouts count, and no handler has seen these messages
+        if isinstance(self._session, ThreadedSession):  # no handler has seen these messages, but their BackoutCount increases
             self._forgive(self._session.lost_ahead())
 
     def _forgive(self, messages: Iterable[Got]) -> None:
-        """Record that these messages did not cause their last backout."""
+        """Record that these messages did not cause their last backout, so it does not count as a failed attempt."""
         self._state.notes.forgive(message_key(got) for got in messages)
 
     def _report_lost(self, unit: Unit, error: MQIError) -> None:
         self._events.settled(Settlement.BACKOUT, unit.deliveries, Interrupted(f"the connection was lost: {error}"))
 
     def left(self, unit: Unit, outcome: Outcome | None) -> None:
-        """Report that this unit is backed out later: its handler ignores a stop, and the thread of its session waits for it."""
+        """Report that this unit is backed out later: its handler does not stop, and the session's thread waits for it."""
         self._under_way = None
         self._forgive(delivery.got for delivery in unit.deliveries)
         self._events.settled(Settlement.BACKOUT, unit.deliveries, outcome)
 
     async def commit_behind(self, unit: Unit | None) -> Unit | None:
-        """Begin to commit a handled unit, if there is one. Return the unit if only a commit with a wait can end it.
+        """Begin to commit a handled unit, if there is one. Return the unit if it must be committed with a wait instead.
 
-        Units in which the queue manager only removes messages need no wait. The worker then goes on with the next unit, and
-        each answer is reported as soon as it comes. A redelivered message is committed before the next unit begins. Raises
-        `SessionLost` if a commit is in doubt.
+        If the unit does nothing but remove messages from their queue, its commit needs no wait. The worker goes on with the
+        next unit, and the answer is reported when it comes. A unit with a redelivered message is always committed with a wait.
+        Raises `SessionLost` if a commit is in doubt.
         """
         session, state = self.overlapping, self._state
         if unit is None or session is None or unit.disposed or unit.staged or unit.deliveries[-1].got.descriptor.backout_count:
             return unit
-        if state.settings.first_backout_is_poison:  # the end of the process would move messages that no handler has failed
+        if state.settings.first_backout_is_poison:  # the end of the process would move messages without a failure
             return unit
         if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
             await self.answers(session.unanswered_max - 1)
@@ -120,7 +120,7 @@ class Settler:
         return None
 
     async def next_answer(self) -> bool:
-        """Wait for the next answer; return False if every commit already has its answer. Raises like `answers`."""
+        """Wait for the next answer to a commit. Return False if no commit waits for one. Raises `SessionLost`, as `answers`."""
         waits = bool(self._unanswered)
         if waits:
             await self._next_answer()
@@ -128,7 +128,7 @@ class Settler:
         return waits
 
     async def answers(self, unanswered_max: int = 0) -> None:
-        """Wait until at most `unanswered_max` commits have no answer. Raises `SessionLost` if a commit ended the session."""
+        """Wait until at most `unanswered_max` commits are not answered. Raises `SessionLost` if a commit ended the session."""
         while len(self._unanswered) > unanswered_max and self._lost is None:
             await self._next_answer()
         await self._raise_if_lost()
@@ -145,7 +145,7 @@ class Settler:
             await self._next_answer()
 
     async def _next_answer(self) -> None:
-        """Wait for an answer, shielded. A commit without an answer in time, or at a foreign cancellation, is in doubt."""
+        """Wait for an answer, shielded. If no answer comes in time, or other code cancels the task, the commit is in doubt."""
         self._answer = anyio.Event()
         try:
             with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True) as scope:
@@ -165,8 +165,8 @@ class Settler:
             self._answered(unit, error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail=why))
 
     def _answered(self, unit: Unit, error: MQIError | None) -> None:
-        """Report how the commit of this unit ended. The worker did not wait for the commit, so later units go on."""
-        if unit not in self._unanswered:  # given up before
+        """Report how the commit of this unit ended. The worker did not wait for it, and may have begun later units."""
+        if unit not in self._unanswered:  # its commit was given up before
             return
         self._unanswered.remove(unit)
         if error is None:
@@ -187,7 +187,7 @@ class Settler:
             self._answer.set()
 
     async def commit(self, unit: Unit | None) -> None:
-        """Commit a unit of work that was handled, without a get of the next unit. None means that there is no such unit."""
+        """Commit a handled unit of work, without a get of the next unit. None means that there is no such unit."""
         if unit is None:
             return
         self._note_begin(unit)
@@ -204,7 +204,7 @@ class Settler:
     async def committed(self, unit: Unit, error: MQIError | None) -> None:
         """Report how the commit of a handled unit ended.
 
-        The error 2003 means that the unit was backed out. If the next unit is backed out too, the listener pauses. After any
+        2003 means that the unit was backed out. If the next unit is backed out in the same way, the listener pauses. After any
         other error the unit is in doubt, and `SessionLost` is raised.
         """
         if error is None:
@@ -212,7 +212,7 @@ class Settler:
             self._succeeded(unit)
             return
         if error.reason == Reason.BACKED_OUT:
-            # The unit of work is gone, but 2003 asks for an MQBACK before the next one begins.
+            # The unit of work is backed out, but after 2003 an MQBACK must come before the next unit begins.
             await self.back_out(unit, self._backed_out_at_commit(error))
             return
         self._under_way = None
@@ -230,7 +230,7 @@ class Settler:
         return BackOut((), Failed("MQRC_BACKED_OUT", str(error)), refusal=refusal if again else None)
 
     def interrupted(self, unit: Unit) -> None:
-        """Report that the commit of this unit is in doubt: a foreign cancellation interrupted the wait for its answer."""
+        """Report that the commit of this unit is in doubt, because other code cancelled the wait for the answer."""
         self._under_way = None
         self._report_doubt(unit, error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail="The task of the worker was cancelled"))
 
@@ -244,14 +244,14 @@ class Settler:
             unit.settling_since = self._state.clock.monotonic()
 
     def _settle_s(self, unit: Unit) -> float:
-        """Return the seconds that the commit of this unit took; 0 if its begin was not noted."""
+        """Return the seconds that the commit of this unit took; 0 if its begin was not recorded."""
         if unit.settling_since is None:
             return 0.0
         settled_at = self._state.clock.monotonic() if unit.settled_at is None else unit.settled_at
         return settled_at - unit.settling_since
 
     def _report(self, unit: Unit) -> None:
-        """Report the ends of all deliveries of a unit that was committed."""
+        """Report how all deliveries of a committed unit have ended."""
         state, last = self._state, unit.deliveries[-1].got
         if last.descriptor.backout_count:
             for delivery in unit.deliveries if state.spec.handles_groups else unit.deliveries[-1:]:
@@ -272,7 +272,7 @@ class Settler:
     async def back_out(self, unit: Unit, step: BackOut) -> None:
         """Wait for the pause of the step, then back the unit out.
 
-        The backout counts as a failed attempt of each message whose handler has failed in this unit, and of no other message.
+        The backout counts as a failed attempt for each message whose handler has failed in this unit, and for no other message.
         """
         try:
             if step.pause_s:
@@ -289,11 +289,11 @@ class Settler:
             *(each.delivery for each in unit.staged),
         }
         others = [delivery for delivery in unit.deliveries if delivery not in failed]
-        # Noted before the backout, because other workers can get the messages directly after it.
+        # Must come before the backout: directly after it, other workers can get the messages.
         state.notes.forgive(message_key(delivery.got) for delivery in others)
         try:
             await self._session.settle(Settlement.BACKOUT)
-        except MQIError as error:  # a connection that cannot even back out is dead
+        except MQIError as error:  # a connection that cannot back out is dead
             raise SessionLost(error) from error
         self._under_way = None
         self._events.backed_out(unit, step)
@@ -312,7 +312,7 @@ class Settler:
 
 
 def _overlapping(session: Session, spec: ListenerSpec) -> InlineSession | ThreadedSession | None:
-    """Return the session if a unit of work can begin before the commit of the last unit is answered."""
+    """Return the session if its next unit of work can begin before the commit of the last unit is answered."""
     if spec.strict_order or spec.linger_ms or spec.handles_groups:
         return None
     if isinstance(session, ThreadedSession):

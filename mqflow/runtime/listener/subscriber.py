@@ -1,8 +1,8 @@
-"""Holds the subscription of a listener for all its workers, on a session of its own, and subscribes again after a loss.
+"""Makes the subscription of a listener for all its workers, on its own session, and subscribes again after an outage.
 
-All workers open the subscription's managed queue by its name, so each publication is handled once, at any concurrency. A
-durable subscription keeps its publications while the application does not run. While another process holds the subscription
-(2429), the listener waits.
+All workers open the managed queue of the subscription by its name, so each publication is handled once, by any number of
+workers. A durable subscription keeps its publications while the application does not run. While another process uses the
+subscription (2429), the listener waits.
 """
 
 from typing import Final
@@ -30,13 +30,13 @@ class TopicSubscription(Struct, frozen=True, kw_only=True):
     topic: str
     #: SubName of a durable subscription; empty for a subscription that ends with the listener.
     durable: str = ""
-    #: A selector; empty for every publication.
+    #: A selection string for publications; empty for all publications.
     selector: str = ""
-    #: Whether wildcards stand for characters (`*`, `?`) instead of levels (`#`, `+`).
+    #: True if wildcards stand for characters (`*`, `?`); false if they stand for topic levels (`#`, `+`).
     character_wildcards: bool = False
 
     def descriptor(self) -> SubscriptionDescriptor:
-        """Return the MQSD for MQSUB."""
+        """Return the subscription descriptor (MQSD) for MQSUB."""
         options = SubscribeOption.CREATE | SubscribeOption.MANAGED | SubscribeOption.FAIL_IF_QUIESCING
         options |= SubscribeOption.WILDCARD_CHAR if self.character_wildcards else SubscribeOption.WILDCARD_TOPIC
         if self.durable:
@@ -45,22 +45,22 @@ class TopicSubscription(Struct, frozen=True, kw_only=True):
 
 
 class Subscriber:
-    """Holds the subscription of one listener."""
+    """Keeps the subscription of one listener."""
 
     def __init__(self, wanted: TopicSubscription, supervisor: Supervisor) -> None:
         self._wanted: Final = wanted
         self._supervisor: Final = supervisor
         self._turn = anyio.Lock()
         self._session: Session | None = None
-        #: The session whose objects the next session takes over.
+        #: The lost session. The next session takes over its open objects.
         self._lost: Session | None = None
         self._subscribed: Subscribed | None = None
-        #: This session, if it may be lost because a worker has lost its connection.
+        #: The current session, if it may be lost because a worker has lost its connection.
         self._suspected: Session | None = None
         supervisor.let_go_when_quiescing(self._close_idle)
 
     def suspect(self) -> None:
-        """Record that a worker lost its connection, so this session may be lost too. The outage lasts until that is known."""
+        """Record that a worker has lost its connection. This session may be lost too; the outage lasts until that is known."""
         if self._session is not None and self._suspected is None:
             self._suspected = self._session
             self._supervisor.expect(self._session)
@@ -68,8 +68,8 @@ class Subscriber:
     async def queue(self) -> str:
         """Return the name of the queue that receives the publications. Subscribe if there is no subscription.
 
-        Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription, 2555 if the next connection
-        can lead to another queue manager.
+        Raises the `MQIError` of MQSUB: 2429 if another process uses the durable subscription, 2555 if a reconnection can lead
+        to another queue manager.
         """
         async with self._turn:
             try:
@@ -80,7 +80,8 @@ class Subscriber:
     async def _queue(self) -> str:
         if self._session is not None and self._subscribed is not None:
             try:
-                # This session can be lost although the workers' sessions live. The subscription or its queue is then gone.
+                # This session can be lost although the sessions of the workers are not. Then the subscription or its queue is
+                # gone.
                 return await queue_of(self._session, self._subscribed)
             except MQIError as error:
                 lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
@@ -97,13 +98,13 @@ class Subscriber:
             raise
 
     async def close(self) -> None:
-        """Close the subscription. A durable subscription goes on without its application; any other subscription ends."""
+        """Close the subscription. A durable subscription continues without its application; any other subscription ends."""
         async with self._turn:
             await self._let_go()
             self._end_suspicion()
 
     async def _close_idle(self) -> None:
-        """Close the session until the subscription is needed again."""
+        """Close the session. It is connected again when the subscription is needed."""
         if not self._turn.locked():
             async with self._turn:
                 session = self._session
@@ -122,10 +123,10 @@ class Subscriber:
 
 
 async def subscribe(wanted: TopicSubscription, session: Session, supervisor: Supervisor) -> Subscribed:
-    """Return the subscription of this session; subscribe if the session does not hold it.
+    """Return the subscription of this session. Subscribe if the session has none.
 
-    Raises the `MQIError` of MQSUB. Raises 2555 if the next connection can lead to another queue manager, which has no such
-    subscription.
+    Raises the `MQIError` of MQSUB. Raises 2555 if a reconnection can lead to another queue manager, because that queue manager
+    does not have the subscription.
     """
     descriptor = wanted.descriptor()
     reason = unreplayable(supervisor.mode, descriptor.options)
@@ -144,8 +145,8 @@ async def queue_of(session: Session, subscribed: Subscribed) -> str:
 def end_subscription(connection: Connection, durable: str) -> None:
     """End a durable subscription permanently, and delete the messages on its managed queue.
 
-    Raises `MQIError`: 2428 if there is no such subscription, and 2429 while an application holds the subscription. Also
-    raises 2434 if the subscription belongs to another user, and 2035 without the authority RESUME.
+    Raises `MQIError`: 2428 if there is no such subscription, 2429 if an application uses it. Raises 2434 if the subscription
+    belongs to another user, and 2035 without the authority RESUME.
     """
     subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
     connection.close(subscribed.queue)

@@ -1,8 +1,8 @@
-"""Handles messages on the thread of the session, without a hand-over to the event loop, as long as everything is ordinary.
+"""Handles messages on the thread of the session, without the event loop, as long as no message fails.
 
-A unit of work is ordinary if its messages are delivered for the first time and their handlers complete. The thread calls the
-plain handler, commits, and gets the next unit. Everything else goes back to the worker on the event loop, with the unit in
-hand. This module decides nothing about messages, and reports no event itself: the worker reports the `News`, in their order.
+The thread calls the plain handler, commits, and gets the next unit of work. It continues while the messages are delivered for
+the first time and their handlers complete. In any other case it hands the unit back to the worker on the event loop. This
+module makes no decision about messages. The thread records its work as `News`; the worker reports them as events, in order.
 """
 
 from collections import deque
@@ -32,27 +32,27 @@ from mqflow.verbs import Exchange, Got
 __all__ = ("HandedBack", "News", "OnThread", "on_the_loop", "rest_of")
 
 _NEWS_S: Final = 0.05
-"""Seconds until the events of a busy thread are reported."""
+"""The seconds until the events of a busy thread are reported."""
 _NEWS_S_MAX: Final = 1.0
 #: The thread goes back to the event loop if this many events wait: while the loop is blocked, they must not fill the memory.
 _NEWS_MAX: Final = 2_000
 
 
 class News(Struct, frozen=True):
-    """A unit that the thread begins to handle, or has committed."""
+    """The news that the thread begins to handle a unit, or has committed it."""
 
     unit: Unit
     is_committed: bool
 
 
 class HandedBack(Struct, frozen=True):
-    """Everything that the worker needs to go on when the thread has returned to the event loop."""
+    """The facts that the worker needs to continue after the thread has stopped handling messages."""
 
-    #: The result of the last exchange; the messages that it got are in `unit`.
+    #: The result of the last exchange. The messages that it got are in `unit`.
     exchange: Exchange = Exchange()
-    #: The handled unit that `exchange` has committed, or tried to commit, if no news report it.
+    #: The handled unit that `exchange` has committed, or tried to commit; None if a `News` has reported it.
     settled: Unit | None = None
-    #: The open unit that the thread has not brought to its end.
+    #: The open unit that the thread has not finished.
     unit: Unit | None = None
 
 
@@ -81,13 +81,13 @@ class OnThread:
         self._given_up = False
         self._in_handler = False
         self._settling_since: float | None = None
-        #: The unit of work that the thread holds.
+        #: The unit of work that the thread handles now.
         self.unit: Unit | None = None
 
-    # -- on the event loop
+    # -- these methods run on the event loop
 
     async def serve(self, unit: Unit) -> HandedBack:
-        """Handle this unit and the next ones, until something is not ordinary. If the caller is cancelled, call `give_up`."""
+        """Handle this unit and further units, until the worker must continue. If the caller is cancelled, call `give_up`."""
         with anyio.CancelScope() as scope:
             self._place = WorkerThread(scope)
             self._answer = self._session.begin(partial(self._run, unit, copy_context()))
@@ -95,9 +95,9 @@ class OnThread:
         raise AssertionError("nothing cancels this scope")
 
     async def give_up(self, error: BaseException) -> HandedBack | None:
-        """Let the thread commit nothing more. Return what the thread leaves behind; None if its handler still runs.
+        """Prevent further commits by the thread. Return the work that the thread leaves; None if its handler still runs.
 
-        Nobody waits for such a handler: when it returns, the thread backs its unit out, and ends.
+        Nobody waits for such a handler: when it returns, the thread backs out its unit and ends.
         """
         with self._lock:
             self._given_up = True
@@ -113,14 +113,14 @@ class OnThread:
         raise AssertionError("nothing cancels this scope")
 
     async def _wait(self, answer: OneShot) -> HandedBack:
-        """Wait for the thread, and report its events (`News`) meanwhile. A commit without an answer in time is in doubt."""
+        """Wait for the thread, and report its `News` meanwhile. If a commit gets no answer in time, it is in doubt."""
         look_s = _NEWS_S
         while True:
             with anyio.move_on_after(self._until_look_s(look_s)):
                 back, error = await answer.wait()
                 await self._tell_news()
                 raise_if(error)
-                return cast("HandedBack", back)  # a `OneShot` can carry any value; this thread sends only these
+                return cast("HandedBack", back)  # a `OneShot` can carry any value; this thread sends only `HandedBack`
             look_s = _NEWS_S if await self._tell_news() else min(2 * look_s, _NEWS_S_MAX)
             if (doubt := self._overdue()) is not None:
                 return doubt
@@ -131,9 +131,9 @@ class OnThread:
         return min(max(left_s, 0.0), look_s) if self._wants_news else max(left_s, 0.0)
 
     def _overdue(self) -> HandedBack | None:
-        """Return the unit whose commit got no answer in time, with the error; None if there is no such unit.
+        """Return the unit whose commit got no answer in time, with the error; None if no commit is late.
 
-        If the connection itself detects a missing answer (`detects_dead_peers`), return None.
+        Always None if the connection itself ends a call that gets no answer (`detects_dead_peers`).
         """
         session = self._session
         with self._lock:
@@ -154,7 +154,7 @@ class OnThread:
             await self._tell(self._news.popleft())
         return has_told
 
-    # -- on the thread
+    # -- these methods run on the thread
 
     def _run(self, unit: Unit, context: Context) -> HandedBack:
         with self._place.entered():
@@ -167,7 +167,7 @@ class OnThread:
                 self._settling_since = None
 
     def _step(self, unit: Unit, context: Context) -> Unit | HandedBack:
-        """Handle the unit, commit it and get the next. Return the next unit if it is ordinary."""
+        """Handle the unit, commit it and get the next. Return the next unit if the thread can handle it."""
         if not (self._handle(unit, context) and self._may_settle()):
             return HandedBack(unit=unit)
         exchange = self._exchange()
@@ -196,7 +196,7 @@ class OnThread:
             return not self._given_up
 
     def _handle(self, unit: Unit, context: Context) -> bool:
-        """Call the handler for each delivery. Return whether all have completed."""
+        """Call the handler for each delivery. Return whether all handlers have completed."""
         with self._lock:
             if self._given_up:
                 return False
@@ -208,7 +208,7 @@ class OnThread:
         return all(not self._given_up and self._completes(each, context.copy()) for each in unit.deliveries)
 
     def _completes(self, delivery: Delivery, context: Context) -> bool:
-        """Call the handler. If it has not completed, leave the rest of the handling to the worker."""
+        """Call the handler, and return whether it has completed. If not, the worker gets the rest of the handling."""
         clock, handling = self._state.clock, self._state.handling
         delivery.on_thread = True
         delivery.started = started = clock.monotonic()
@@ -220,7 +220,7 @@ class OnThread:
             if end.value is None or isinstance(end.value, Completed):
                 delivery.is_over = True
                 delivery.handled_s = clock.monotonic() - started
-                if not self._given_up:  # otherwise the entry is gone, or belongs to the worker that started after this one
+                if not self._given_up:  # after `give_up`, this entry can belong to a newer worker
                     handling.pop(self._number, None)
                 return True
             delivery.rest = partial(_returned, end.value)
@@ -234,15 +234,15 @@ class OnThread:
 
 @coroutine
 def on_the_loop() -> Generator[None, None, None]:
-    """Go on with the handling of this delivery on the event loop.
+    """Continue the handling of this delivery on the event loop.
 
-    Only the code of a delivery with `on_thread` calls this. No other wait is possible there.
+    Only code of a delivery with `on_thread` calls this function. It is the only wait that is possible there.
     """
     yield
 
 
 async def rest_of(deliveries: Sequence[Delivery]) -> Outcome | None:
-    """Finish the handling that the thread has begun. This function is a `Handle`."""
+    """Finish the handling that the thread has begun. This function is a `Handle` (see `delivery`)."""
     rest = deliveries[0].rest
     return await rest() if rest is not None else None
 

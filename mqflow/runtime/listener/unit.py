@@ -1,6 +1,6 @@
-"""The record of one unit of work of a worker, and the possible next steps of a delivery or of a unit as closed unions.
+"""The record of one unit of work of a worker, and the possible next steps for a delivery or a unit.
 
-Records only: `worker` fills them, `disposer` decides about failures, `settler` ends the unit.
+This module has records only: `worker` fills them, `disposer` decides about failures, `settler` ends the unit.
 """
 
 from collections.abc import Sequence
@@ -27,19 +27,19 @@ __all__ = (
 
 
 class DisposedDelivery(Struct, frozen=True):
-    """A delivery whose message was disposed of in the unit of work of the delivery: moved, discarded, or left."""
+    """A delivery whose message was moved, discarded or left on its queue, in the unit of work of the delivery."""
 
     delivery: Delivery
-    #: The failed attempts of the message.
+    #: The number of failed attempts on the message.
     count: int
     disposal: Disposal
     outcome: Outcome | None
-    #: Whether the handler failed on this delivery. Otherwise the message was poison before.
+    #: True if the handler failed in this delivery; false if the message was poison before.
     was_handled: bool
 
 
 class Staged(Struct, frozen=True):
-    """A delivery whose message waits on the staging queue, put there in the unit of work of the delivery."""
+    """A delivery whose message was put on the staging queue, in the unit of work of the delivery."""
 
     delivery: Delivery
     count: int
@@ -48,30 +48,31 @@ class Staged(Struct, frozen=True):
 
 
 class Unit:
-    """One unit of work: its deliveries in order, and the deliveries that ended in another way than by their handler."""
+    """One unit of work: its deliveries in order, and those of them that were moved, discarded, left or staged."""
 
     __slots__ = ("deliveries", "disposed", "is_told", "settled_at", "settling_since", "staged")
 
     def __init__(self, deliveries: list[Delivery]) -> None:
-        #: The messages of the unit so far, in the order of their gets.
+        #: The messages of the unit so far, in the order in which they were got.
         self.deliveries: Final = deliveries
         self.disposed: list[DisposedDelivery] = []
         self.staged: list[Staged] = []
-        #: Whether the thread of the session has noted this unit, so that the event `Delivered` of each delivery is reported.
+        #: True if the thread of the session has recorded this unit, so the event `Delivered` of each delivery is reported from
+        #: there.
         self.is_told: bool = False
-        #: If the listener is watched: when the worker asked for the commit, and when the thread of the session had the answer.
-        #: In monotonic seconds. Without the second time, the time of the report counts as the time of the answer.
+        #: Only if the listener is watched: when the worker asked for the commit, and when the thread of the session had the
+        #: answer. Both are monotonic seconds. If the second time is missing, the time of the report counts.
         self.settling_since: float | None = None
         self.settled_at: float | None = None
 
     @property
     def ended(self) -> Sequence[DisposedDelivery | Staged]:
-        """The deliveries that were disposed of or staged."""
+        """The deliveries whose messages were moved, discarded, left or staged."""
         return (*self.disposed, *self.staged)
 
     @property
     def completed(self) -> Sequence[Delivery]:
-        """The deliveries that were neither disposed of nor staged. After all steps, their handlers have completed."""
+        """The other deliveries of the unit. At the end of the unit, their handlers have completed."""
         if not self.disposed and not self.staged:
             return self.deliveries
         others = [each.delivery for each in self.ended]
@@ -79,31 +80,31 @@ class Unit:
 
 
 class CallHandler(Struct, frozen=True):
-    """Call the handler."""
+    """The next step: call the handler."""
 
 
 class DeliveryDone(Struct, frozen=True):
-    """The delivery needs nothing more. If all deliveries are done, commit the unit of work."""
+    """The next step: nothing more for this delivery. If all deliveries are done, commit the unit of work."""
 
 
 class Refusal(Struct, frozen=True):
-    """The reason for a pause of the listener: a message can neither be handled nor moved now."""
+    """The reason why the listener pauses: a message can neither be handled nor moved now."""
 
     why: str
     reason: int
 
 
 class BackOut(Struct, frozen=True):
-    """Back the unit of work out."""
+    """The next step: back out the unit of work."""
 
-    #: The deliveries whose backout counts as a failed attempt.
+    #: The deliveries for which this backout counts as a failed attempt.
     failed: Sequence[Delivery]
     outcome: Outcome | None
-    #: Seconds to wait before the backout; meanwhile no other worker gets the messages.
+    #: The seconds to wait before the backout. Until then no other worker can get the messages.
     pause_s: float = 0.0
-    #: The message that stays on its queue, because no destination accepts it.
+    #: The message that stays on its queue because no destination accepts it.
     left: DisposedDelivery | None = None
-    #: Another reason for a pause of the listener.
+    #: Another reason why the listener pauses; None if it does not pause for it.
     refusal: Refusal | None = None
 
 

@@ -1,8 +1,8 @@
 """Runs one worker of a listener: get a unit of work, handle it, settle it.
 
-The steps of a unit: get, examine a redelivered message, call the handler, and dispose of a failed message. Then commit with the
-next get, or back out. The worker receives a session, and does not know how the session was connected. It raises `SessionLost`
-if the session is lost, and `MQIError` if the queue refuses gets.
+The steps of a unit: get, examine a redelivered message, call the handler, move a failed message. Then commit with the next get,
+or back out. The worker receives a connected session. It raises `SessionLost` if the session is lost, and `MQIError` if the
+queue refuses gets.
 """
 
 import math
@@ -37,18 +37,18 @@ from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
 
-if TYPE_CHECKING:  # few listeners have a gate
+if TYPE_CHECKING:  # not imported at run time, because few listeners have a gate
     from mqflow.runtime.gate import Gate, Pass
 
 __all__ = ("Worker",)
 
-# The wait is long because an idle listener wakes up after each wait, and an application can have a thousand listeners. A stop
-# interrupts the wait.
+# The wait is long, because an idle listener wakes up after each wait, and an application can have a thousand listeners. A
+# request to stop interrupts the wait.
 _WAIT_MS: Final = 120_000
-# The wait is shorter if the worker must record heartbeats, or if its health is watched.
+# The wait is short if the worker must put heartbeat records, or if its health is watched.
 _SHORT_WAIT_MS: Final = 5_000
 _GET: Final = GetOptions(
-    # PROPCTL can hide properties from a get. Handlers read them, and a moved message must keep them.
+    # The attribute PROPCTL can hide properties from a get. Handlers read them, and a moved message must keep them.
     options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
     wait_ms=_WAIT_MS,
 )
@@ -62,10 +62,10 @@ _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIV
 
 
 class Worker:
-    """Serves one session until the listener stops, or an order lets its workers leave."""
+    """Handles messages on one session until the listener stops, or an operator's order ends the worker."""
 
     def __init__(self, state: ListenerState, session: Session, number: int, term: int) -> None:
-        """Take the `term` of the listener in which the worker began: the worker leaves when the listener has another term."""
+        """Take the `term` of the listener, its number of orders so far. After another order, the worker ends."""
         self._state: Final = state
         self._term: Final = term
         self._spec: Final = state.spec
@@ -78,7 +78,7 @@ class Worker:
         self._disposer: Disposer
         self._unstuck: UnstuckMessages | None = None
         self._on_thread: OnThread | None = None
-        #: The permission of the gate for the open unit of work.
+        #: The permission of the gate to handle the open unit of work.
         self._pass: Pass | None = None
         self._outcome_of: Callable[[Sequence[Delivery]], Awaitable[Outcome]] = self._handle
         if state.gate is not None:
@@ -87,12 +87,12 @@ class Worker:
             self._on_thread = OnThread(state, session, number, self._unit_of, partial(self._exchange_here, session), self._tell)
 
     async def open(self) -> ObjectHandle:
-        """Open the queue for input, and return the handle. Raises `MQIError`."""
+        """Open the queue for input, and return its handle. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
             self._input = await session.call(session.open_objects.hold, queue, options, selection=self._spec.selection)
-        else:  # after an outage, the subscription can have another queue
+        else:  # after an outage, the subscription can have another managed queue
             self._input = await session.call(session.connection.open, queue, options)
         self._disposer = Disposer(self._state, session, self._input, self._events, self._records)
         if self._state.gate is None and not self._spec.handles_groups:
@@ -100,10 +100,10 @@ class Worker:
         return self._input
 
     async def run(self, allowed: Callable[[], None]) -> None:
-        """Handle messages until the worker must leave. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry.
+        """Handle messages until the worker must end. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry.
 
-        Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
-        before. After a refusal, the first get does not wait for a message.
+        Calls `allowed` when the queue allows gets. If the listener was refused before, that is after the first successful get,
+        and that get does not wait for a message. Otherwise it is immediately.
         """
         gate = self._state.gate
         try:
@@ -148,7 +148,7 @@ class Worker:
         await self._settler.commit(handled)
 
     async def _run_through(self, gate: "Gate", allowed: Callable[[], None]) -> None:
-        """Run like `_run`, through the gate: each unit is committed before the worker waits for its next turn."""
+        """Run like `_run`, through the gate. Each unit is committed before the worker waits for its next turn."""
         state = self._state
         probes = state.refused
         if not probes:
@@ -187,7 +187,7 @@ class Worker:
         return outcome
 
     async def _next_at_once(self) -> Sequence[Got]:
-        """Return the next unit of work, if it is there, or comes with the next answer to a commit."""
+        """Return the next unit of work, if it is ready or comes with the next answer to a commit."""
         spec, session = self._spec, self._settler.overlapping
         if session is None:
             return ()
@@ -197,7 +197,7 @@ class Worker:
         return got
 
     async def _exchange(self, handled: Unit | None, *, waits: bool, most: int = 0) -> Exchange:
-        """Commit the handled unit, if there is one, and get the next."""
+        """Commit the handled unit, if there is one, and get the next unit."""
         calls = self._state.calls
         get, short_get = (_GET_GROUP, _SHORT_GET_GROUP) if self._spec.handles_groups else (_GET, _SHORT_GET)
         options = get if self._records is None and calls is None else short_get
@@ -228,9 +228,9 @@ class Worker:
         return 1 if self._spec.strict_order else self._spec.unit_of_work
 
     async def _rest(self) -> Unit | None:
-        """Wait while the listener pauses. If it pauses because of messages that must stay, handle the others meanwhile."""
+        """Wait while the listener pauses. If it pauses because messages must stay, handle the other messages meanwhile."""
         state = self._state
-        if state.settings.refused(self._session):  # then this worker can decide about no message, and gets none
+        if state.settings.refused(self._session):  # without the settings, this worker cannot decide about a message
             await state.rest()
             if not state.stopping.is_set():
                 await state.settings.retry(self._session, self._input, state.supervisor.generation)
@@ -243,13 +243,13 @@ class Worker:
         except MQIError as error:
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise SessionLost(error) from error
-            self._unstuck = None  # for example 2035 or 2042: this listener may not browse its queue
+            self._unstuck = None  # for example 2035 or 2042: the listener cannot browse its queue
             return None
         return await self._handled(self._unit_of([got])) if got is not None else None
 
     @property
     def under_way(self) -> bool:
-        """Whether the worker holds a unit of work. If so, its handler must not wait for a connection."""
+        """True if the worker holds a unit of work. Then its handler must not wait for a connection."""
         return self._settler.under_way or (self._on_thread is not None and self._on_thread.unit is not None)
 
     def _unit_of(self, got: Sequence[Got]) -> Unit:
@@ -257,7 +257,7 @@ class Worker:
         return Unit([Delivery(with_all_backouts(each), spec.queue, spec.name, session) for each in got])
 
     async def _work(self, unit: Unit) -> Unit | None:
-        """Handle a unit, on the thread of the session if that is possible. Return the unit that must be committed."""
+        """Handle a unit, on the thread of the session if possible. Return the unit that must be committed, or None."""
         thread = self._on_thread
         if thread is None or unit.deliveries[-1].got.descriptor.backout_count:
             return await self._handled(unit)
@@ -285,7 +285,7 @@ class Worker:
             self._events.delivered(news.unit.deliveries)
 
     async def _leave_thread(self, thread: OnThread, error: BaseException) -> None:
-        """Settle what the thread leaves behind after a stop, or after another error of the worker."""
+        """Settle the work that the thread leaves after a request to stop, or after another error of the worker."""
         back, unit = await thread.give_up(error), thread.unit
         thread.unit = None
         try:
@@ -317,7 +317,7 @@ class Worker:
         except SessionLost as lost:
             self._settler.lost(lost.error)
             raise
-        except BaseException as error:  # a stop; any other error is an incident, after which the worker starts again
+        except BaseException as error:  # a stop, or an unexpected error, after which the worker is restarted
             if self._settler.under_way:
                 await self._back_out_after(error, unit)
             raise
@@ -333,14 +333,14 @@ class Worker:
             self._settler.lost(lost.error)
 
     async def _handle_all(self, unit: Unit) -> DeliveryDone | BackOut:
-        """Take every delivery of the unit to its end, in order. Return the next step of the unit."""
+        """Handle every delivery of the unit, in order. Return the next step for the unit."""
         deliveries = unit.deliveries
         if not unit.is_told:
             self._events.delivered(deliveries)
         if self._records is not None:
             self._records.got()
         for call in self._calls(deliveries):
-            if call[0].is_over:  # its handler has completed on the thread of the session
+            if call[0].is_over:  # the handler has completed on the thread of the session
                 continue
             step: Step = CALL_HANDLER
             if self._spec.handles_groups:
@@ -356,9 +356,9 @@ class Worker:
         return DONE
 
     async def _call(self, unit: Unit, call: Sequence[Delivery]) -> Step:
-        """Call the handler. A message of a batch that does not decode fails alone, and the handler gets the other messages.
+        """Call the handler. If a message of a batch cannot be decoded, only that message fails; the handler gets the others.
 
-        A message group fails as a whole.
+        A message group fails as a whole if one of its messages cannot be decoded.
         """
         outcome = await self._outcome_of(call)
         while self._spec.handles_batch and len(call) > 1 and (undecodable := _undecodable_of(call, outcome)):
@@ -374,7 +374,7 @@ class Worker:
     async def _take_group(self, unit: Unit) -> Step:
         """Add the rest of the message group to the unit, for one call of the handler. If the group is poison, move all of it.
 
-        The get that began the group ends at a redelivered message, so the first message of a poison group is alone in the unit.
+        A get of several messages ends at a redelivered message, so the first message of a poison group is alone in its unit.
         """
         deliveries, messages_max = unit.deliveries, self._spec.unit_of_work
         step: Step = CALL_HANDLER
@@ -393,7 +393,7 @@ class Worker:
         return step
 
     async def _next_of_group(self) -> Got | BackOut:
-        """Return the next message of the group. If it cannot be got, return the step that backs the whole group out."""
+        """Return the next message of the group. If it cannot be got, return the step that backs out the whole group."""
         session = self._session
         try:
             got = await session.call(session.connection.get, self._input, _GET_NEXT_OF_GROUP)
@@ -405,9 +405,9 @@ class Worker:
         return got or BackOut((), Interrupted("a message of the group expired, or another program got it"))
 
     def _calls(self, deliveries: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
-        """Return the deliveries of each call of the handler. A message that was backed out before has a call of its own.
+        """Return the deliveries for each call of the handler. A message that was backed out before has its own call.
 
-        A redelivered message comes last. A message from the staging queue can have any place. A message group is one call.
+        A redelivered message comes last, but a message from the staging queue can be at any place. A message group is one call.
         """
         if len(deliveries) == 1 or self._spec.handles_groups:
             return (deliveries,)
@@ -435,7 +435,7 @@ class Worker:
             deliveries[0].handled_s = handled_s
 
     def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
-        """Return the outcome, or a failure if a completed handler abandoned a put: nobody knows the result of that put."""
+        """Return the outcome; or a failure, if a completed handler has abandoned a put whose result nobody knows."""
         self._session.abandoned = False
         for delivery in deliveries:
             delivery.put_is_unknown = True
@@ -445,7 +445,7 @@ class Worker:
         return Failed("CallInterrupted", text)
 
     def _call_handler(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
-        """Call the handler, and return its outcome. Exceptions and the time limit are outcomes too."""
+        """Call the handler, and return its outcome. An exception or the end of the time limit gives an outcome too."""
         spec = self._spec
         if deliveries[0].rest is not None:
             return call_handler(rest_of, deliveries, spec.never_retry)
@@ -455,7 +455,7 @@ class Worker:
 
 
 def _undecodable_of(batch: Sequence[Delivery], outcome: Outcome) -> Sequence[Delivery]:
-    """Return the one message of the batch that does not decode; an empty sequence if the outcome has another cause."""
+    """Return the one message of the batch that cannot be decoded; an empty sequence if the outcome has another cause."""
     error = outcome.exception if isinstance(outcome, Undecodable) else None
     descriptor = error.descriptor if isinstance(error, UndecodableError) else None
     return [delivery for delivery in batch if delivery.got.descriptor is descriptor]

@@ -1,6 +1,6 @@
-"""Reports the work of a worker as events, and notes the results in the state of the listener.
+"""Reports the work of a worker as events, and records the results in the state of the listener.
 
-This module decides nothing and settles nothing. An event that no hook wants is not made.
+This module makes no decision and settles nothing. It makes no event that no hook wants.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class WorkerEvents:
         self._state: Final = state
         self._worker: Final = worker
         self._spec: Final = state.spec
-        # Asked once, because every message comes here: the hooks of an application do not change while it runs.
+        # Asked once, because every message passes here. The hooks of an application do not change while it runs.
         self._wants_delivered: Final = state.broadcast.wanted(Delivered)
         self._wants_settled: Final = state.broadcast.wanted(Settled)
 
@@ -79,7 +79,7 @@ class WorkerEvents:
         )
 
     def disposed(self, disposed: DisposedDelivery) -> None:
-        """Report that a poison message was moved, discarded or left. If it was left, pause the listener."""
+        """Report that a poison message was moved, discarded or left on its queue. If it was left, pause the listener."""
         state, disposal, delivery = self._state, disposed.disposal, disposed.delivery
         message_id = delivery.got.descriptor.message_id
         for sent in disposal.reports:
@@ -118,7 +118,7 @@ class WorkerEvents:
         self.settled(Settlement.COMMIT, (delivery,), staged.outcome)
 
     def backed_out(self, unit: Unit, step: BackOut) -> None:
-        """Report that a unit of work was backed out. Messages that had failed before the last failure have an outcome too."""
+        """Report that a unit of work was backed out. A message that failed earlier in the unit has an outcome of its own."""
         before = [each for each in unit.ended if each.delivery not in step.failed]
         for each in before:
             self.settled(Settlement.BACKOUT, (each.delivery,), each.outcome)
@@ -140,7 +140,7 @@ class WorkerEvents:
     ) -> None:
         """Report the end of deliveries whose unit of work was committed or backed out, with the outcome of their handling."""
         if self._wants_settled:
-            is_one = len(deliveries) == 1  # the usual case: without loops
+            is_one = len(deliveries) == 1  # in this usual case no loops are necessary
             event = Settled(
                 queue=self._spec.queue,
                 listener=self._spec.name,
@@ -165,7 +165,7 @@ class WorkerEvents:
         self._state.broadcast(event)
 
     def why(self, count: int, settings: BackoutSettings, outcome: Outcome | None) -> Why:
-        """Return the reasons for a move, which the moved message has in an RFH2 folder."""
+        """Return the reasons for a move. The moved message carries them in an RFH2 folder."""
         reasons = Why(
             queue=self._spec.queue,
             queue_manager=self._state.supervisor.queue_manager_name,

@@ -1,8 +1,8 @@
-"""Puts a record of each decision of a worker on a queue, in the unit of work of the decision: both commit, or neither commits.
+"""Puts a record of each decision of a worker on a queue, in the unit of work of the decision, which commits both or neither.
 
-The record of a rollback is put after the backout, because otherwise the record is rolled back too. A crash between backout and
-put loses the record; the BackoutCount of the next delivery shows the loss. If a record is refused, the hooks get a warning, and
-the worker goes on without the record. Records that are made together share one message as far as its size allows.
+The record of a rollback is put after the backout, which would otherwise remove the record. A crash between the backout and the
+put loses the record; the BackoutCount of the next delivery shows this. If a record is refused, the hooks get a warning, and the
+worker continues without the record. Records that are made together share a message if they fit.
 """
 
 import re
@@ -45,7 +45,7 @@ from mqflow.runtime.listener.unit import BackOut, DisposedDelivery, Unit
 __all__ = ("HEARTBEAT_S", "Recorder")
 
 HEARTBEAT_S: Final = 60.0
-"""Seconds between the heartbeats of an idle worker. They advance the time (watermark) up to which readers count records."""
+"""The seconds between the heartbeats of an idle worker. A heartbeat shows that there is no earlier record to come."""
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
     Requeue: RecordOutcome.BACKED_OUT,
@@ -68,7 +68,7 @@ _NO_FAILURE: Final = _Failure()
 
 
 class Recorder:
-    """Makes and puts the records of one worker."""
+    """Makes and puts the records of one worker's decisions."""
 
     def __init__(self, state: ListenerState, session: Session, queue: str, number: int) -> None:
         self._state: Final = state
@@ -81,17 +81,17 @@ class Recorder:
         self._refused = False
 
     def got(self) -> None:
-        """Record that the worker has now got a unit."""
+        """Record that the worker has now got a unit of work."""
         self._unit += 1
         self._ordinal = 0
         self._got_us = self._now_us()
 
     async def committed(self, deliveries: Sequence[Delivery]) -> None:
-        """Record that these messages were handled. The records are put in the unit of work that is committed next."""
+        """Record that these messages were handled. The records are put in their unit of work, which is committed next."""
         await self._put(self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_FAILURE))
 
     async def rolled_back(self, unit: Unit, step: BackOut) -> None:
-        """Record, in a separate unit of work, that the messages of this unit were rolled back, or that one of them stays."""
+        """Record, in a separate unit of work, that the messages of this unit were backed out, or that one of them stays."""
         failures = dict.fromkeys(step.failed or unit.deliveries, step.outcome)
         failures |= {each.delivery: each.outcome for each in unit.ended}
         left = step.left.delivery if step.left is not None else None
@@ -103,10 +103,10 @@ class Recorder:
         await self._commit()
 
     async def deferred(self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float) -> None:
-        """Record that the message is delivered again `after_s` seconds after `since`, the wall clock just before the staging.
+        """Record that the message is delivered again `after_s` seconds after `since`, the wall clock just before it is staged.
 
-        The record is put in the unit of work that stages the message. Its due time counts from a whole millisecond, like the
-        due time of the staged message: otherwise a message that comes on time looks early.
+        The record is put in the unit of work that stages the message. Its due time is calculated from whole milliseconds, like
+        that of the staged message. Otherwise a message that comes on time would seem to come early.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
         record = self._record(delivery, RecordOutcome.DEFERRED, _failure(outcome))
@@ -128,7 +128,7 @@ class Recorder:
     async def heartbeat(self, *, own_unit: bool) -> None:
         """Record once a minute that this worker is alive.
 
-        With `own_unit`, commit the record here, because no open unit will be committed.
+        With `own_unit`, commit the record here, because there is no open unit of work that will be committed.
         """
         now = self._state.clock.monotonic()
         if now < self._heartbeat_at:
@@ -148,7 +148,7 @@ class Recorder:
         if own_unit:
             await self._commit()
 
-    # -- making
+    # -- making records
 
     def _record(self, delivery: Delivery, outcome: RecordOutcome, failure: _Failure) -> DispositionRecord:
         return self._records((delivery,), outcome, lambda _: failure)[0]
@@ -156,7 +156,7 @@ class Recorder:
     def _records(
         self, deliveries: Sequence[Delivery], outcome: RecordOutcome, failure_of: Callable[[Delivery], _Failure]
     ) -> Sequence[DispositionRecord]:
-        """Return the records of deliveries that ended now. One loop makes all values, because this runs for each message.
+        """Return the records of deliveries that have just ended. One loop makes all values, because this runs for each message.
 
         The values are in the order of the fields of `DispositionRecord`.
         """
@@ -220,7 +220,7 @@ class Recorder:
     def _now_us(self) -> int:
         return round(self._state.clock.wall() * 1_000_000)
 
-    # -- putting
+    # -- putting records
 
     async def _put(self, records: Sequence[DispositionRecord]) -> None:
         session = self._session
@@ -228,7 +228,7 @@ class Recorder:
             for data in disposition_record.messages_of(records):
                 await session.call(session.open_objects.put, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
         except MQIError as error:
-            # The settlement that follows finds a lost connection. After any other error, the message is more important.
+            # The next settlement finds a lost connection. After any other error, the message is more important than its record.
             if not self._refused:
                 text = f"{self._state.spec.name}: decisions are not recorded. {error}"
                 self._state.broadcast(Warned(text=text, queue=self._queue))
@@ -240,8 +240,7 @@ class Recorder:
         try:
             await self._session.settle(Settlement.COMMIT)
         except MQIError as error:
-            # Only records are lost, and the silver tables (the cleaned records) show the gap. The next call finds a lost
-            # connection.
+            # Only records are lost, and the silver tables show the gap. The next call finds a lost connection.
             self._state.broadcast(Warned(text=f"{self._state.spec.name}: a record may be missing. {error}", queue=self._queue))
 
 
@@ -258,7 +257,7 @@ def _failure(outcome: Outcome | None) -> _Failure:
 
 
 def _fingerprint(error: str, text: str) -> str:
-    """Return a hash of the class and of the text without numbers and quoted parts: equal failures have equal hashes."""
+    """Return a hash of the class and of the text without numbers and quoted parts, so that equal failures have equal hashes."""
     import hashlib  # noqa: PLC0415 - the import loads OpenSSL, and few applications record failures
 
     normal = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+|'[^']*'|\"[^\"]*\"", "#", text)

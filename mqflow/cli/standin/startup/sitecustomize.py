@@ -1,9 +1,9 @@
-"""Python imports this file first in every program that `mqflow standin run` starts: it installs the stand-in library.
+"""Python imports this file first in every program that `mqflow standin run` starts. It installs the stand-in library.
 
-Then this file imports the `sitecustomize` that Python would otherwise import, if one exists.
+Then this file imports the `sitecustomize` that Python would have imported without it, if there is one.
 """
 
-# ruff: noqa: INP001 - a folder on the path of other programs, not a package of mqflow
+# ruff: noqa: INP001 - a folder for the path of other programs, not a package of mqflow
 import importlib.util
 import os
 import sys
@@ -16,7 +16,7 @@ except ImportError:
     os.write(
         2, f"mqflow standin: {sys.executable} cannot import mqflow: {sys.exc_info()[1]}. Install mqflow there too.\n".encode()
     )
-    os._exit(1)  # the same exit as `start.give_up`, which cannot be imported here
+    os._exit(1)  # like `give_up` in `installation`, which cannot be imported here
 
 start()
 

@@ -1,4 +1,4 @@
-"""Rules tables of the DLQ handler: text into rules, every error with its place, rules into text.
+"""Rules tables of the DLQ handler: parses a text into rules, finds the place of every error, and prints rules as text.
 
 The functions are pure, and take time linear in the length of the text. `policy.dead_letters.actions` applies the rules to
 messages.

@@ -1,6 +1,6 @@
 """Cuts a rules table into entries, and each entry into tokens with their places.
 
-This module knows comments, continuation and quotes by way of `mqi.lexer`; it knows no keyword.
+`mqi.lexer` reads comments, continuation lines and quotes. This module knows no keyword.
 Source: IBM q005690, "DLQ handler rules table conventions".
 """
 
@@ -14,22 +14,22 @@ from mqflow.mqi.lexer import BRACKETS, Scanner, Token, TokenKind, continued
 __all__ = ("LINE_CHARS_PORTABLE", "Entry", "entries")
 
 LINE_CHARS_PORTABLE: Final = 72
-"""The longest line that the handler of every platform reads."""
+"""The longest line that the DLQ handler of IBM MQ reads on every platform."""
 
 _SCANNER: Final = Scanner({**BRACKETS, TokenKind.WORD: r"[^\s,()']+"})
 
 
 class Entry(Struct, frozen=True):
-    """The tokens of one entry: a line and its continuations. Never empty."""
+    """The tokens of one entry: of a line and its continuation lines. Never empty."""
 
     tokens: tuple[Token, ...]
 
 
 def entries(lines: Sequence[str]) -> Iterator[Entry]:
-    """Yield the entries of a table in order. Only the tokens `QUOTE` and `MARK` are mistakes; each is the last of its entry."""
+    """Yield the entries of a table in order. A token `QUOTE` or `MARK` is a mistake, and is the last token of its entry."""
     for source in continued(lines, indented_comments=False):
         tokens = [token for token, _, _ in _SCANNER.tokens(source)]
         if source.end and not (tokens and tokens[-1].kind is TokenKind.QUOTE):
             tokens.append(source.end)
-        if tokens:  # a line of commas alone has none
+        if tokens:  # a line that has only commas has no tokens
             yield Entry(tuple(tokens))

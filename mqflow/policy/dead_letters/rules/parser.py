@@ -1,7 +1,7 @@
-"""Parses a rules table: text into records, or into all its errors, each with its place.
+"""Parses a rules table. The result is the table as records, or a list of all errors with their places.
 
-This module is pure. Any text gives a table or problems, never an exception, in time linear in its length. The parser reports a
-mistake once: it does not check parts that it cannot read because of another mistake.
+This module is pure. For any text it returns a table or problems, and raises no exception; the time is linear in the length of
+the text. The parser reports a mistake once: it does not check the parts that it cannot read because of another mistake.
 Source: IBM q005670, q005680, q005590, q005690; for the message numbers the behaviour of IBM's sample program amqsdlq.
 """
 
@@ -45,7 +45,7 @@ _RULE_KEYWORDS: Final = (*_PATTERN_KEYWORDS, *ACTION_KEYWORDS)
 _KEYWORDS: Final = (*CONTROL_KEYWORDS, *_RULE_KEYWORDS)
 _WITH_FWD_ONLY: Final = ("FWDQ", "FWDQM", "HEADER")
 _HINTS_MAX: Final = 20
-"""The most hints. A hint takes longer than all other work; after this many mistakes the cause is not a misspelt word."""
+"""The largest number of hints with a similar word: a hint takes long, and a text with more mistakes is no rules table."""
 
 _DUPLICATE: Final = 8753
 _COMBINATION: Final = 8759
@@ -53,7 +53,7 @@ _NO_INPUT: Final = 8750
 
 
 def parse(text: str) -> RulesTable | tuple[Problem, ...]:
-    """Return the table in the text, or all its problems in order, at least one."""
+    """Return the table in the text, or all its problems in order. If there are problems, no table is returned."""
     reading = _Reading(source_lines(text))
     control: Control | None = None
     rules: list[Rule] = []
@@ -79,23 +79,23 @@ def parse(text: str) -> RulesTable | tuple[Problem, ...]:
 
 
 class _Reading:
-    """The lines of the table, and the problems found so far."""
+    """The lines of the table, and the problems that were found so far."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.problems: list[Problem] = []
 
     def refuse(self, token: Token, text: str, number: int = 0) -> None:
-        """Add a problem at the place of the token."""
+        """Add a problem at the place of this token."""
         self.problems.append(Problem(text, token.line, token.column, self.lines[token.line - 1], number))
 
     def nearest(self, word: str, words: Sequence[str]) -> str:
-        """Return the hint with a similar word, or an empty text."""
+        """Return a hint with the most similar of these words, or an empty text."""
         return hint(word, words) if len(self.problems) < _HINTS_MAX else ""
 
 
 class _Parameter(Struct, frozen=True):
-    """A keyword and the one value in its brackets."""
+    """A keyword and the value in its brackets."""
 
     keyword: Token
     value: Token
@@ -110,9 +110,9 @@ class _Parameters:
         self._at = 0
         #: The first token of the entry.
         self.first = entry.tokens[0]
-        #: The parameters by keyword, in capitals; None if the value cannot be read.
+        #: The parameters, with keywords in capitals; None for a value that cannot be read.
         self.found: dict[str, _Parameter | None] = {}
-        #: Whether a part of the entry could not be read, so that a missing keyword may be in that part.
+        #: True if a part of the entry could not be read. A keyword that seems to be missing may be in that part.
         self.unsure = False
         known = [token.text.upper() for token in self._keywords() if token.text.upper() in _KEYWORDS]
         self.is_control = bool(known) and known[0] in CONTROL_KEYWORDS
@@ -131,7 +131,7 @@ class _Parameters:
             return None
 
     def _keywords(self) -> list[Token]:
-        """Return the words before an opening bracket."""
+        """Return the words that stand before an opening bracket."""
         pairs = pairwise(self._tokens)
         return [word for word, bracket in pairs if word.kind is TokenKind.WORD and bracket.kind is TokenKind.OPEN]
 
@@ -140,7 +140,7 @@ class _Parameters:
 
     def _read(self) -> None:
         for at, token in enumerate(self._tokens):
-            if at < self._at:  # it belongs to the value of a keyword, or to a mistake
+            if at < self._at:  # this word is part of a value or of a mistake
                 continue
             self._at = at + 1
             match token.kind:
@@ -160,7 +160,7 @@ class _Parameters:
                     self._skip()
 
     def _skip(self) -> None:
-        """Continue at the next keyword with a bracket: the text before it belongs to the mistake just reported."""
+        """Continue at the next keyword with a bracket. The text before it is part of the mistake that was just reported."""
         self.unsure = True
         self._at = next((at for at in range(self._at, len(self._tokens)) if self._ends_mistake(at)), len(self._tokens))
 
@@ -185,7 +185,7 @@ class _Parameters:
         self.reading.refuse(token, problem)
 
     def _value(self, keyword: Token) -> Token | None:
-        """Return the one value up to the closing bracket, or None if there is no valid value."""
+        """Return the one value before the closing bracket, or None if there is no valid value."""
         begin, opening = self._at, self._tokens[self._at - 1]
         self._at = next((at for at in range(begin, len(self._tokens)) if not self._is_value(at)), len(self._tokens))
         values = self._tokens[begin : self._at]
@@ -264,7 +264,7 @@ def _rule(parameters: _Parameters) -> Rule:
     header = parameters.value("HEADER", lambda word, token: chosen(word, token, ("YES", "NO")))
     return Rule(
         conditions=tuple(conditions),
-        action=action or Action.IGNORE,  # a table without an ACTION is refused
+        action=action or Action.IGNORE,  # any default: a rule without an ACTION is refused
         forward_queue=str(parameters.value("FWDQ", forward_queue) or ""),
         forward_queue_manager=str(parameters.value("FWDQM", forward_queue_manager) or ""),
         keep_header=header != "NO",
@@ -275,12 +275,12 @@ def _rule(parameters: _Parameters) -> Rule:
 
 
 def _is_any(value: str | int) -> bool:
-    """Return whether the pattern matches every field: it has only asterisks."""
+    """Return whether the pattern consists of asterisks only, and so matches every field."""
     return isinstance(value, str) and bool(value) and not value.strip("*")
 
 
 def _action(parameters: _Parameters) -> Action | None:
-    """Return the action, after the check of the keywords that only FWD can have."""
+    """Return the action. Report keywords that only FWD can have, if the action is another."""
     accepted = [each.value for each in Action]
     if "ACTION" not in parameters.found:
         if not parameters.unsure:

@@ -1,6 +1,6 @@
-"""Writes a rules table as text that `parser` reads back as the same table.
+"""Prints a rules table as text. `parser` reads this text back as the same table.
 
-This module is pure. A keyword with its default value is not written; a rule is broken into lines of at most 72 characters.
+This module is pure. It leaves out a keyword with its default value, and breaks a rule into lines of at most 72 characters.
 Source: IBM q005690.
 """
 
@@ -31,7 +31,7 @@ def printed_rule(rule: Rule) -> str:
 def _control(control: Control) -> Iterator[str]:
     if control == Control():
         return
-    # All keywords: an entry that leaves out its defaults could be empty.
+    # All keywords are written, because an entry without its defaults could be empty.
     yield f"INPUTQ({_quoted(control.input_queue or ' ')})"
     yield f"INPUTQM({_quoted(control.input_queue_manager or ' ')})"
     yield f"RETRYINT({control.retry_interval_s})"
@@ -69,7 +69,7 @@ def _continued(parameters: list[str]) -> str:
 
 
 def _symbol(prefixes: tuple[str, ...], number: int) -> str:
-    """Return the first symbolic name of the number, or the number if it has no name."""
+    """Return the first symbolic name of the number. If the number has no such name, return the number."""
     names = (name for prefix in prefixes for name, value in symbols_of(prefix).items() if value == number)
     return next(names, str(number))
 

@@ -1,7 +1,7 @@
 """The content of a rules table, and the problems of its text, as frozen records.
 
-This module knows no text and no message: `parser` reads the records, `printer` writes them, `policy.dead_letters.actions`
-applies them.
+This module knows no text and no message. `parser` makes the records, `printer` writes them as text,
+`policy.dead_letters.actions` applies them.
 Source: IBM q005670, q005680, q005590.
 """
 
@@ -32,19 +32,19 @@ __all__ = (
 RETRY_INTERVAL_S: Final = 60
 """The default of RETRYINT."""
 
-# No queue has an ampersand in its name, so a reference can take the place of a name.
+# No queue name has an ampersand, so these references cannot be mistaken for names.
 DESTINATION_QUEUE: Final = "&DESTQ"
-"""FWDQ: the queue that the MQDLH names."""
+"""A reference in FWDQ to the queue that the MQDLH names."""
 REPLY_QUEUE: Final = "&REPLYQ"
-"""FWDQ: the queue that the descriptor names for replies."""
+"""A reference in FWDQ to the reply queue in the message descriptor."""
 DESTINATION_QUEUE_MANAGER: Final = "&DESTQM"
-"""FWDQM: the queue manager that the MQDLH names."""
+"""A reference in FWDQM to the queue manager that the MQDLH names."""
 REPLY_QUEUE_MANAGER: Final = "&REPLYQM"
-"""FWDQM: the queue manager that the descriptor names for replies."""
+"""A reference in FWDQM to the reply queue manager in the message descriptor."""
 
 
 class Action(Enum):
-    """ACTION: the action on a message that matches."""
+    """ACTION: the action on a message that matches the rule."""
 
     DISCARD = "DISCARD"
     IGNORE = "IGNORE"
@@ -63,15 +63,15 @@ class PutAuthority(Enum):
 
 
 class Condition(Struct, frozen=True):
-    """One pattern keyword: a field and the value it must have."""
+    """One condition of a rule: a field, and the value that the field must have."""
 
     field: Field
-    #: A number, which the field must equal; or a pattern for text with ``*`` and ``?``, without trailing blanks.
+    #: A number that the field must equal, or a text pattern with ``*`` and ``?``, without trailing blanks.
     value: str | int
 
 
 class Control(Struct, frozen=True, kw_only=True):
-    """The control-data entry."""
+    """The control-data entry, which has the settings of the whole table."""
 
     #: INPUTQ; empty for the dead-letter queue of the queue manager.
     input_queue: str = ""
@@ -79,46 +79,47 @@ class Control(Struct, frozen=True, kw_only=True):
     input_queue_manager: str = ""
     #: RETRYINT, seconds.
     retry_interval_s: int = RETRY_INTERVAL_S
-    #: WAIT: the seconds to wait for new work; None (YES) to wait forever, 0 (NO) to end immediately.
+    #: WAIT: the seconds to wait for new work. None (YES) waits forever, 0 (NO) ends immediately.
     wait_s: int | None = None
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One rule. It matches if every condition holds; without conditions it matches every message."""
+    """One rule. It matches if all its conditions hold. A rule without conditions matches every message."""
 
     conditions: tuple[Condition, ...] = ()
     action: Action
-    #: FWDQ, with FWD only: a name, `DESTINATION_QUEUE` or `REPLY_QUEUE`.
+    #: FWDQ, only with FWD: a queue name, `DESTINATION_QUEUE` or `REPLY_QUEUE`.
     forward_queue: str = ""
-    #: FWDQM, with FWD only: a name, `DESTINATION_QUEUE_MANAGER`, `REPLY_QUEUE_MANAGER`; empty for the local queue manager.
+    #: FWDQM, only with FWD: a queue manager name, `DESTINATION_QUEUE_MANAGER` or `REPLY_QUEUE_MANAGER`; empty for the local
+    #: queue manager.
     forward_queue_manager: str = ""
-    #: HEADER, with FWD only: whether the MQDLH stays on the message.
+    #: HEADER, only with FWD: true if the MQDLH stays on the message.
     keep_header: bool = True
     put_authority: PutAuthority = PutAuthority.DEF
     #: RETRY: the number of attempts of this rule.
     attempts_max: int = 1
-    #: The line of the table at which the rule begins, from 1; 0 for a rule without a table.
+    #: The line in the table where the rule begins, from 1; 0 for a rule that is not in a table.
     line: int = 0
 
 
 class RulesTable(Struct, frozen=True):
-    """A complete, valid table."""
+    """A complete and valid rules table."""
 
     rules: tuple[Rule, ...]
     control: Control = Control()
 
 
 class Problem(Struct, frozen=True):
-    """A mistake in a table, with its place."""
+    """A mistake in the text of a table, with its place."""
 
-    #: The mistake, and the accepted values, as sentences.
+    #: Sentences that name the mistake and the accepted values.
     text: str
-    #: The place of the first wrong character, from 1.
+    #: The line and the column of the first wrong character, both from 1.
     line: int
     column: int
-    #: The whole line.
+    #: The whole text of the line.
     source: str
-    #: The number of IBM's message for the mistake, without AMQ; 0 if it is not known.
+    #: The number of the message that IBM's handler writes for this mistake, without "AMQ"; 0 if the number is not known.
     number: int = 0
 
     def __str__(self) -> str:
@@ -127,7 +128,7 @@ class Problem(Struct, frozen=True):
 
 
 class RulesError(ValueError):
-    """A table has errors; no part of it is used."""
+    """The text of a table has errors, so no rule of the table is used."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)

@@ -1,6 +1,6 @@
-"""Reads the values of a rules table: names, numbers, symbols and patterns. An error lists the accepted values.
+"""Reads the values of a rules table: names, numbers, symbols and patterns. An error names the accepted values.
 
-This module knows the text between the brackets of a keyword; it knows no table. Every reader raises `RefusedValueError`.
+This module reads the text between the brackets of a keyword. Every function that reads a value raises `RefusedValueError`.
 Source: IBM q005690, q005680, q005590.
 """
 
@@ -44,23 +44,23 @@ _OUT_OF_RANGE: Final = 8757
 
 
 class RefusedValueError(Exception):
-    """A value is refused. The error never leaves this package: `parse` turns it into a `Problem`."""
+    """A value is refused. This error does not leave the package: `parse` turns it into a `Problem`."""
 
     def __init__(self, text: str, number: int = 0, hints: Sequence[str] = ()) -> None:
         self.text = text
-        #: The number of IBM's message; 0 if it is not known.
+        #: The number of the message that IBM's handler writes, without "AMQ"; 0 if the number is not known.
         self.number = number
-        #: Accepted words, for a hint with a similar word.
+        #: The accepted words, for a hint with the most similar word.
         self.hints = hints
 
 
 def shown(text: str) -> str:
-    """Return the text in quotes, cut if it is long."""
+    """Return the text in quotes, shortened if it is long."""
     return f"'{text}'" if len(text) <= _SHOWN_CHARS_MAX else f"'{text[:_SHOWN_CHARS_MAX]}...'"
 
 
 def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:
-    """Return the value, which must be one of the accepted words."""
+    """Return the value. It must be one of the accepted words."""
     text = _text(word, token)
     if text not in accepted:
         raise RefusedValueError(
@@ -70,7 +70,7 @@ def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:
 
 
 def whole_number(word: str, token: Token, least: int, words: Sequence[str] = ()) -> int | str:
-    """Return the number, from `least` to 999 999 999, or one of the words."""
+    """Return the value: a number from `least` to 999 999 999, or one of `words`."""
     text = _text(word, token)
     if text in words:
         return text
@@ -81,13 +81,13 @@ def whole_number(word: str, token: Token, least: int, words: Sequence[str] = ())
 
 
 def input_name(word: str, token: Token) -> str:
-    """Return the name of a queue or queue manager; empty if the value begins with a blank, which means the default."""
+    """Return the name of a queue or queue manager; empty, for the default, if the value begins with a blank."""
     text = _text(word, token)
     return "" if text.startswith(" ") else _name(word, text, token, "' ' for the default")
 
 
 def forward_queue(word: str, token: Token) -> str:
-    """Return the queue to forward to: a name or a reference."""
+    """Return the queue to forward to: a name, or a reference such as &REPLYQ."""
     return _name(word, _text(word, token), token, f"{DESTINATION_QUEUE}, {REPLY_QUEUE}", (DESTINATION_QUEUE, REPLY_QUEUE))
 
 
@@ -100,12 +100,12 @@ def forward_queue_manager(word: str, token: Token) -> str:
 
 
 def condition_value(field: Field, word: str, token: Token) -> str | int:
-    """Return the value to compare with the field: a number, or a pattern without trailing blanks; ``*`` for any value."""
+    """Return the value to compare with the field: a number, or a pattern without trailing blanks. ``*`` matches any value."""
     pattern = PATTERNS[field]
     text = _text(word, token)
     if not pattern.chars_max:
         return "*" if text == "*" else _number(word, text, token, pattern.prefixes)
-    # Source: q005690, "not counting the asterisks": any number of them may match no character.
+    # Source: q005690, "not counting the asterisks", because an asterisk may match no character.
     chars = len(text) - text.count("*")
     if chars > pattern.chars_max:
         problem = (
@@ -116,7 +116,7 @@ def condition_value(field: Field, word: str, token: Token) -> str | int:
 
 
 def _text(word: str, token: Token) -> str:
-    """Return the value as the handler reads it: in capitals, unless it was quoted."""
+    """Return the value as IBM's handler reads it: in capitals, unless the value is in quotes."""
     if token.kind is TokenKind.STRING:
         return token.text
     if not _UNQUOTED.fullmatch(token.text):

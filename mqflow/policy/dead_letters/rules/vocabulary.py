@@ -1,6 +1,6 @@
-"""The keywords of a rules table: the field of each, its length, and the symbolic names of its numbers.
+"""The keywords of a rules table: the message field of each keyword, its length, and the symbolic names of its numbers.
 
-This module knows words; it knows neither the syntax of a table nor the actions of its rules.
+This module is only about words. `parser` knows the syntax of a table, `actions` the actions of its rules.
 Source: IBM q005680 for the pattern keywords; the constants that IBM's own Python package publishes for the symbols.
 """
 
@@ -31,7 +31,7 @@ ACTION_KEYWORDS: Final = ("ACTION", "FWDQ", "FWDQM", "HEADER", "PUTAUT", "RETRY"
 
 
 class Field(Enum):
-    """The fields that a rule can compare, by keyword: each in the descriptor, unless its docstring names the MQDLH."""
+    """The fields that a rule can compare, by keyword. They are in the message descriptor, except those of the MQDLH."""
 
     APPLIDAT = "APPLIDAT"
     APPLNAME = "APPLNAME"
@@ -42,7 +42,7 @@ class Field(Enum):
     """DestQMgrName of the MQDLH."""
     FEEDBACK = "FEEDBACK"
     FORMAT = "FORMAT"
-    """Format of the MQDLH: the format of the data behind it."""
+    """Format of the MQDLH: the format of the data after the MQDLH."""
     MSGTYPE = "MSGTYPE"
     PERSIST = "PERSIST"
     REASON = "REASON"
@@ -119,7 +119,7 @@ _PERSISTENCES: Final = {
 }
 
 
-# Second names of numbers, and the range of reasons for applications: no queue manager gives these.
+# Further names of numbers, and the range of reasons that applications can use. No queue manager gives these names.
 _MORE_REASONS: Final = {"APPL_FIRST": 900, "APPL_LAST": 999, "TRUNCATED": 2120, "PAGESET_FULL": 2192}
 
 
