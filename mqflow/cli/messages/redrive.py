@@ -83,7 +83,7 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **options: Any) -> None:
     """Move the messages of QUEUE back, as they were before they were moved to QUEUE.
 
-    The command removes the MQDLH or the MQRFH2 that the first move added. Identifiers, context, priority and the rest of the
+    The command removes the MQDLH or the MQRFH2 that the last move added. Identifiers, context, priority and the rest of the
     expiry stay. Each message has a unit of work of its own. After a stop at any point, run the same command again.
 
     A message that returns to QUEUE is not moved again in the same run. With --journal it is not moved again in a later run
