@@ -262,7 +262,7 @@ class EmbeddedConnection:
 
     @property
     def only_removes(self) -> bool:
-        """Whether the open unit of work only removes messages: it has no puts, reports or groups."""
+        """True if the open unit of work only removes messages: it has no puts, reports or groups."""
         unit = self.state.unit_of_work
         return not (unit.puts or unit.retained or unit.undo or unit.discarded)
 

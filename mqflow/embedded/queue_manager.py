@@ -123,7 +123,7 @@ class EmbeddedQueueManager:
 
     @property
     def stopped(self) -> bool:
-        """Whether the queue manager has stopped, by `stop`, `close` or a failure of its store."""
+        """True if the queue manager has stopped, by `stop`, `close` or a failure of its store."""
         return bool(self._state.stopped)
 
     @property

@@ -39,7 +39,7 @@ R = TypeVar("R", bound=Struct)
 class _JournalFile(Struct, frozen=True, kw_only=True):
     format: str = ""
     version: int = 0
-    #: The identifier of this journal, which the markers on the queue contain.
+    #: The identifier of this journal. The marker of each lane, a message on a queue, contains this identifier.
     id: str = ""
 
 
@@ -50,14 +50,14 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     kind: Kind
     queue: str
     queue_manager: str
-    #: Whether the marker was ever on its queue. If it was, a missing marker is lost; otherwise the lane is new.
+    #: True if the marker of the lane was ever on its queue: a missing marker is then lost. False for a new lane.
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
     #: The rows and the checksum of that segment, which the next segment names; 0 after a trim of an older mqflow.
     trimmed_rows: int = 0
     trimmed_crc: int = 0
-    #: Whether the lane was created with a head record.
+    #: True if the lane was created with a head record.
     has_head: bool = False
     #: The receipts of segments that were rewritten in place.
     rewrites: tuple[Rewrite, ...] = ()
@@ -215,7 +215,7 @@ class Lane(Struct, frozen=True):
 
     def befores(self, segments: Sequence[Segment]) -> dict[int, Before]:
         """Return for each of these segments the segment that it must follow."""
-        tips = {segment.number: segment.tip for segment in self._published()}  # first: a trim notes, and then deletes
+        tips = {segment.number: segment.tip for segment in self._published()}  # first: a trim records, then deletes
         said = self.reread()
         tips = {said.trimmed: Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)} | tips
         return {each.number: before_of(self.journal_id, tips.get(each.number - 1), said.rewrites) for each in segments}

@@ -1,6 +1,6 @@
 """One segment: its pending file is written, synced and verified, then published under its final name.
 
-The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th owner of the lane, becomes
+The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th lander of the lane, becomes
 `000000000042-1000-9f3a1c22.parquet`. A reader of a published segment finds the whole segment, and can check its bytes against
 the checksum. This file knows files of a folder; it knows neither the format of their contents nor the history of lanes.
 """
@@ -80,7 +80,7 @@ class Written(Struct, frozen=True):
     rows: int
     crc: int
     size_bytes: int
-    #: The owner of the lane that wrote the file. The number keeps two owners from overwriting each other's files.
+    #: The number of the lander that wrote the file, so that two landers never overwrite each other's files.
     owner: int = 0
 
     @property

@@ -2,7 +2,7 @@
 
 Thirty virtual seconds of reconnecting take a real millisecond, and a run repeats exactly. `run` works on asyncio (with a loop
 of this file) and on trio (with a clock of `virtual_trio`). If nothing can happen any more, the run does not hang: it ends with
-a `DeadlockError` that names the waiting tasks. This file knows no queue manager, only the seams of `mqflow.world`.
+a `DeadlockError` that names the waiting tasks. This file knows no queue manager, only the interfaces of `mqflow.world`.
 """
 
 import asyncio

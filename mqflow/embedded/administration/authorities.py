@@ -140,7 +140,7 @@ def _entity_word(record: AuthorityRecord) -> str:
 
 
 def _exists(state: QueueManagerState, kind: AuthorityKind, name: str) -> bool:
-    """Whether the object exists. Only queues and topics are looked up; an object of another kind counts as existing."""
+    """True if the object exists. Only queues and topics are looked up; an object of another kind counts as existing."""
     if kind is AuthorityKind.QUEUE:
         return name in state.queues
     return name in records(state, TopicAttributes) if kind is AuthorityKind.TOPIC else True

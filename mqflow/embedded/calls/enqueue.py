@@ -104,5 +104,5 @@ def place(
 
 
 def must_be_durable(state: QueueManagerState, descriptor: MessageDescriptor) -> bool:
-    """Whether a message must be in the store, and so in a unit of work, before it is available."""
+    """True if a message must be in the store, and so in a unit of work, before it is available."""
     return state.durable and descriptor.persistence == _PERSISTENT

@@ -42,5 +42,5 @@ def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = IN
 
 
 def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
-    """Whether the handle has a selector that does not select the message."""
+    """True if the handle has a selector that does not select the message."""
     return handle.selector is not None and not handle.selector(selectable(message.descriptor, message.body))

@@ -307,7 +307,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """Whether a topic object with WILDCARD(BLOCK) excludes the subscription, whose wildcard is above the object in the tree."""
+    """True if a topic object with WILDCARD(BLOCK) excludes the subscription, whose wildcard is above the object in the tree."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)

@@ -241,7 +241,7 @@ def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: b
 
 
 def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan) -> bool:
-    """Whether a next message with the same descriptor differs from this message only in MsgId, body and position."""
+    """True if a next message with the same descriptor differs from this message only in MsgId, body and position."""
     return not (
         handle.topic is not None
         or handle.remote is not None

@@ -156,7 +156,7 @@ def fail(state: QueueManagerState, failure: Exception) -> None:
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether the store has certainly written nothing. After any other failure nobody knows, so the queue manager stops."""
+    """True if the store has certainly written nothing. After any other failure nobody knows, so the queue manager stops."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
 

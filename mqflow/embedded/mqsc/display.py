@@ -45,7 +45,7 @@ class Cell(Struct, frozen=True):
     word: str
     #: The value for a program: a number or a word. For an attribute such as SHARE or NOSHARE, whether the first word applies.
     value: Value
-    #: Whether the word is shown without keyword and brackets.
+    #: True if the word is shown without keyword and brackets.
     alone: bool = False
 
 

@@ -57,7 +57,7 @@ class _Class(Struct, frozen=True):
     number: int
     name: str
     description: str
-    #: Whether each queue has a topic of its own.
+    #: True if each queue has a topic of its own.
     of_queues: bool
     types: tuple[_Type, ...]
 

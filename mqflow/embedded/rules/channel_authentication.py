@@ -78,7 +78,7 @@ class ChannelRule(Struct, frozen=True, kw_only=True):
 
     @property
     def is_block(self) -> bool:
-        """Whether the record blocks users or addresses. All other records map a partner to a user."""
+        """True if the record blocks users or addresses. All other records map a partner to a user."""
         return self.type in _BLOCKS
 
     @property

@@ -58,7 +58,7 @@ class ChannelSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether the channel limits the number of its instances."""
+        """True if the channel limits the number of its instances."""
         return min(self.instances_max, self.instances_per_client_max) < _UNLIMITED
 
 
@@ -66,7 +66,7 @@ class NoChannel(Struct, frozen=True):
     """The answer if there is no server-connection channel of this name."""
 
     name: str
-    #: Whether a channel of another type has this name.
+    #: True if a channel of another type has this name.
     other_type: bool
 
 

@@ -58,7 +58,7 @@ class Place(Struct, frozen=True, kw_only=True):
     group_flags: int
     persistence: int
     under_syncpoint: bool
-    #: Whether the call used LOGICAL_ORDER.
+    #: True if the call used LOGICAL_ORDER.
     logical: bool
 
     @property
@@ -87,7 +87,7 @@ class Retained:
         self.browse: Place | None = None
         #: The key of the first browsed message of the group. It gives the group its position on the queue.
         self.browse_from: int | None = None
-        #: Whether the browse began in logical order; None before the first browse.
+        #: True if the browse began in logical order; None before the first browse.
         self.browses_logically: bool | None = None
 
 

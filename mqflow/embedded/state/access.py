@@ -52,7 +52,7 @@ class Authorities:
 
     @property
     def checked(self) -> bool:
-        """Whether the authority checks are on: there is an authority record, or other machines can connect."""
+        """True if the authority checks are on: there is an authority record, or other machines can connect."""
         return self._made_administrator is not None or bool(self._records)
 
     def require(self, made_administrator: Callable[[str], bool]) -> None:

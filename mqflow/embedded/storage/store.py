@@ -175,7 +175,7 @@ class Store(Protocol):
 
     @property
     def durable(self) -> bool:
-        """Whether the changes survive the process. If not, the queue manager skips useless writes."""
+        """True if the changes survive the process. If not, the queue manager skips useless writes."""
         ...
 
     def load(self) -> Snapshot:

@@ -52,7 +52,7 @@ COLUMNS: Final = {
 MASK_RULES: Final = 62
 """The number of rules in one mask: the bits of a long that is never negative."""
 _COMPARED_MAX: Final = 64
-"""With more values, Spark looks a field up in a map, and does not compare the values one by one."""
+"""The most values that the generated code compares one by one with a field; with more values, it uses a map."""
 _WILD: Final = re.compile(r"[*?]")
 
 

@@ -49,12 +49,12 @@ class RuleUse(Struct, frozen=True, kw_only=True):
 
     @property
     def never_fires(self) -> bool:
-        """Whether no message matches the rule."""
+        """True if no message matches the rule."""
         return self.matching == 0
 
     @property
     def shadowed(self) -> bool:
-        """Whether earlier rules take every message that the rule matches."""
+        """True if earlier rules take every message that the rule matches."""
         return self.matching > 0 and self.first == 0
 
     @property

@@ -102,7 +102,7 @@ class TableMessage(Struct, frozen=True, kw_only=True):
     queue: str
     #: The last selected event; of a message without an end, the first get, or None if the tables do not have it.
     at: datetime | None
-    #: The selected deliveries, or dead letters.
+    #: The number of the selected deliveries, or dead letters.
     times: int
     #: How it ended, and the queue that it was moved to; empty if it has not ended, or was not moved.
     outcome: str = ""
@@ -192,7 +192,7 @@ class HistoryTables:
         )
 
     def messages(self, selection: Selection, most: int) -> tuple[tuple[TableMessage, ...], int]:
-        """Return the newest messages that a number on the page counts, and the number: of messages, or of deliveries."""
+        """Return the newest messages that a number on the page counts, and that number: of messages, or of deliveries."""
         selected, what = self._selected(selection), selection.what
         grouped = selected.group_by(list(_KEY)).aggregate([("at", "max"), ([], "count_all")])
         number = selected.num_rows if isinstance(what, AttemptsOf | FailedIn) else grouped.num_rows

@@ -70,7 +70,7 @@ class Failure(Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def is_dead_letter(self) -> bool:
-        """Whether dead letters are the failures; each other failure has an exception."""
+        """True if dead letters are the failures; each other failure has an exception."""
         return not self.exception
 
     @property
@@ -103,7 +103,7 @@ class UnendedOf(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Unended(Struct, frozen=True):
-    """The number of such messages, and when the handler first got the oldest of them; None if that is unknown."""
+    """The number of a handler's messages without an end, and when the handler first got the oldest; None if that is unknown."""
 
     what: UnendedOf
     messages: int
@@ -117,7 +117,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     span: Span
     #: A week of the span; None for the whole span.
     week: Annotated[int, Meta(ge=0)] | None = None
-    #: Whether only messages count that are set aside, as in `SetAside`.
+    #: True if only messages that are set aside count; see `SetAside`.
     is_aside: bool = False
 
     @property

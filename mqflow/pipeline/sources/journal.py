@@ -80,7 +80,7 @@ class _Settings(Struct, frozen=True, kw_only=True):
     folder: Folder
     kind: Kind
     lanes: tuple[str, ...]
-    #: The number of the first segment to read, or None for the first that is not trimmed; `from_latest` stands for "latest".
+    #: The number of the first segment to read; None means the first segment that is not trimmed. "latest" sets `from_latest`.
     starting_segment: int | None
     from_latest: bool
     #: The first and the last segment of each lane to read, or None for all segments.
@@ -150,7 +150,7 @@ class _Reader(DataSourceReader):
 class _PushingReader(_Reader):
     """A `_Reader` that also skips the segments that a filter on `lane` or `segment` excludes.
 
-    A separate class, because Spark refuses a reader that *has* `pushFilters` if pushdown is off, which is the default.
+    It is a separate class, because Spark refuses a reader that *has* `pushFilters` if pushdown is off, which is the default.
     """
 
     def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The last segment of each lane that each table has. The tables themselves say this, without Spark."""
+"""Reads from each table the last segment of each lane that the table has. This needs no Spark."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -71,7 +71,7 @@ class WrittenTable(Struct, frozen=True):
     batches: int
     #: The URI of the table.
     table: str
-    #: Whether `batches_max` left segments of the journal for the next run.
+    #: True if `batches_max` left segments of the journal for the next run.
     more: bool = False
 
 

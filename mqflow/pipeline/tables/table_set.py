@@ -72,7 +72,7 @@ class Run(Struct):
     table_set: "TableSet"
     number: int
     before: Current
-    #: The last version of each table; a commit of another process makes it differ.
+    #: The last version of each table that this run knows. If another process commits, the table has a later version.
     heads: dict[str, delta_writes.TableHead]
     tables: dict[str, Pinned]
     state: dict[str, int] = field(default_factory=dict[str, int])

@@ -49,7 +49,7 @@ _SEGMENT: Final = int(MessageFlag.SEGMENT)
 
 
 class Request:
-    """A decoded MQGET: the options for the seam, and the message handle for the properties."""
+    """A decoded MQGET: the options of the get, and the message handle for the properties."""
 
     __slots__ = ("handle", "options", "version")
 

@@ -93,7 +93,7 @@ class SyncedLog:
                 raise DamagedLogError(folder.path, self._log, lost)
         self._salts = b"" if found is None else found.salts or found.damaged_salts
         self._frames = 0 if found is None else found.frames
-        #: Whether every frame with the salts of the log is committed. After a broken frame or header this is false, because old
+        #: True if every frame with the salts of the log is committed. After a broken frame or header this is false, because old
         #: frames can follow the end of the log.
         self.is_clean: bool = found is None or not found.has_more
 

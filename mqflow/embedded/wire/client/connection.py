@@ -92,7 +92,7 @@ class ServedConnection:
         #: The number of calls so far that can change the result of a browse.
         self._calls = 0
         self._last_exchange: _Prepared | None = None
-        #: Whether the application has put no message in the open unit of work.
+        #: True if the application has put no message in the open unit of work.
         self.only_removes: bool = True
 
     @property

@@ -89,9 +89,9 @@ class Frames:
         self._unsent = b""
         #: Short frames to send as soon as no other thread is sending.
         self._to_say: deque[bytes] = deque()
-        #: Whether the peer now waits for heartbeats.
+        #: True if the peer now waits for heartbeats.
         self.beating = True
-        #: Whether the peer can stay silent without a limit, because a pulse shows that it is alive.
+        #: True if the peer can stay silent without a limit, because a pulse shows that it is alive.
         self.patient: bool = False
         # These are methods of the socket itself, to avoid a further call in this class.
         self._first_part: Callable[[int], bytes] = stream.recv
@@ -199,7 +199,7 @@ class Frames:
 
     @property
     def has_more(self) -> bool:
-        """Whether more bytes have arrived together with the last frame."""
+        """True if more bytes have arrived together with the last frame."""
         return bool(self._received)
 
     def heard(self) -> bytes | None:

@@ -251,7 +251,7 @@ class Exchanged(Struct, frozen=True, omit_defaults=True):
     unit: tuple[Got, ...] = ()
     get: "Failure | None" = None
     waits: bool = False
-    #: Whether another reply follows, with more messages of the unit of work.
+    #: True if another reply follows, with more messages of the unit of work.
     more: bool = False
 
 

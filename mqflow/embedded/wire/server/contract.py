@@ -106,9 +106,9 @@ class ServedPeer(Protocol):
 
     #: The time by which the peer must log in; None after its log-in.
     unknown_until: float | None
-    #: Whether the server is now checking the peer's log-in, so that it does not wait for bytes from the peer.
+    #: True if the server is now checking the peer's log-in, so that it does not wait for bytes from the peer.
     is_checked: bool
-    #: Whether this peer is a pulse, which ends only after all other connections.
+    #: True if this peer is a pulse, which ends only after all other connections.
     is_pulse: bool
 
     def run(self) -> None:
