@@ -146,8 +146,8 @@ def ends_unit(got: Got, options: GetOptions) -> bool:
     """Return whether this message must be the last of its call.
 
     A redelivered message must be the last, so that its failure backs out no other message. A message that is too long (2080)
-    must be the last too, because it stays on its queue, and each further get of the call would return it again. In logical
-    order, a unit of work has one group: the last message of the group is the last of its call.
+    must be the last too. It stays on its queue, so each further get of the call would return it again. In logical order, a unit
+    of work has one group: the last message of the group is the last of its call.
     """
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return True

@@ -1,7 +1,7 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
-Callers hold the mutex of the queue manager. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`.
-`LocalQueue.take` and `clear` remove the browse lock and the mark of each message that they remove.
+Callers hold the queue manager's lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`. `LocalQueue.take`
+and `clear` remove the browse lock and the mark of each message that they remove.
 Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 

@@ -1,7 +1,7 @@
 """The last step of every put: check the room on the queue, and give the message a serial number and a position.
 
 The message is added to a unit of work, or is available immediately. Puts of applications and puts of the queue manager both
-end with this step. Callers hold the lock.
+end with this step. Callers hold the queue manager's lock.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """MQGET: finds a message, takes or browses it, and returns it in the form that the options request.
 
-Callers hold the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
+Callers hold the queue manager's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
 from collections.abc import Sequence

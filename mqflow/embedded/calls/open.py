@@ -1,6 +1,6 @@
 """MQOPEN and MQCLOSE: resolve names, check exclusive input, create and delete dynamic queues.
 
-Callers hold the lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
+Callers hold the queue manager's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
 
 from typing import Final

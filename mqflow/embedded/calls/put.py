@@ -1,6 +1,6 @@
 """MQPUT and MQPUT1: check options and authority, complete the descriptor, place the message.
 
-Callers hold the lock. Source: IBM, MQPUT. The order of the checks is mqflow's own choice.
+Callers hold the queue manager's lock. Source: IBM, MQPUT. The order of the checks is mqflow's own choice.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The reports that the queue manager creates: arrival (COA), delivery (COD), expiration.
 
 A report is put in the unit of work of the put or get that caused it. If the reply-to queue refuses the report, the report goes
-to the dead-letter queue, with an MQDLH. If that put fails too, the report is dropped. Callers hold the lock.
+to the dead-letter queue, with an MQDLH. If that put fails too, the report is dropped. Callers hold the queue manager's lock.
 Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
 """
 

@@ -88,9 +88,9 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
 
 
 def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Commit the unit of work of a single put or get, and wait until it is durable. Callers do not hold the lock.
+    """Commit the unit of work of a single put or get, and wait until it is durable.
 
-    Raises the failure of the store.
+    Callers do not hold the queue manager's lock. Raises the failure of the store.
     """
     answer = Answer(state.runner)
     with state.lock:

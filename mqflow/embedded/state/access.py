@@ -2,8 +2,8 @@
 
 The check is off until a first authority record exists, or until the queue manager is served over TCP. Administrators have every
 authority. Administrators are the user that runs the queue manager, and the members of the group mqm. The owner can also make a
-user with a password an administrator. Callers hold the lock. `mqflow.mqi` knows the authorities that a call needs, and the
-authorities that records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
+user with a password an administrator. Callers hold the queue manager's lock. `mqflow.mqi` knows the authorities that a call
+needs, and the authorities that records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
 Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 

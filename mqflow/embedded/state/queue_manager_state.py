@@ -112,7 +112,7 @@ class QueueManagerState:
         #: The connections of the queue manager itself. A quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
-        #: True if to stop after the last connection ends.
+        #: True if the queue manager stops after the last connection ends.
         self.stops_when_empty = False
         #: The time of the start, by the wall clock.
         self.started_at: float = clock.wall()

@@ -69,7 +69,7 @@ def parse(data: bytes) -> DelayHeader:
     """Return the header at the beginning of the data; the data behind it begins at `DELAY_HEADER_BYTES`.
 
     Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, or does not start with an MFD. Raises the same error
-    for another version, and for a value that mqflow never writes: a user that may put on a staging queue can write any bytes.
+    for another version, and for a value that mqflow never writes. A user that may put on a staging queue can write any bytes.
     After this error the caller leaves the message on its queue.
     """
     if len(data) < DELAY_HEADER_BYTES or data[:4] != _STRUC_ID:

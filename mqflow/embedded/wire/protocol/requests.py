@@ -256,10 +256,10 @@ class Exchanged(Struct, frozen=True, omit_defaults=True):
 
 
 class SettleMany(Struct, frozen=True, tag=True):
-    """MQCMIT for each of the first `commits` units of work, then MQGET for further units ahead.
+    """MQCMIT for each of the first `commits` units of work, then MQGET for further units of work.
 
-    Any other request that settles or gets first makes the server return the messages of all units ahead to their places. This
-    return does not increase the BackoutCount.
+    Before any other request that settles or gets, the server returns the messages of all units after the first to their places.
+    This return does not increase the BackoutCount.
     """
 
     handle: int
