@@ -517,7 +517,7 @@ class Conversation:
             self._next(consumer, request)
 
     def _notified(self, flow: Flow) -> None:
-        """Process a notification of the client. It can start or stop the messages for the client's callbacks."""
+        """Process a notification of the client. The notification can start or stop the messages for the client's callbacks."""
         given = Notification.read(Reader(flow.body, flow.header.order, "a notification"))
         replied = _REPLIES.get(given.notice)
         if given.notice == Notice.CONNECTION_STATE:

@@ -170,8 +170,8 @@ def why_not_one_more(
 def why_not_secure(settings: ChannelSettings, common_names: Sequence[str] | None) -> tuple[Reason, str] | None:
     """Return why a program cannot use the channel with its TLS, or None if it can. Without SSLCIPH every program can.
 
-    `common_names` are those in the certificate of the program; None without TLS. Of SSLPEER this function knows only CN, with
-    an asterisk at its end for any rest. A channel with another SSLPEER takes no program.
+    `common_names` are those in the certificate of the program; None without TLS. This function compares only the CN of SSLPEER;
+    an asterisk at its end stands for any text. A channel with any other SSLPEER takes no program.
     """
     if not settings.cipher_spec:
         return None

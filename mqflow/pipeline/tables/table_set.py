@@ -185,7 +185,7 @@ class TableSet(Struct, frozen=True):
         """Return the tables as they were at a time (with a time zone), or after the run of this number.
 
         Before the first run, every table is empty. Raises `PipelineError` for the number of a run that is not kept, and for a
-        time of such a run.
+        time at which such a run was current.
         """
         runs = self.runs()
         if isinstance(when, int):
