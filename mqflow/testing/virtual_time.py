@@ -34,7 +34,7 @@ class _Finished:
 
 
 class InlineRunner:
-    """Runs a "thread" to its end in `start`, without a second thread and its random order. For work that ends by itself."""
+    """Runs the work of a thread to its end inside `start`, so that no random order exists. The work must end by itself."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:  # noqa: ARG002 - no thread to give the name to
         """Run the target now; return a thread that has ended."""

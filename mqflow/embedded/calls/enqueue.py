@@ -40,9 +40,9 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
 
 
 def check_not_staged(queue: LocalQueue, descriptor: MessageDescriptor) -> None:
-    """Refuse with 2035 a copy or a report on the staging queue that has the format of a staged message.
+    """If the queue is the staging queue, refuse with 2035 a report or a publication with the format of a staged message.
 
-    A program chooses the data of the copy or the report, so it can forge the target queue of a staged message.
+    A program chooses the data of the report or publication, so it could forge the target queue of a staged message.
     """
     if queue.attributes.name == STAGING_QUEUE and descriptor.format == STAGED:
         raise Refusal(Reason.NOT_AUTHORIZED, f"Only a put with a delay places messages on {STAGING_QUEUE}")

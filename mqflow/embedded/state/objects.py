@@ -387,7 +387,7 @@ class UnitOfWork:
         self.retained.append(publication)
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Remove a put of this unit of work, because the unit got the message or because it expired. This is an operation."""
+        """Remove a put of this unit of work, because the unit got the message or because it expired. Count an operation."""
         self.operations += 1
         queue.uncommitted -= 1
         del self.puts[message.key]

@@ -202,7 +202,7 @@ def weekly_groups(
 ) -> tuple[WeeklyGroup, ...]:
     """Return a row for each failure: the most messages of this week first, then of all weeks, then by the newest failure.
 
-    A failure can be in `counted` in several parts of the same week, if no message is in two of the parts. `owner_of` explains
+    `counted` can have several entries for one failure and week, if no message is in two of these entries. `owner_of` explains
     `owners`.
     """
     found: dict[Failure, _Gathered] = {}

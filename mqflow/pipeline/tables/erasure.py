@@ -46,7 +46,7 @@ _MESSAGE: Final = ("msg_id", "put_ts")
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
-    """A person, as keys, and the journal and tables to erase the messages from.
+    """The keys that identify a person, and the journal and the tables that lose the messages of this person.
 
     A message belongs to the person if one of the keys is true for one of the rows of the message.
     """
