@@ -106,7 +106,7 @@ class GetOptions(Struct, frozen=True, kw_only=True):
 
 
 class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """A message as MQGET returns it. The encoded form has no field names, which keeps messages on a socket short."""
+    """A message as MQGET returns it. Encoded for a socket, the record has no field names, so it is short."""
 
     descriptor: MessageDescriptor
     #: The body; cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
@@ -343,7 +343,7 @@ class InlineConnection(Connection, Protocol):
 
 @runtime_checkable
 class BatchConnection(Connection, Protocol):
-    """A connection with verbs for many messages. The functions `many_verbs.get_many` and `put_many` serve every connection."""
+    """A connection with verbs for many messages. `many_verbs.get_many` and `many_verbs.put_many` work over every connection."""
 
     def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return the messages of several gets: only the first get waits, and BROWSE_NEXT follows BROWSE_FIRST.

@@ -182,7 +182,7 @@ class MessageHandle:
 
 
 class Callbacks(Protocol):
-    """The callbacks of a connection, as far as calls other than MQCB and MQCTL need to know them."""
+    """The part of a connection's callbacks that calls other than MQCB and MQCTL use."""
 
     @property
     def running(self) -> bool:

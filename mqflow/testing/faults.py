@@ -165,7 +165,7 @@ class Faults:
             self._planned.remove(planned)
 
     def around(self, line: "_Line", verb: str, object_name: str, effect: Callable[[], T]) -> T:
-        """Return the result of `effect`. If a fault strikes, raise the fault's `MQIError` before or after the effect."""
+        """Call `effect` and return its result. If a fault strikes, raise the fault's `MQIError` before or after this call."""
         fault = self.strike(line, verb, object_name)
         if fault is None:
             return effect()
@@ -235,7 +235,7 @@ class _Line:
         return self._faults.around(self, verb, object_name, effect)
 
     def strike(self, verb: str) -> Fault | None:
-        """Return the fault of a call on this line that names no object, as `Faults.strike` does."""
+        """Do what `Faults.strike` does, for a call on this line that names no object."""
         return self._faults.strike(self, verb, "")
 
 

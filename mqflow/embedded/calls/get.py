@@ -285,7 +285,8 @@ def _parted(
 ) -> Parted:
     """Return the message with its properties in the requested place: in the body, separate, or left out.
 
-    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also of an alias.
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also if this name is an
+    alias.
     """
     first = queue.attributes if handle.alias is None else handle.alias.attributes
     control = PropertyControl(first.property_control) if plan.properties is None else plan.properties

@@ -113,9 +113,10 @@ def _put_segments(
     bytes_max: int,
     plan: PutPlan,
 ) -> tuple[MessageDescriptor, UnitOfWork | None]:
-    """Place the segments of a message that is too long for the queue. Return the descriptor with its GroupId, and their unit.
+    """Place the segments of a message that is too long for the queue. Return the descriptor with its GroupId, and the unit.
 
-    Refuses with 2255 a put outside an open unit of work, because the segments need a unit of work of their own (rc2255).
+    The unit is the unit of work of the segments. Outside syncpoint, the segments need a unit of work of their own. Refuses with
+    2255 if another unit of work is open already (rc2255).
     """
     own = handle.connection.unit_of_work
     if not plan.under_syncpoint and own.operations:

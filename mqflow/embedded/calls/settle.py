@@ -186,7 +186,7 @@ class _Write:
             notify(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
-        """Return whether the store has answered already. Raises its failure. The function `done` receives a later answer."""
+        """Return whether the store has answered already. Raise its failure, if any. A later answer goes to `done`."""
         if self._over and self._error is not None:
             raise self._error
         self._waiting = not self._over

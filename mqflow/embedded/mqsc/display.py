@@ -86,7 +86,7 @@ def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQu
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether the pattern matches the text. A pattern that ends in an asterisk matches all texts with its beginning."""
+    """Return whether the pattern matches the text. An asterisk at its end matches any rest of the text."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 

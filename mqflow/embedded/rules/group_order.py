@@ -234,9 +234,9 @@ def split(
 
 
 def assembled(descriptors: Sequence[MessageDescriptor]) -> tuple[MessageDescriptor, int, int]:
-    """Return the descriptor of a logical message, how many of its segments fit together, and the reason of a warning or 0.
+    """Return the descriptor of a logical message, how many of its segments can be joined, and the reason of a warning or 0.
 
-    Segments with another character set (2243) or another encoding (2244) than the first one do not fit.
+    Segments with another character set (2243) or another encoding (2244) than the first segment cannot be joined.
     """
     first = descriptors[0]
     for count, each in enumerate(descriptors):

@@ -1,9 +1,10 @@
 """The authority check of this queue manager. MQCONN, MQOPEN, MQPUT1 and MQCLOSE run it before any other step.
 
 The check is off until a first authority record exists, or until the queue manager is served over TCP. Administrators have every
-authority. Administrators are the user that runs the queue manager, and the members of the group mqm. The owner can also make a
-user with a password an administrator. Callers hold the queue manager's lock. `mqflow.mqi` knows the authorities that a call
-needs, and the authorities that records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
+authority. Administrators are the user that runs the queue manager (the owner), and the members of the group mqm. The owner can
+also make a user with a password an administrator. Callers hold the queue manager's lock. `mqflow.mqi` knows the authorities
+that a call needs, and the authorities that records grant. `calls/authority_records.py` writes the records; `open` writes
+`creators`.
 Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 

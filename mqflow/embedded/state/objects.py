@@ -398,7 +398,7 @@ class UnitOfWork:
         return bool(self._own_keys.get(queue))
 
     def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first put of this unit of work to the queue that matches and is after `after`, or None."""
+        """Return the first matching message after the position `after` that this unit has put on the queue, or None."""
         keys = self._own_keys.get(queue)
         if not keys:
             return None

@@ -105,7 +105,10 @@ class CompiledRules(Struct, frozen=True):
         return self._of_rule(number, lambda rule: rule.action.value, Action.IGNORE.value)
 
     def described(self, number: "Column") -> "Column":
-        """Return the action and options of the rule with this number, without its target. Equal effects have equal texts."""
+        """Return the action and options of the rule with this number, without its target.
+
+        Rules with the same effect have the same text.
+        """
         return self._of_rule(number, _described, Action.IGNORE.value)
 
     def target(self, number: "Column") -> "Column":

@@ -137,7 +137,7 @@ class Run(Struct):
     def _committed(
         self, name: str, commit: "Callable[[Folder], tuple[delta_writes.TableHead, int]]", columns: int | None = None
     ) -> None:
-        """Run a function that gets the table's folder, and returns the last version and its own number of commits.
+        """Run a function that gets the table's folder, and returns the last version and the number of commits that it made.
 
         `columns` is the version of the columns; None means the version of this mqflow.
         """

@@ -211,7 +211,7 @@ def _put(
 
 
 def _answers_early(hconn: Hconn, options: int, hobj: int) -> bool:
-    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put, also by DEFPRESP."""
+    """Return whether only MQSTAT reports the result: for a client's asynchronous put, by MQPMO or by DEFPRESP."""
     if options & (_ASYNC | _SYNC):
         return not hconn.local and bool(options & _ASYNC)
     return hobj in hconn.answers_early
