@@ -54,7 +54,8 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
-    #: The rows and the checksum of that segment, which the next segment names; 0 after a trim of an older mqflow.
+    #: The rows and the checksum of the segment `trimmed`; the next segment names these values. 0 after a trim of an older
+    #: mqflow.
     trimmed_rows: int = 0
     trimmed_crc: int = 0
     #: True if the lane was created with a head record.

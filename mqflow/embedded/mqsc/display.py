@@ -43,7 +43,7 @@ class Cell(Struct, frozen=True):
     keyword: str
     #: The value as in MQSC, without quotes. For an attribute such as SHARE or NOSHARE, the word that applies.
     word: str
-    #: The value for a program: a number or a word. For an attribute such as SHARE or NOSHARE, whether the first word applies.
+    #: The value for a program: a number or a word. For an attribute such as SHARE or NOSHARE, True if the first word applies.
     value: Value
     #: True if the word is shown without keyword and brackets.
     alone: bool = False

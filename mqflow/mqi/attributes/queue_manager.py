@@ -50,7 +50,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     default_transmission_queue: str = ""
     command_input_queue: str = "SYSTEM.ADMIN.COMMAND.QUEUE"
     custom: str = ""
-    #: CONNAUTH: the authentication information object; CHLAUTH: whether channel authentication records are checked.
+    #: CONNAUTH: the authentication information object; CHLAUTH: True if channel authentication records are checked.
     connection_authentication: str = "SYSTEM.DEFAULT.AUTHINFO.IDPWOS"
     channel_authentication: bool = False
     channel_auto_definition: bool = False

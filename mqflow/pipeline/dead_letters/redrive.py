@@ -57,7 +57,7 @@ class _Marker(Struct, frozen=True, omit_defaults=True):
     #: By lane: the segment and the ordinal of the last row that was put.
     done: dict[str, RowPosition] = field(default_factory=dict[str, RowPosition])
     of: str = ""
-    #: By lane: how many rows were put. Markers of an older mqflow do not have it.
+    #: By lane: the number of rows that were put. Markers of an older mqflow lack this field.
     rows: dict[str, int] = field(default_factory=dict[str, int])
 
 

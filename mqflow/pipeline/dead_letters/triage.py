@@ -42,7 +42,7 @@ class RuleUse(Struct, frozen=True, kw_only=True):
     first_bytes: int
     #: Messages that match the rule, regardless of earlier rules.
     matching: int
-    #: When the oldest message of `first` was put on the dead-letter queue; None if unknown.
+    #: The time at which the oldest message of `first` was put on the dead-letter queue; None if unknown.
     oldest: datetime | None
     #: The earlier rules that take messages which this rule matches, with the number of messages.
     taken_by: tuple[tuple[int, int], ...]
