@@ -33,7 +33,7 @@ def finish_rewrites(lane: Lane) -> None:
 def erase_rows(lane: Lane, erased: "Callable[[pa.Table], pa.Array]") -> Iterator[Rewrite]:
     """Erase the rows for which `erased` returns true; yield the receipt of each rewritten segment.
 
-    `erased` gets the rows of a segment, and returns a truth value for each row. Raises what `read_table` raises.
+    `erased` gets the rows of a segment, and returns a truth value for each row. Raises the errors of `read_table`.
     """
     from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 

@@ -1,8 +1,11 @@
 """The folder of a journal: its lanes, and the segments of each lane, in order and without gaps.
 
-Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `heads/<lane>.json`,
-`consumers/<name>.json`. Small files are replaced as a whole, and only if they still have the contents that were read: two
-processes do not overwrite each other. This file knows folders. It writes no segment, and knows no queue manager.
+A lane has the messages of one queue, in segments. A lander adds segments, and a trim deletes the segments that all consumers
+have read. The marker of a lane is a message of its lander on a queue; it names the last committed segment.
+
+Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `heads/<lane>.json`, `consumers/<name>.json`.
+Small files are replaced as a whole, and only if they still have the contents that were read: two processes do not overwrite
+each other. This file knows folders. It writes no segment, and knows no queue manager.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,7 +96,7 @@ class Journal(Struct, frozen=True):
 
     @classmethod
     def open(cls, where: Folder | str | Path) -> "Journal":
-        """Return the journal in this folder. Raises what `create` raises, and `ForeignJournalError` if there is no journal."""
+        """Return the journal in this folder. Raises the errors of `create`, and `ForeignJournalError` if no journal exists."""
         folder = _folder_of(where)
         found = _opened(folder)
         if found is None:

@@ -1,5 +1,8 @@
 """Finds damages of a lane: each segment names the segment before it, and records outside of the lane name the last segment.
 
+A marker is a message on a queue, and a head record is a file outside of the lane: both name the last segment. A trim deletes
+the first segments of a lane.
+
 A damage is a segment that is missing, altered, doubled, or under the name of another segment. Pure: this file knows the names
 and the contents of files; it reads none.
 """

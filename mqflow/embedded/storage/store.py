@@ -1,7 +1,8 @@
 """The interface between the state of the embedded queue manager and its storage.
 
 The queue manager reports changes. A store makes a list of changes durable, all or nothing, in the given order. `MemoryStore`
-stores nothing; `sqlite_store` stores everything. This module knows no rule of MQ.
+stores nothing; `sqlite_store` stores everything. A damaged message goes to quarantine: it stays in the store, but is on no
+queue. This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
 """`mqflow_journal`: a journal as a source of Spark, in batches and as a stream.
 
-An offset is the last segment of each lane, so another process can read every batch again from files alone. `latestOffset` first
-acknowledges the segments up to its start, because Spark never calls `commit` for the last batch
-(tests/pipeline/sources/test_journal_stream.py has the order of Spark's calls). This file loads Spark, so only `register`
-imports it. It knows the journal, but no queue manager.
+A lane of a journal has the segments of one queue. An offset is the last segment of each lane, so another process can read every
+batch again from files alone. `latestOffset` first acknowledges the segments up to its start, because Spark never calls `commit`
+for the last batch (tests/pipeline/sources/test_journal_stream.py has the order of Spark's calls). This file loads Spark, so
+only `register` imports it. It knows the journal, but no queue manager.
 """
 
 import operator

@@ -1,7 +1,7 @@
 """The offset of a query in a journal, the next segments that it takes, and their division into tasks.
 
-An offset is the last segment taken of each lane. The functions are pure: they take segments, and return offsets and parts. They
-know no Spark and no disk.
+A lane of a journal has the segments of one queue. An offset is the last segment taken of each lane. The functions are pure:
+they take segments, and return offsets and parts. They know no Spark and no disk.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Reads from each table the last segment of each lane that the table has. This needs no Spark."""
+"""Reads from each table the last segment of each lane (the segments of one queue) that the table has. This needs no Spark."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -94,7 +94,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 
 def find(asked: Erasure) -> dict[str, int]:
-    """Return the number of rows that `erase` deletes now, by lane and table. Changes nothing. Raises what `erase` raises."""
+    """Return the number of rows that `erase` deletes now, by lane and table. Changes nothing. Raises the errors of `erase`."""
     journal = _journal(asked)
     messages = _messages(asked, journal)
     found = {lane.name: sum(_count(rows, asked, messages) for rows in _lane_rows(lane)) for lane in journal.lanes()}

@@ -1,7 +1,8 @@
 """Reads a database when a store opens it, without descriptors and bodies, and repairs the state after a crash.
 
 The load is one transaction on a given connection. A closing store records the serial numbers of its messages in a file, so that
-the next load need not read the whole database. This module knows no thread.
+the next load need not read the whole database. A message in quarantine stays in the database, but is on no queue. This module
+knows no thread.
 """
 
 import os
