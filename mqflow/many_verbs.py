@@ -195,7 +195,7 @@ def put_somewhere(
 ) -> Put:
     """Put a message that must reach a queue, because the caller then removes the original from another queue.
 
-    Raises the errors of MQPUT, and 2550 if the name is the alias of a topic without subscribers.
+    Raises the errors of MQPUT, and 2550 if the handle is open on the alias of a topic without subscribers.
     """
     if handle.resolved_queue:
         return connection.put(handle, descriptor, body, options, context=context)

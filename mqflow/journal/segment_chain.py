@@ -53,7 +53,7 @@ class Before(Struct, frozen=True):
     sums: frozenset[_Sum]
 
     def problem(self, link: Link | None) -> str:
-        """Return why a segment with this link is not the next segment; empty if it is. An older mqflow wrote no link."""
+        """Return why a segment with this link is not the next segment; empty if it is, or if an older mqflow wrote no link."""
         if link is None:
             return ""
         if link.journal != self.journal:

@@ -103,7 +103,7 @@ def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord
     """Return the record with its stored profile.
 
     OBJTYPE(QMGR) always has the same stored profile: the command gives the name of the queue manager, or no name. Any other
-    profile is refused with 2085.
+    name is refused with 2085.
     """
     if record.kind is not AuthorityKind.QMGR:
         return record

@@ -89,7 +89,7 @@ class AttemptsOf(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class FailedIn(Struct, frozen=True, tag=True):
-    """The failed deliveries of one bar: after the first of these times, until the second."""
+    """The failed deliveries of one bar of the axis: those after the time `after`, up to the time `until`."""
 
     after: Annotated[datetime, Meta(tz=True)]
     until: Annotated[datetime, Meta(tz=True)]

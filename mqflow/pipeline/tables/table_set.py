@@ -117,7 +117,7 @@ class Run(Struct):
         self._committed(name, lambda at: delta_writes.compact(at, self.heads[name]), self.tables[name].columns)
 
     def erase(self, name: str, keys: "pa.Table") -> None:
-        """Delete the rows whose columns are in `keys`, and clear their MsgIds in rows of other messages."""
+        """Delete the rows whose columns are in `keys`, and clear the MsgIds of these rows in the rows of other messages."""
         there = delta_writes.columns_of(self.table_set.folder.folder(name))
         columns = self.tables[name].columns
         if {*keys.column_names} <= there:
