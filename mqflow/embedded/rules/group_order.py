@@ -4,9 +4,9 @@ A queue manager retains the position of a handle's last put, last get and last b
 MQGMO_LOGICAL_ORDER, this position decides the next put and the next get. The code is pure, except for `Retained`, which
 `calls/groups.py` writes. It knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
-rc2242, rc2243, rc2244, rc2245, rc2247, rc2253, rc2259; "Segmentation and reassembly by queue manager" (q026380). From memory: a
-backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO). UNCERTAIN: whether MQCLOSE
-also warns after puts in physical order; here it does not warn.
+rc2242, rc2243, rc2244, rc2245, rc2247, rc2253, rc2259; "Segmentation and reassembly by queue manager" (q026380). From memory,
+without a page of IBM: a backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO).
+UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -84,11 +84,11 @@ class CompiledRules(Struct, frozen=True):
         return f.coalesce(*(lowest(mask) + at * MASK_RULES for at, mask in enumerate(self.masks())))
 
     def masks(self) -> "list[Column]":
-        """Return all matches as bits, in as few longs as possible. Spark groups a hundred million messages fastest by such a
-        key.
+        """Return all matches as bits, in as few longs as possible.
 
-        Each field contributes the bits of the rules that it allows. So Spark tests a condition of many rules once, and its
-        generated code grows with the conditions, not with the rules. `numbers_of` reads the bits.
+        Spark groups a hundred million messages fastest by such a key. Each field contributes the bits of the rules that it
+        allows. So Spark tests a condition of many rules once, and its generated code grows with the conditions, not with the
+        rules. `numbers_of` reads the bits.
         """
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 

@@ -245,7 +245,7 @@ class Exchange(Struct, frozen=True, tag=True):
 
 
 class Exchanged(Struct, frozen=True, omit_defaults=True):
-    """The reply to `Exchange`. `waits` means: settled, but no message has arrived yet, so a second reply will follow."""
+    """The reply to `Exchange`. If `waits` is true, the unit of work is settled, and a second reply follows with messages."""
 
     settle: "Failure | None" = None
     unit: tuple[Got, ...] = ()
