@@ -363,8 +363,8 @@ def _unit_of_work(
 ) -> UnitOfWork | None:
     """Return `own` for a get under syncpoint; otherwise a new unit of work for this get alone, or None.
 
-    A get of one message needs a new unit of work only if the message is stored, or asks for a report. Refuses with 2255 a get
-    of several persistent segments outside an open unit of work (rc2255).
+    A get of one message needs a new unit of work only if the message is stored, or asks for a report. A get of several segments
+    needs one too. For persistent segments, refuses with 2255 if another unit of work is open (rc2255).
     """
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY

@@ -70,7 +70,7 @@ class Failure(Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def is_dead_letter(self) -> bool:
-        """True if dead letters are the failures; each other failure has an exception."""
+        """True if the failures are dead letters; all other failures have an exception."""
         return not self.exception
 
     @property

@@ -91,7 +91,7 @@ class Line:
         self._end(Reason.CONNECTION_BROKEN)
 
     def interrupt(self) -> None:
-        """End the waits of all gets, with the present get. Any thread can call this. Never raises."""
+        """End the waits of all gets, including the present get. Any thread can call this. Never raises."""
         self._frames.say(requests.encode(requests.Interrupt()))
 
     def rely_on_pulse(self) -> None:

@@ -220,7 +220,7 @@ class Frames:
         return self._whole()
 
     def _say(self) -> None:
-        """Send the waiting short frames. If another thread holds the lock, that thread sends them afterwards."""
+        """Send the waiting short frames. If another thread is sending, that thread sends them afterwards."""
         while self._to_say and self._sending.acquire(blocking=False):
             try:
                 self._send_now(self._unsent + b"".join(self._to_say.popleft() for _ in range(len(self._to_say))))
@@ -313,7 +313,7 @@ class Frames:
             raise SilenceError(self.silence_s) from None
 
     def _send_now(self, data: bytes) -> None:
-        """Send as many bytes as possible without waiting. The next send begins with the rest. The caller holds the lock."""
+        """Send as many bytes as possible without waiting. The next send begins with the rest. The caller holds `_sending`."""
         self._unsent = data
         with contextlib.suppress(OSError):  # the thread that receives from this socket notices the error
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]

@@ -232,7 +232,7 @@ class BrowseBack(Struct, frozen=True, tag=True):
 
 
 class Interrupt(Struct, frozen=True, tag=True):
-    """Ends the waits of all gets of this connection, with the present get. This request has no reply."""
+    """Ends the waits of all gets of this connection, including the present get. This request has no reply."""
 
 
 class Exchange(Struct, frozen=True, tag=True):
