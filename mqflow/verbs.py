@@ -187,7 +187,10 @@ class ObjectHandle(Protocol):
 
     @property
     def resolved_queue_manager(self) -> str:
-        """The queue manager of `resolved_queue` (MQOD.ResolvedQMgrName); empty if unknown, as on the embedded queue manager."""
+        """The queue manager of `resolved_queue` (MQOD.ResolvedQMgrName); empty if unknown.
+
+        The embedded queue manager gives this name only for a remote queue; for its own queues it is empty.
+        """
         ...
 
 

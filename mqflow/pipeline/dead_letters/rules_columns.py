@@ -176,7 +176,7 @@ def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
 
 
 def _looked_up(column: "Column", plain: Mapping[int | str, int]) -> "Column":
-    """Return the bits of the value that the column has, or null. A map of Spark compares the keys one by one."""
+    """Return the bits of the value that the column has; null if `plain` does not have this value."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     is_text = any(isinstance(value, str) for value in plain)
