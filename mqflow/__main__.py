@@ -1,4 +1,4 @@
-"""`python -m mqflow` runs the command `mqflow`, also if the PATH does not have the scripts of mqflow. No other logic."""
+"""`python -m mqflow` runs the command `mqflow`, even if the PATH does not have the scripts of mqflow."""
 
 from mqflow.cli.main import main
 

@@ -146,8 +146,8 @@ def ends_unit(got: Got, options: GetOptions) -> bool:
     """Return whether this message must be the last of its call.
 
     A redelivered message must be the last, so that its failure backs out no other message. A message that is too long (2080)
-    must be the last too, because it stays on its queue. Otherwise the call gets it again and again. In logical order, a unit of
-    work has one group: the last message of the group is the last of its call.
+    must be the last too. It stays on its queue, so each further get of the call would return it again. In logical order, a unit
+    of work has one group: the last message of the group is the last of its call.
     """
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return True
@@ -195,7 +195,7 @@ def put_somewhere(
 ) -> Put:
     """Put a message that must reach a queue, because the caller then removes the original from another queue.
 
-    Raises the errors of MQPUT, and 2550 if the name is the alias of a topic without subscribers.
+    Raises the errors of MQPUT, and 2550 if the handle is open on the alias of a topic without subscribers.
     """
     if handle.resolved_queue:
         return connection.put(handle, descriptor, body, options, context=context)
@@ -230,7 +230,7 @@ def model_refused(name: str, queue_manager: str) -> MQIError:
 
 
 def current_depth(connection: Connection, queue: str) -> int:
-    """Return the number of messages on the queue. Raises what MQOPEN and MQINQ raise."""
+    """Return the number of messages on the queue. Raises the errors of MQOPEN and MQINQ."""
     handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
     try:
         return int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])

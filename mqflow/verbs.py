@@ -3,8 +3,8 @@
 `QueueManager.connect` returns a `Connection`, which lasts from MQCONN to MQDISC. A connection has one unit of work at a time,
 and one thread at a time uses the connection. Errors are `MQIError`. If a verb gives data with a warning, the warning is the
 `reason` of the result. A get that finds no message (2033) returns None. The embedded queue manager also offers
-`InlineConnection`: only waits and durable commits block, so an event loop can call its verbs directly. This file knows the
-lowest layer only, and no thread or event loop.
+`InlineConnection`: only waits and durable commits block, so an event loop can call its verbs directly. This file imports only
+`mqflow.mqi`, and knows no thread and no event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -100,13 +100,13 @@ class GetOptions(Struct, frozen=True, kw_only=True):
     #: With `GetOption.CONVERT`: the character set and the encoding to convert to.
     ccsid: int = CCSID_Q_MGR
     encoding: int = Encoding.NATIVE
-    #: Whether the caller takes properties apart from the body (MsgHandle). Then `Got.properties` has them, unless another
+    #: True if the caller takes properties separately from the body (MsgHandle). Then `Got.properties` has them, unless another
     #: option, or PROPCTL(FORCE) without an option, keeps them in the body.
     message_handle: bool = False
 
 
 class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """A message as MQGET returns it. The encoded form has no field names, which keeps messages on a socket short."""
+    """A message as MQGET returns it. Encoded for a socket, the record has no field names, so it is short."""
 
     descriptor: MessageDescriptor
     #: The body; cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
@@ -118,8 +118,8 @@ class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     #: The local queue that the message was on; if the get named an alias, the target of the alias.
     resolved_queue: str = ""
     message_token: bytes = bytes(16)
-    #: With `message_handle`, the properties from the body, as an MQRFH2 that `mqi.properties.in_rfh2.from_header` reads.
-    #: Empty if the message has no properties.
+    #: With `message_handle`, the properties from the body, as an MQRFH2 that `mqi.properties.rfh2_properties.from_header`
+    #: reads. Empty if the message has no properties.
     properties: bytes = b""
 
 
@@ -187,7 +187,10 @@ class ObjectHandle(Protocol):
 
     @property
     def resolved_queue_manager(self) -> str:
-        """The queue manager of `resolved_queue` (MQOD.ResolvedQMgrName); empty if unknown, as on the embedded queue manager."""
+        """The queue manager of `resolved_queue` (MQOD.ResolvedQMgrName); empty if unknown.
+
+        The embedded queue manager gives this name only for a remote queue; for its own queues it is empty.
+        """
         ...
 
 
@@ -206,14 +209,18 @@ class Subscribed(Struct, frozen=True, kw_only=True):
     handle: SubscriptionHandle
     #: The queue of the publications. MQSUB opens it for a managed subscription; otherwise it is the queue that the caller gave.
     queue: ObjectHandle
-    #: The descriptor with topic string and correlation identifier filled in; of a resumed subscription, all real fields.
+    #: The descriptor with topic string and correlation identifier; for a resumed subscription, all fields have their real
+    #: values.
     descriptor: SubscriptionDescriptor
     #: 0, or the reason of a warning.
     reason: int = Reason.NONE
 
 
 class Connection(Protocol):
-    """Hconn: the verbs. The first verb under syncpoint begins the unit of work; `commit` or `backout` ends it."""
+    """A connection to a queue manager (Hconn), with the verbs.
+
+    The first verb under syncpoint begins the unit of work; `commit` or `backout` ends it.
+    """
 
     @property
     def queue_manager_name(self) -> str:
@@ -263,7 +270,7 @@ class Connection(Protocol):
     ) -> Put:
         """Open the object, put one message and close the object (MQPUT1); a text is the name of a queue.
 
-        Ignores the descriptor's `dynamic_name` and `selection`.
+        Ignores `dynamic_name` and `selection` of the target.
         """
         ...
 
@@ -272,7 +279,7 @@ class Connection(Protocol):
         ...
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes of the object that the handle names (MQINQ): of an alias itself, not of its target queue."""
+        """Return the attributes of the object that the handle names (MQINQ); for an alias, its own, not those of its target."""
         ...
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
@@ -314,7 +321,7 @@ class InlineConnection(Connection, Protocol):
 
     @property
     def only_removes(self) -> bool:
-        """Whether the commit of the open unit of work only removes messages: no puts, and no messages of groups."""
+        """True if the commit of the open unit of work only removes messages: no puts, and no messages of groups."""
         ...
 
     def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
@@ -324,7 +331,7 @@ class InlineConnection(Connection, Protocol):
         raised. The caller must call no other verb on this connection before that.
 
         With `behind`, the next unit of work begins immediately, and the caller can call any verb. This requires `only_removes`.
-        Units of work become durable in the order of these calls, and each has its own answer.
+        Units of work become durable in the order of these calls, and each commit has its own answer.
         """
         ...
 
@@ -339,14 +346,14 @@ class InlineConnection(Connection, Protocol):
 
 @runtime_checkable
 class BatchConnection(Connection, Protocol):
-    """A connection with verbs for many messages. The functions `many_verbs.get_many` and `put_many` serve every connection."""
+    """A connection with verbs for many messages. `many_verbs.get_many` and `many_verbs.put_many` work over every connection."""
 
     def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return the messages of several gets: only the first get waits, and BROWSE_NEXT follows BROWSE_FIRST.
 
         Returns up to `most` messages with up to `bytes_max` together; the first message alone can be longer. Returns fewer
-        messages if no more are there, or if a get is refused. The next call gets the same refusal. `ends_unit` decides which
-        message comes alone or last. Raises the errors of the first get.
+        messages if no more are there, or if a get is refused. The next call gets the same refusal. `many_verbs.ends_unit`
+        decides which message comes alone or last. Raises the errors of the first get.
         """
         ...
 
@@ -367,16 +374,17 @@ class FusedConnection(Connection, Protocol):
     """A connection to a remote queue manager: one round trip settles a unit of work and gets the next messages."""
 
     def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
-        """Commit, back out, or with None do neither. Then get a message, and more messages without a wait, up to `most`.
+        """Settle the unit of work as `commit` says, then get up to `most` messages; only the first get waits.
 
-        Never raises an `MQIError`: if the settlement gets no answer, `settle_error` has the error, and a commit is in doubt.
+        `commit` True commits, False backs out, None leaves the unit of work open. Never raises an `MQIError`: if the settlement
+        gets no answer, `settle_error` has the error, and a commit is in doubt.
         """
         ...
 
 
 @runtime_checkable
 class PipelinedConnection(Connection, Protocol):
-    """A connection that gets several units of work ahead: one round trip commits some units and gets others.
+    """A connection that has several units of work at a time: one round trip commits some units and gets others.
 
     The other verbs act on the first unit of work that is not committed. `commit`, `backout`, every get and MQDISC first put
     the messages of all later units back to their places on the queue. No BackoutCount rises, because no handler got them.
@@ -384,7 +392,7 @@ class PipelinedConnection(Connection, Protocol):
 
     @property
     def only_removes(self) -> bool:
-        """Whether the application has put nothing in the open unit of work."""
+        """True if the application has put nothing in the open unit of work."""
         ...
 
     def settle_many(self, handle: ObjectHandle, options: GetOptions, *, commits: int, most: int, units: int) -> SettledMany:
@@ -446,7 +454,7 @@ class InlineQueueManager(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether the queue manager has ended permanently; it lives in this process, so no wait brings it back."""
+        """True if the queue manager has ended permanently; it lives in this process, so no wait brings it back."""
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:

@@ -1,4 +1,4 @@
-"""IBM MQ behind the seam: one adapter over the C extensions of ibmmq and pymqi.
+"""IBM MQ behind the interface `mqflow.verbs`: one adapter over the C extensions of ibmmq and pymqi.
 
 Importing this folder loads neither package: `dialects.base.load` loads one package when an application connects by a URL.
 

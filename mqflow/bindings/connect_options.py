@@ -70,7 +70,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def cno_options(self) -> int:
-        """MQCNO.Options: all threads share the handles, one thread at a time; the client never reconnects; the binding."""
+        """MQCNO.Options: threads share the handles, one at a time; the client never reconnects; `binding` applies."""
         options = _HANDLE_SHARE_NO_BLOCK | _RECONNECT_DISABLED
         match self.binding:
             case "local":

@@ -1,4 +1,4 @@
-"""A connection to IBM MQ through a client package. Each verb of the seam is one call of the MQI on bytes.
+"""A connection to IBM MQ through a client package. Each verb is one call of the MQI on bytes.
 
 The connection keeps no object of the package: such an object disconnects, and thereby commits, when Python collects the object.
 The receive buffers of the package do not allow two threads. So a second call during another call gets 2219, and does not reach
@@ -79,7 +79,7 @@ class BoundConnection:
         self._turn = threading.Lock()
         # The reason why no verb may be called any more: 2018 after MQDISC.
         self._ended = False
-        # Whether a verb has shown that the connection is gone.
+        # True if a verb has shown that the connection is gone.
         self._lost = False
 
     def open(self, target: ObjectDescriptor | str, options: OpenOption) -> BoundHandle:
@@ -180,7 +180,7 @@ class BoundConnection:
             self._turn.release()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes of the object that the handle names (MQINQ): of an alias itself, not of its target queue."""
+        """Return the attributes of the object that the handle names (MQINQ); for an alias, its own, not those of its target."""
         self._check_lengths(selectors, "MQINQ", handle)
         bound = self._begin_on("MQINQ", handle, BoundHandle)
         try:

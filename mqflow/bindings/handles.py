@@ -106,7 +106,7 @@ class GetStructures:
         self.options: GetOptions = options
         self.md: bytes = md
         self.gmo: bytes = gmo
-        #: Whether the caller takes a body of any length: then a message that does not fit is got again, into a larger buffer.
+        #: True if the caller takes a body of any length: then a message that does not fit is got again, into a larger buffer.
         self.sizes_itself: bool = sizes_itself
         self.converts: Final = bool(options.options & GetOption.CONVERT)
 
@@ -136,7 +136,7 @@ def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:
 
 
 def wants_handle(options: GetOptions) -> bool:
-    """Return whether the caller wants properties apart from the body, in a message handle, which the adapter does not offer."""
+    """Return whether the caller wants properties in a message handle. The adapter does not offer this."""
     return options.message_handle and not int(options.options) & _HANDLE_IGNORED
 
 

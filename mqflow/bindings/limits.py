@@ -1,4 +1,4 @@
-"""Refuses values that have no room in the structures of the MQI, each with its reason: a truncated value is another value.
+"""Refuses values that have no room in the structures of the MQI, because a truncated value is another value.
 
 The first twelve characters of a longer user name are another user; the low 32 bits of a larger number are another number. This
 file knows records and the lengths of fields. It does not know packages and verbs.

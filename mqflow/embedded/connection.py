@@ -196,20 +196,23 @@ class EmbeddedConnection:
         return unit
 
     def get_at_once(self, handle: object, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; an empty list if the first message is special or the get is refused."""
+        """Return available plain messages; an empty list if the first is special or the get is refused.
+
+        `calls/get_many.py` says which messages are plain.
+        """
         with contextlib.suppress(MQIError, Refusal):  # the next get raises and reports the error
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         return []
 
     def take_ahead(self, handle: object, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
-        """Get plain messages as units of work ahead (`calls.units_ahead`). Return no units if the get is special or refused."""
+        """Get plain messages as further units of work (`calls.units_ahead`); no units if the get is special or refused."""
         try:
             return self._call("", handle, take_ahead, handle, options, most, units, bytes_max)
         except Refusal:
             return []
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places; None means all units ahead."""
+        """Return the messages of the last `count` units of work to their places; None means all but the open one."""
         if count != 0 and (count or self.state.ahead):
             number = len(self.state.ahead) if count is None else count
             self._call("MQBACK", "", give_back, self.state, number)
@@ -262,7 +265,7 @@ class EmbeddedConnection:
 
     @property
     def only_removes(self) -> bool:
-        """Whether the open unit of work only removes messages: it has no puts, reports or groups."""
+        """True if the open unit of work only removes messages: it has no puts, reports or groups."""
         unit = self.state.unit_of_work
         return not (unit.puts or unit.retained or unit.undo or unit.discarded)
 
@@ -395,7 +398,7 @@ class EmbeddedConnection:
         return pending.value
 
     def _get_plain(self, handle: object, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
-        """Return the plain messages that are available now, possibly none."""
+        """Return the plain messages (see `calls/get_many.py`) that are available now, possibly none."""
         try:
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         except Refusal as refusal:

@@ -123,7 +123,7 @@ class EmbeddedQueueManager:
 
     @property
     def stopped(self) -> bool:
-        """Whether the queue manager has stopped, by `stop`, `close` or a failure of its store."""
+        """True if the queue manager has stopped, by `stop`, `close` or a failure of its store."""
         return bool(self._state.stopped)
 
     @property
@@ -272,7 +272,7 @@ class EmbeddedQueueManager:
             start_or_stop_event(self._state, Reason.Q_MGR_NOT_ACTIVE, quiesces=quiesces)
 
     def _when_monitored(self, subscription: Subscription) -> None:
-        """Publish figures for this new subscription. The caller holds the lock."""
+        """Publish figures for this new subscription. The caller holds the queue manager's lock."""
         if self._publisher is None:
             from mqflow.embedded.pcf.resources import ResourcePublisher  # noqa: PLC0415 - most queue managers have no monitor
 

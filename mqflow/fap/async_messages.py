@@ -110,7 +110,7 @@ class MessageRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def stands(self) -> bool:
-        """Whether the request stays valid after its first message, because the client calls a listener for each message.
+        """True if the request stays valid after its first message, because the client calls a listener for each message.
 
         A connection consumer (ASF) also makes such a request, without any flag.
         """

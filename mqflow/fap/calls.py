@@ -130,7 +130,7 @@ class OpenCall(Struct, frozen=True, kw_only=True):
 
     fields: ObjectFields
     options: int
-    #: Whether the client asks for the defaults of the queue (FOPA).
+    #: True if the client asks for the defaults of the queue (FOPA).
     wants_defaults: bool
 
     @classmethod

@@ -44,7 +44,7 @@ class InitialData(Struct, frozen=True, kw_only=True):
     ccsid: int = 0
     queue_manager: str = ""
     heartbeat_s: int = 0
-    #: Whether the client offers to compress headers, and messages (COMPHDR, COMPMSG).
+    #: True if the client offers to compress headers, and messages (COMPHDR, COMPMSG).
     compresses_headers: bool = False
     compresses_messages: bool = False
     #: The most conversations on one socket; 0 if conversations share no socket.

@@ -1,4 +1,4 @@
-"""The SPI verbs that JMS classes use: query, open (with the defaults of the queue), put, reserve, subscribe.
+"""The SPI verbs, which JMS classes use on a channel besides the MQI: query, open with defaults, put, reserve, subscribe.
 
 A reply has an input-output structure (SPxU) and an output structure (SPxO). Source: Wireshark's layouts; the flows of IBM's
 JMS classes.
@@ -131,7 +131,7 @@ class SpiPut(Struct, frozen=True, kw_only=True):
 
     call: SpiCall
     in_version: int
-    #: Blank padded 1, syncpoint 2, deferred 4; 0 for a put like MQPUT.
+    #: The sum of 1 (blank padded), 2 (syncpoint) and 4 (deferred); 0 for a put like MQPUT.
     options: int
     descriptor: MessageDescriptor
     descriptor_version: int
@@ -182,7 +182,7 @@ class SpiSubscribe(Struct, frozen=True, kw_only=True):
     in_version: int
     #: The bytes of the LSD.
     target: bytes
-    #: Whether several handles can use the subscription at the same time.
+    #: True if several handles can use the subscription at the same time.
     shared: bool
     fields: SubscriptionFields
 

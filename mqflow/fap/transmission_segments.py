@@ -117,7 +117,7 @@ class Header(Struct, frozen=True, kw_only=True):
     request: int = 0
     order: ByteOrder = ">"
     ccsid: int = _ASCII_CCSID
-    #: Whether the segment is about the whole shared socket (TSHC).
+    #: True if the segment is about the whole shared socket (TSHC).
     of_socket: bool = False
 
     @property

@@ -1,8 +1,8 @@
 """The journal: messages of queues in immutable Parquet segments, which any number of consumers can read again.
 
-A journal is a folder with a lane for each stream of messages. A lane has numbered segments, and each consumer has its offsets.
-This folder knows files and columns, and the records of the layers below. It knows no queue manager and no Spark.
-Needs pyarrow (`mqflow[journal]`), which is loaded when columns are made or read, not before.
+A journal is a folder with a lane for each stream of messages. A lane has numbered segments. Each consumer has an offset in each
+lane: the last segment that it has read. This folder knows files and columns, and the records of the layers below. It knows no
+queue manager and no Spark. Needs pyarrow (`mqflow[journal]`), which is loaded when columns are made or read, not before.
 
 No module here imports `mqflow.runtime`, `mqflow.embedded`, `mqflow.bindings` or `pyspark`.
 """

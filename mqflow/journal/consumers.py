@@ -1,8 +1,8 @@
-"""The consumers of a journal, with one file for each consumer. Deletes the segments that all consumers have read.
+"""The consumers of a journal, and the trim, which deletes the segments that all consumers have read.
 
-A trim keeps the segments after the offset of each registered consumer, in every lane that the consumer reads. A consumer reads
-all lanes, the lanes of one kind, or the lanes that it has named. A trim deletes no segment because of its age, and none from a
-lane without a consumer. This file knows files only.
+Each consumer has one file. A trim keeps the segments after the offset of each registered consumer, in every lane that the
+consumer reads. A consumer reads all lanes, the lanes of one kind, or the lanes that it has named. A trim deletes no segment
+because of its age, and none from a lane without a consumer. This file knows files only.
 """
 
 import re
@@ -106,8 +106,8 @@ class Consumers(Struct, frozen=True):
     def trim(self, *, dry_run: bool = False) -> tuple[Trimmed, ...]:
         """Delete the segments that every registered consumer has read; return the deleted segments by lane.
 
-        With `dry_run`, deletes nothing, and returns the segments that a trim deletes now.
-        Raises `ConsumerError`, and deletes nothing, if no consumer is registered.
+        With `dry_run`, deletes nothing, and returns the segments that a call without `dry_run` deletes. Raises `ConsumerError`,
+        and deletes nothing, if no consumer is registered.
         """
         readers = self.all()
         if not readers:

@@ -1,6 +1,6 @@
 """Erases rows of a lane: writes a new file without these rows for each segment, with a receipt in `lane.json`.
 
-The new file has the number of the old one.
+The new file has the number of the old file.
 
 A kill at any moment loses no other row. Between the new file and the deletion of the old one, readers get `LaneError`, because
 the segment exists twice; `finish_rewrites` deletes the old file. This file knows one lane, and no table.
@@ -33,7 +33,7 @@ def finish_rewrites(lane: Lane) -> None:
 def erase_rows(lane: Lane, erased: "Callable[[pa.Table], pa.Array]") -> Iterator[Rewrite]:
     """Erase the rows for which `erased` returns true; yield the receipt of each rewritten segment.
 
-    `erased` gets the rows of a segment, and returns a truth value for each. Raises what `read_table` raises.
+    `erased` gets the rows of a segment, and returns a truth value for each row. Raises the errors of `read_table`.
     """
     from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 

@@ -38,7 +38,7 @@ class JournalVersionError(JournalError):
 
 
 class LaneError(JournalError):
-    """A lane has another kind or queue, belongs to another owner, or disagrees with the queue manager."""
+    """A lane has another kind or queue than the caller named, belongs to another owner, or disagrees with the queue manager."""
 
 
 class TornSegmentError(JournalError):

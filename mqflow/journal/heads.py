@@ -35,7 +35,7 @@ class Head(Struct, frozen=True, kw_only=True):
 
 
 def create_head(journal: Folder, name: str, lane: str) -> None:
-    """Create the record of a lane without segments, durably, unless it exists. `name` is the lane's folder."""
+    """Create the record of a lane without segments, durably, unless it exists. `name` is the name of the lane's folder."""
     folder = journal.folder(_FOLDER)
     folder.make()
     with suppress(FileExistsError):

@@ -1,8 +1,11 @@
 """The folder of a journal: its lanes, and the segments of each lane, in order and without gaps.
 
-Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `heads/<lane>.json`,
-`consumers/<name>.json`. Small files are replaced as a whole, and only if they still have the contents that were read: two
-processes do not overwrite each other. This file knows folders. It writes no segment, and knows no queue manager.
+A lane has the messages of one queue, in segments. A lander adds segments, and a trim deletes the segments that all consumers
+have read. The marker of a lane is a message of its lander on a queue; it names the last committed segment.
+
+Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `heads/<lane>.json`, `consumers/<name>.json`.
+Small files are replaced as a whole, and only if they still have the contents that were read: two processes do not overwrite
+each other. This file knows folders. It writes no segment, and knows no queue manager.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +42,7 @@ R = TypeVar("R", bound=Struct)
 class _JournalFile(Struct, frozen=True, kw_only=True):
     format: str = ""
     version: int = 0
-    #: The identifier of this journal, which the markers on the queue contain.
+    #: The identifier of this journal. The marker of each lane, a message on a queue, contains this identifier.
     id: str = ""
 
 
@@ -50,14 +53,15 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     kind: Kind
     queue: str
     queue_manager: str
-    #: Whether the marker was ever on its queue. If it was, a missing marker is lost; otherwise the lane is new.
+    #: True if the marker of the lane was ever on its queue: a missing marker is then lost. False for a new lane.
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
-    #: The rows and the checksum of that segment, which the next segment names; 0 after a trim of an older mqflow.
+    #: The rows and the checksum of the segment `trimmed`; the next segment names these values. 0 after a trim of an older
+    #: mqflow.
     trimmed_rows: int = 0
     trimmed_crc: int = 0
-    #: Whether the lane was created with a head record.
+    #: True if the lane was created with a head record.
     has_head: bool = False
     #: The receipts of segments that were rewritten in place.
     rewrites: tuple[Rewrite, ...] = ()
@@ -92,7 +96,7 @@ class Journal(Struct, frozen=True):
 
     @classmethod
     def open(cls, where: Folder | str | Path) -> "Journal":
-        """Return the journal in this folder. Raises what `create` raises, and `ForeignJournalError` if there is no journal."""
+        """Return the journal in this folder. Raises the errors of `create`, and `ForeignJournalError` if no journal exists."""
         folder = _folder_of(where)
         found = _opened(folder)
         if found is None:
@@ -215,7 +219,7 @@ class Lane(Struct, frozen=True):
 
     def befores(self, segments: Sequence[Segment]) -> dict[int, Before]:
         """Return for each of these segments the segment that it must follow."""
-        tips = {segment.number: segment.tip for segment in self._published()}  # first: a trim notes, and then deletes
+        tips = {segment.number: segment.tip for segment in self._published()}  # first: a trim records, then deletes
         said = self.reread()
         tips = {said.trimmed: Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)} | tips
         return {each.number: before_of(self.journal_id, tips.get(each.number - 1), said.rewrites) for each in segments}

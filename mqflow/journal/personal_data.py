@@ -44,7 +44,7 @@ class Key(Struct, frozen=True):
 def key_of(text: str) -> Key:
     """Return the key in `column=value`. Identifiers are hexadecimal; `body` means that the data contains this text, in UTF-8.
 
-    Raises `JournalError` for another column, and for a value that is empty or no identifier.
+    Raises `JournalError` for another column, for an empty value, and for a value that is not an identifier.
     """
     column, _, value = text.partition("=")
     if column not in (*_IDENTIFIERS, *_TEXTS, _BODY):

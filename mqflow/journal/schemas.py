@@ -1,7 +1,7 @@
 """The columns of segments, by kind: disposition record, dead letter, backed-out message, any other message.
 
-Names and types are the same as in the bronze tables, which join the segments. This file has data only; `arrow_schema` makes
-Arrow's types on request. A change of columns needs a new `SCHEMA_VERSION`.
+The bronze tables of `mqflow.pipeline`, which have the rows of all segments, have the same names and types. This file has data
+only; `arrow_schema` makes Arrow's types on request. A change of columns needs a new `SCHEMA_VERSION`.
 """
 
 import re
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 class Column(Struct, frozen=True, array_like=True):
-    """One column. Only the columns of the position are never null; every other column can be null."""
+    """One column. Only the columns lane, segment, ordinal and landed_ts are never null."""
 
     name: str
     #: Spark's name of the type; a timestamp is UTC, to the microsecond.

@@ -1,6 +1,9 @@
-"""Finds damages of a lane: each segment names the segment before it, and records outside of the lane name the last one.
+"""Finds damages of a lane: each segment names the segment before it, and records outside of the lane name the last segment.
 
-A damage is a segment that is missing, altered, doubled, or under a name of another segment. Pure: this file knows the names
+A marker is a message on a queue, and a head record is a file outside of the lane: both name the last segment. A trim deletes
+the first segments of a lane.
+
+A damage is a segment that is missing, altered, doubled, or under the name of another segment. Pure: this file knows the names
 and the contents of files; it reads none.
 """
 
@@ -50,7 +53,7 @@ class Before(Struct, frozen=True):
     sums: frozenset[_Sum]
 
     def problem(self, link: Link | None) -> str:
-        """Return why a segment with this link does not belong there; empty if it does. An older mqflow wrote no link."""
+        """Return why a segment with this link is not the next segment; empty if it is, or if an older mqflow wrote no link."""
         if link is None:
             return ""
         if link.journal != self.journal:
@@ -88,7 +91,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 def before_of(journal: str, tip: Tip | None, rewrites: Sequence[Rewrite]) -> Before:
-    """Return the demand on the segment after `tip`; None if the segment before it is unknown."""
+    """Return what the segment after `tip` must name as the segment before it; `tip` is None if that segment is unknown."""
     sums = set[_Sum]() if tip is None or not _is_known(tip) else {(tip.rows, tip.crc)}
     for said in reversed(rewrites if sums else ()):  # receipts are in the order of the rewrites
         if tip is not None and said.number == tip.number and (said.rows, said.crc) in sums:

@@ -134,7 +134,7 @@ def decode_batches(
 def decode_table(
     data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str, place: tuple[str, int] | None = None
 ) -> "pa.Table":
-    """Return the whole segment as one table. Raises what `decode_batches` raises."""
+    """Return the whole segment as one table. Raises the errors of `decode_batches`."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     schema = arrow_schema(kind)
@@ -143,7 +143,7 @@ def decode_table(
 
 
 def inspect(data: bytes, kind: Kind, *, where: str, place: tuple[str, int] | None = None) -> Contents:
-    """Return the facts that the bytes state about themselves. Raises what `decode_batches` raises."""
+    """Return the facts that the bytes state about themselves. Raises the errors of `decode_batches`."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     try:

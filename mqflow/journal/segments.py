@@ -1,6 +1,6 @@
 """One segment: its pending file is written, synced and verified, then published under its final name.
 
-The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th owner of the lane, becomes
+The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th lander of the lane, becomes
 `000000000042-1000-9f3a1c22.parquet`. A reader of a published segment finds the whole segment, and can check its bytes against
 the checksum. This file knows files of a folder; it knows neither the format of their contents nor the history of lanes.
 """
@@ -74,13 +74,13 @@ class Segment(Struct, frozen=True, order=True):
 
 
 class Written(Struct, frozen=True):
-    """The number, size and checksum of a pending segment; the marker on the queue has the same values."""
+    """The number, size and checksum of a pending segment; the marker, the lander's message on a queue, has the same values."""
 
     number: int
     rows: int
     crc: int
     size_bytes: int
-    #: The owner of the lane that wrote the file. The number keeps two owners from overwriting each other's files.
+    #: The number of the lander that wrote the file, so that two landers never overwrite each other's files.
     owner: int = 0
 
     @property
@@ -168,14 +168,14 @@ def read_batches(segment: Segment, kind: Kind, columns: Sequence[str] | None = N
 
 
 def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None) -> "pa.Table":
-    """Return the whole segment as one table. Raises what `read_batches` raises."""
+    """Return the whole segment as one table. Raises the errors of `read_batches`."""
     return decode_table(_bytes_of(segment), kind, columns, where=segment.uri, place=segment.place)
 
 
 def check_segment(segment: Segment, kind: Kind, before: Before | None = None, data: bytes | None = None) -> Contents:
     """Check that another reader can read the file; `data` is the bytes of the file if the caller has them already.
 
-    Raises what `read_batches` raises, and `TornSegmentError` if the segment follows another segment than `before`.
+    Raises the errors of `read_batches`, and `TornSegmentError` if the segment follows another segment than `before`.
     """
     data = _checked(segment, data) if data is not None else _bytes_of(segment)
     contents = inspect(data, kind, where=segment.uri, place=segment.place)

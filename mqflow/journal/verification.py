@@ -1,7 +1,7 @@
 """Verifies a journal: reads every file, and names every damage of every lane.
 
-A lander and a trim can run meanwhile, because records are read before the files that they name. This file knows the folders of
-a journal; `segment_chain` has the decisions.
+Meanwhile a lander can add segments, and a trim can delete segments, because records are read before the files that they name.
+This file knows the folders of a journal; `segment_chain` has the decisions.
 """
 
 from collections.abc import Iterator

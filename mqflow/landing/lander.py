@@ -1,9 +1,10 @@
 """Lands one queue in one lane of a journal: whole units of messages into segments, exactly once, even after a kill.
 
-The steps: get a unit under syncpoint (or browse it, then get each message by its token); write the segment and sync it. Then
-exchange the marker in the same unit of work; commit; publish. After a kill, or a commit without an answer, the marker says
-whether the unit was committed. `landing.recovery` reads this from the marker. The code is synchronous, with one connection and
-one thread. It does not retry: the caller retries.
+The marker of a lane is a message on a state queue; it names the last committed segment. The steps: get a unit under syncpoint
+(or browse it, then get each message by its token); write the segment and sync it. Then exchange the marker in the same unit of
+work; commit; publish. After a kill, or a commit without an answer, the marker says whether the unit was committed.
+`landing.recovery` reads this from the marker. The code is synchronous, with one connection and one thread. It does not retry:
+the caller retries.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +56,8 @@ class LanderOptions(Struct, frozen=True, kw_only=True):
     batch_bytes: int = 64 * 1024 * 1024
     #: Milliseconds that a segment waits for more messages after its first message.
     linger_ms: int = 200
-    #: Whether to browse and write messages before it gets them. Then only a failure between get and commit raises BackoutCount.
+    #: True: the lander browses and writes messages before it gets them. Then only a failure between get and commit raises
+    #: BackoutCount.
     browse_first: bool = False
     state_queue: str = STATE_QUEUE
     #: Milliseconds to wait for a marker that the unit of work of another lander holds.
@@ -73,7 +75,7 @@ class Landed(Struct, frozen=True):
 
 
 class Lander:
-    """Lands one lane on one connection; each connection needs a new lander."""
+    """Lands the messages of one queue in one lane, on one connection; each connection needs a new lander."""
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class Lander:
         self._marker = Marker(journal=journal.id, lane=lane.name, epoch=0)
         self._batch = options.batch
         self._fused = connection if isinstance(connection, FusedConnection) else None
-        #: Whether the queue was empty at the last get.
+        #: True if the queue was empty at the last get.
         self.idle: bool = False
         self._queue: ObjectHandle
         self._state: ObjectHandle

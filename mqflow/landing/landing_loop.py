@@ -1,4 +1,4 @@
-"""Keeps the landing of one lane going: makes a connection and a lander, and makes new ones after each failure.
+"""Keeps the messages of one queue landing: makes a connection and a lander, and makes new ones after each failure.
 
 `keep_landing` runs in a thread of its own and blocks there until it is stopped. The lander guarantees that each message lands
 exactly once. This module only decides whether and when to try again.

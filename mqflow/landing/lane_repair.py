@@ -1,7 +1,8 @@
-"""Settles a lane without a lander: by the marker of the lane, or if the marker is gone, by the decision of a person.
+"""Finishes the last segment of a lane without a lander: publishes the segment, or drops it.
 
-This file guesses nothing: the marker says whether the last unit of work was committed. Without the marker, only the queue shows
-this, and only if no other program gets from the queue. The code is synchronous. It knows the journal and the verbs.
+This file guesses nothing: the marker of the lane (a message) says whether the last unit of work was committed. Without the
+marker, only the queue shows this, and only if no other program gets from the queue; so a person decides. The code is
+synchronous. It knows the journal and the verbs.
 """
 
 from collections import Counter
@@ -37,8 +38,8 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
     #: The last published segment.
     last: int
-    #: The file of the segment that was perhaps committed. Empty if no pending segment is whole, because a commit comes only
-    #: after the sync.
+    #: The file of the segment that was perhaps committed. Empty if no pending segment is whole: then nothing was committed,
+    #: because the lander commits only after the sync of the file.
     pending: str = ""
     written: Written | None = None
     #: The number of messages of the pending segment that are on the queue.

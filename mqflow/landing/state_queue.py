@@ -1,4 +1,4 @@
-"""Browses the markers on a state queue, and changes nothing. This file knows the verbs."""
+"""Browses the markers on a state queue, and changes nothing. A marker is a message that names the last segment of a lane."""
 
 from mqflow.journal.segment_chain import Tip
 from mqflow.landing.recovery import Marker, marker_from

@@ -124,7 +124,7 @@ class Need(Struct, frozen=True):
     #: The name that the program opens; empty for the queue manager.
     name: str
     authority: Authority
-    #: Whether the connected user needs the authority, even if the call names an alternate user.
+    #: True if the connected user needs the authority, even if the call names an alternate user.
     own: bool = False
 
 

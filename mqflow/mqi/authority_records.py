@@ -28,7 +28,7 @@ class AuthorityRecord(Struct, frozen=True, kw_only=True):
     #: The name of one object, or a generic name with ``?``, ``*`` or ``**``.
     profile: str
     entity: str
-    #: Whether the entity is a group; if not, it is a user (a principal).
+    #: True if the entity is a group; if not, it is a user (a principal).
     group: bool = False
     #: May be empty; an empty record still hides the more general profiles of this entity.
     authorities: frozenset[Authority] = frozenset()

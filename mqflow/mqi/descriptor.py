@@ -91,7 +91,7 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
 
     @property
     def persistent(self) -> bool:
-        """Whether the message survives the end of the queue manager; False while the queue's default is not resolved."""
+        """True if the message survives the end of the queue manager; False while the queue's default is not resolved."""
         return self.persistence == Persistence.PERSISTENT
 
     def to_bytes(self, version: Literal[1, 2] = 2, *, little_endian: bool = True) -> bytes:

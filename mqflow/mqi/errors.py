@@ -140,7 +140,7 @@ ADVICE_CONNECTING: Final[dict[int, str]] = {
 class MQIError(Exception):
     """An MQI call failed. The text has the verb, the object, the queue manager, the reason and advice.
 
-    `reason` is the number (a `Reason` if the table has it), `completion` is the completion code.
+    `reason` is the number (a `Reason` if that class has the number), `completion` is the completion code.
     """
 
     reasons: ClassVar[tuple[Reason, ...]] = ()

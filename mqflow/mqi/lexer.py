@@ -153,8 +153,8 @@ def continued(lines: Sequence[str], *, indented_comments: bool) -> Iterator[Cont
     """Join continued lines: after ``+`` from the first non-blank of the next line, after ``-`` from column 1.
 
     Comments and blank lines are left out, also between continued lines. An asterisk in column 1 starts a comment. If
-    `indented_comments` is set, an asterisk behind blanks starts a comment too. Between continued lines such an asterisk does
-    not, because it may be a name.
+    `indented_comments` is set, an asterisk behind blanks starts a comment too. Between continued lines, an asterisk behind
+    blanks starts no comment, because it may be a name.
     """
     pieces: list[_Piece] = []
     mark = ""

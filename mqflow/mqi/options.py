@@ -363,8 +363,9 @@ _PREFIXES: Final[dict[type[IntFlag], str]] = {
 def fails_its_unit(options: int, persistence: int) -> bool:
     """Return whether the failure of a put that the program does not wait for makes MQCMIT fail with 2003.
 
-    The put of a non-persistent message does not: only MQSTAT reports its failure. For MQPER_PERSISTENCE_AS_Q_DEF, the client
-    does not know the persistence, and the commit fails. Source: IBM, "Putting messages asynchronously", jms20 for Go.
+    The failed put of a non-persistent message does not make MQCMIT fail: only MQSTAT reports this failure. For
+    MQPER_PERSISTENCE_AS_Q_DEF, the client does not know the persistence, and the commit fails. Source: IBM, "Putting messages
+    asynchronously", jms20 for Go.
     """
     return bool(options & PutOption.SYNCPOINT) and persistence != Persistence.NOT_PERSISTENT
 

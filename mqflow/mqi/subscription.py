@@ -49,7 +49,7 @@ class SubscriptionDescriptor(Struct, frozen=True, kw_only=True):
     #: SubLevel, 0 to 9: only the highest level that matches gets a publication.
     level: int = 1
     alternate_user: str = ""
-    #: Whether several handles can use the subscription at the same time, as the shared subscriptions of JMS 2.0. Not in MQSD.
+    #: True if several handles can use the subscription at the same time, as the shared subscriptions of JMS 2.0. Not in MQSD.
     shared: bool = False
     #: ResObjectString: the full topic string. Output only.
     topic_string: str = ""
@@ -80,7 +80,7 @@ class SubscriptionAttributes(Struct, frozen=True, kw_only=True):
     accounting_token: bytes = bytes(32)
     application_identity_data: str = ""
     level: int = 1
-    #: Whether several handles can use the subscription at the same time.
+    #: True if several handles can use the subscription at the same time.
     shared: bool = False
     expiry_tenths: int = -1
     #: Wall clock, in seconds since 1970; None for never.
@@ -92,12 +92,12 @@ class SubscriptionAttributes(Struct, frozen=True, kw_only=True):
 
     @property
     def durable(self) -> bool:
-        """Whether the subscription outlives its handle and the end of the queue manager."""
+        """True if the subscription outlives its handle and the end of the queue manager."""
         return bool(self.options & SubscribeOption.DURABLE)
 
     @property
     def managed(self) -> bool:
-        """Whether the queue manager owns the subscription's queue."""
+        """True if the queue manager owns the subscription's queue."""
         return bool(self.options & SubscribeOption.MANAGED)
 
 

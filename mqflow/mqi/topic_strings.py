@@ -54,7 +54,7 @@ def literal_levels(pattern: str, scheme: Scheme) -> tuple[str, ...]:
 def matches(pattern: str, scheme: Scheme, topic: str) -> bool:
     """Return whether a subscription to `pattern` includes this topic. In a topic, wildcards are ordinary characters.
 
-    The time grows with the length of the topic, times a thirtieth of the length of the pattern.
+    The time grows with the product of the two lengths.
     """
     return fits(_compiled(pattern, scheme), topic.split("/") if scheme is Scheme.TOPIC else topic)
 

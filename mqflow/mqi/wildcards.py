@@ -37,7 +37,7 @@ class Pattern(Struct, frozen=True, gc=False):
 
     @property
     def has_wildcards(self) -> bool:
-        """Whether a part is a wildcard."""
+        """True if a part is a wildcard."""
         return self.literal is None
 
 

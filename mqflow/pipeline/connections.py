@@ -28,7 +28,7 @@ def check_url(source: str, url: str) -> None:
 
 
 class WorkerConnection:
-    """A connection of a worker, as the user of the settings on its machine; `close` backs out uncommitted work."""
+    """The connection of a Spark worker, with the user from the settings of its machine; `close` backs out uncommitted work."""
 
     def __init__(self, url: str, application_name: str) -> None:
         self._queue_manager = reach_queue_manager(url, settings=load({"url": url}))

@@ -161,7 +161,7 @@ def _letters(spark: "SparkSession", tables: str | Path, as_of: datetime | None) 
 def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind) -> "DataFrame":
     """Return the bronze table, in the columns of this mqflow; empty if nothing of the kind was ever landed.
 
-    Raises what `read_delta` raises, and `PipelineError` for a table that an older mqflow wrote as Parquet.
+    Raises the errors of `read_delta`, and `PipelineError` for a table that an older mqflow wrote as Parquet.
     """
     folder = landed_tables.table_folder(tables, kind)
     landed_tables.check_format(folder)

@@ -1,4 +1,4 @@
-"""How much of a message's data leaves the journal: all of it, its first bytes, its hash, or nothing.
+"""The option for the part of a message's data that leaves the journal: all, the first bytes, only the hash, or nothing.
 
 The option protects data that some readers of the tables must not see. This file is pure, except for Arrow, and knows no source.
 """
@@ -18,7 +18,7 @@ _FORMS: Final = "none, hash, head:N (the first N bytes) or full"
 
 
 class Payload(Struct, frozen=True):
-    """How much of the data of each message the tables keep."""
+    """The part of each message's data that the tables keep."""
 
     kind: Literal["none", "hash", "head", "full"] = "full"
     head_bytes: int = 0

@@ -182,16 +182,16 @@ class MessageHandle:
 
 
 class Callbacks(Protocol):
-    """The callbacks of a connection, as far as calls other than MQCB and MQCTL need to know them."""
+    """The part of a connection's callbacks that calls other than MQCB and MQCTL use."""
 
     @property
     def running(self) -> bool:
-        """Whether MQCTL has started the callbacks, and they have not ended."""
+        """True if MQCTL has started the callbacks, and they have not ended."""
         ...
 
     @property
     def active(self) -> bool:
-        """Whether the callbacks use the connection now: they are started and not suspended."""
+        """True if the callbacks use the connection now: they are started and not suspended."""
         ...
 
     def runs_in(self, thread: int) -> bool:
@@ -218,7 +218,7 @@ class Hconn:
         self.message_bytes_max = message_bytes_max
         self.connection = connection
         self.sharing = sharing
-        #: Whether this is a local binding, not a client: it can begin global units of work, and its puts never answer early.
+        #: True if this is a local binding, not a client: it can begin global units of work, and its puts never answer early.
         self.local = local
         # The thread object, not its number: after the end of the thread, another thread can get the same number.
         self.thread: Final = threading.current_thread()
@@ -229,7 +229,7 @@ class Hconn:
         self.answers_early: set[int] = set()
         self.message_handles: dict[int, MessageHandle] = {}
         self.puts: PutCounts = PutCounts()
-        #: Whether an asynchronous put of the unit of work failed: the unit of work can only be backed out.
+        #: True if an asynchronous put of the unit of work failed: the unit of work can only be backed out.
         self.unit_failed = False
         #: The callbacks; None until the first MQCB.
         self.consumers: Callbacks | None = None

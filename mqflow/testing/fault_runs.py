@@ -1,4 +1,4 @@
-"""Runs one test many times: once without faults, then once for each call of the MQI with the connection broken at that call."""
+"""Runs one test many times: once without faults, then twice for each call of the MQI, which breaks the connection."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any

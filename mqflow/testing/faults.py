@@ -1,8 +1,8 @@
-"""Faults on demand behind the seam: refused calls, lost replies, broken connections, slow calls, outages.
+"""Faults on demand in the calls of the MQI: refused calls, lost replies, broken connections, slow calls, outages.
 
 `Faults` has the planned faults and the record of all calls. `wrap` puts the faults in front of a queue manager, embedded or
-not. If a connection to the embedded queue manager breaks, its unit of work is backed out, as on IBM MQ. This file knows the
-seam; it knows no application.
+not. If a connection to the embedded queue manager breaks, its unit of work is backed out, as on IBM MQ. This file knows
+`mqflow.verbs`; it knows no application.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     #: The first matching call that fails, counted from 1 since the fault was added; and the number of calls that fail in a row.
     nth: int = 1
     times: int = 1
-    #: MQRC_*. The reasons of a lost connection, such as 2009, and 2549 also break the connection. 2003 also backs out the unit
+    #: MQRC_*. 2549, and each reason of a lost connection such as 2009, also break the connection. 2003 also backs out the unit
     #: of work. 0: the call succeeds slowly.
     reason: int = Reason.CONNECTION_BROKEN
     moment: Moment = Moment.BEFORE
@@ -165,7 +165,7 @@ class Faults:
             self._planned.remove(planned)
 
     def around(self, line: "_Line", verb: str, object_name: str, effect: Callable[[], T]) -> T:
-        """Return the result of `effect`. If a fault strikes, raise the fault's `MQIError` before or after the effect."""
+        """Call `effect` and return its result. If a fault strikes, raise the fault's `MQIError` before or after this call."""
         fault = self.strike(line, verb, object_name)
         if fault is None:
             return effect()
@@ -174,7 +174,7 @@ class Faults:
         raise line.failure(fault, verb, object_name)
 
     def connect(self, queue_manager: QueueManager, connect: Callable[[], T]) -> tuple["_Line", T]:
-        """Return a new line, and the connection behind this line."""
+        """Return a new `_Line`, which a fault can cut, and the connection behind it."""
         line = _Line(self, len(self._lines) + 1, queue_manager.name)
         self._lines.append(line)
         return line, self.around(line, CONNECT, "", connect)
@@ -212,7 +212,7 @@ class _Line:
             raise error_for(self._cut, verb, object_name, self.queue_manager, "The connection broke before")
 
     def failure(self, fault: Fault, verb: str, object_name: str) -> MQIError:
-        """Return the error of a fault. Before that, cut the line or back out, if this is what the reason says."""
+        """Return the error of a fault. Before that, cut the line or back out if the reason requires this."""
         if fault.reason in _BREAKING:
             self.cut(Reason.CONNECTION_BROKEN)
         elif fault.reason == Reason.BACKED_OUT and self.inner is not None:
@@ -235,7 +235,7 @@ class _Line:
         return self._faults.around(self, verb, object_name, effect)
 
     def strike(self, verb: str) -> Fault | None:
-        """Return the fault of a call on this line that names no object, as `Faults.strike` does."""
+        """Do what `Faults.strike` does, for a call on this line that names no object."""
         return self._faults.strike(self, verb, "")
 
 
@@ -341,7 +341,7 @@ class _InlineFaultyConnection(_FaultyConnection):
 
     @property
     def only_removes(self) -> bool:
-        """Whether the commit of the open unit of work only removes messages. This is no call of the MQI."""
+        """True if the commit of the open unit of work only removes messages. This is no call of the MQI."""
         return self._inline.only_removes
 
     def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:

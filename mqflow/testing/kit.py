@@ -126,8 +126,8 @@ class QueueManagerKit:
     ) -> AsyncIterator[RunningApplication]:
         """Run the application on this queue manager and clock inside the block. The end of the block drains the application.
 
-        `others` has the queue managers of included applications, by name; `beside` makes them. Each gets the events and the
-        faults of its own queue manager.
+        `others` has the queue managers of included applications, by name; `beside` makes them. Each of these kits gets the
+        events and the faults of its own queue manager.
 
         The application connects as `user`; the default is the user that administers the queue manager. If a consumer failed and
         started again (`ConsumerFailed`), the end of the block raises `AssertionError`, unless the test expects `incidents`.

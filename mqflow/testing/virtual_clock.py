@@ -25,7 +25,7 @@ __all__ = (
 EPOCH_S: Final = 1_767_225_600.0
 """The default start of virtual time: 2026-01-01 00:00:00 UTC."""
 PATIENCE_S: Final = 0.25
-"""How long, in real seconds, a loop waits before it reports a deadlock: a thread that it does not know can still wake it."""
+"""The real seconds that a loop waits before it reports a deadlock: a thread that the loop does not know can still wake it."""
 POLL_S: Final = 0.01
 _TURNS_FREE: Final = 1_000
 _TURN_S: Final = 0.001
@@ -96,7 +96,7 @@ class VirtualClock:
 
     @property
     def is_held(self) -> bool:
-        """Whether `hold` was called more often than `release`."""
+        """True if `hold` was called more often than `release`."""
         return self._holders > 0
 
 

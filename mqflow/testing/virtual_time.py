@@ -2,7 +2,7 @@
 
 Thirty virtual seconds of reconnecting take a real millisecond, and a run repeats exactly. `run` works on asyncio (with a loop
 of this file) and on trio (with a clock of `virtual_trio`). If nothing can happen any more, the run does not hang: it ends with
-a `DeadlockError` that names the waiting tasks. This file knows no queue manager, only the seams of `mqflow.world`.
+a `DeadlockError` that names the waiting tasks. This file knows no queue manager, only the interfaces of `mqflow.world`.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class _Finished:
 
 
 class InlineRunner:
-    """Runs a "thread" to its end in `start`, without a second thread and its random order. For work that ends by itself."""
+    """Runs the work of a thread to its end inside `start`, so that no random order exists. The work must end by itself."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:  # noqa: ARG002 - no thread to give the name to
         """Run the target now; return a thread that has ended."""

@@ -1,8 +1,8 @@
-"""The contract of a client package: the MQI on bytes; and the loading of an installed package.
+"""The interface of a client package, which is the MQI on bytes, and the loading of an installed package.
 
 The adapter uses only the C extensions of the packages, not their Python classes. Such a class disconnects, and thereby
-commits, when Python collects the object. Such a class gets a long message in two calls, which can find different messages. It
-also adds its own OpenTelemetry to the message.
+commits, when Python collects the object. Such a class gets a long message in two calls, which can find different messages. Such
+a class also adds its own OpenTelemetry data to the message.
 """
 
 import importlib
@@ -107,7 +107,7 @@ def load(package: str) -> Dialect:
 
 
 def load_any() -> Dialect:
-    """Return pymqi if it is installed, otherwise ibmmq. Raises what `load` raises, also if neither package is installed."""
+    """Return pymqi if it is installed, otherwise ibmmq. Raises the errors of `load`, also if neither package is installed."""
     for package in PACKAGES:
         if installed(package):
             return load(package)

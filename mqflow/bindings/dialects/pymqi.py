@@ -60,7 +60,7 @@ class _Pymqi:
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
         """Call MQCONNX with both user and password, or with neither: if one is missing, pymqi still follows its pointer."""
-        # The secrets are bytes: of a `str`, pymqi would keep its own copy for ever.
+        # The secrets are bytes, because pymqi would keep its own copy of a `str` for ever.
         named = {"user": wanted.user, "password": wanted.password} if wanted.user else {}
         more = () if wanted.tls is None else (wanted.tls,)
         answered: tuple[int, int, int] = self._connectx(wanted.name, wanted.options, wanted.channel, named, *more)

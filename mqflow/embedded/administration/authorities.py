@@ -103,7 +103,7 @@ def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord
     """Return the record with its stored profile.
 
     OBJTYPE(QMGR) always has the same stored profile: the command gives the name of the queue manager, or no name. Any other
-    profile is refused with 2085.
+    name is refused with 2085.
     """
     if record.kind is not AuthorityKind.QMGR:
         return record
@@ -140,7 +140,7 @@ def _entity_word(record: AuthorityRecord) -> str:
 
 
 def _exists(state: QueueManagerState, kind: AuthorityKind, name: str) -> bool:
-    """Whether the object exists. Only queues and topics are looked up; an object of another kind counts as existing."""
+    """True if the object exists. Only queues and topics are looked up; an object of another kind counts as existing."""
     if kind is AuthorityKind.QUEUE:
         return name in state.queues
     return name in records(state, TopicAttributes) if kind is AuthorityKind.TOPIC else True

@@ -266,7 +266,7 @@ class ObjectAdministration(Protocol):
         ...
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Return the connections, with the connection of the command server, sorted by identifier."""
+        """Return the connections, including that of the command server, sorted by identifier."""
         ...
 
     def stop_connection(self, identifier: str) -> None:

@@ -57,7 +57,7 @@ class ObjectDefinitions:
         carry_out(self._state, f"DELETE {noun}", name, begin)
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Return the connections, with the connection of the command server, sorted by identifier."""
+        """Return the connections, including that of the command server, sorted by identifier."""
         with self._state.lock:
             users = dict.fromkeys(self._state.connections, False)
             own = dict.fromkeys(self._state.system_connections, True)

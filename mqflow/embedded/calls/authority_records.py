@@ -1,6 +1,7 @@
 """Changes the authority records of a queue manager in memory, and deletes the records of a deleted object.
 
-Callers hold the lock. Only this file writes the records of kind `authority`. Source: IBM, "Authorizations for MQI calls".
+Callers hold the queue manager's lock. Only this file writes the records of kind `authority`. Source: IBM, "Authorizations for
+MQI calls".
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
-Callers hold the mutex of the queue manager. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`.
-`LocalQueue.take` and `clear` remove the browse lock and the mark of each message that they remove.
+Callers hold the queue manager's lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`. `LocalQueue.take`
+and `clear` remove the browse lock and the mark of each message that they remove.
 Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
@@ -19,7 +19,7 @@ _MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
-    """Whether another handle has locked the message, so that this handle cannot find it."""
+    """True if another handle has locked the message, so that this handle cannot find it."""
     return queue.locks.get(message.key, handle) is not handle
 
 
@@ -41,7 +41,7 @@ def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
 
 
 def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, now_s: float) -> bool:
-    """Whether a mark hides the message from a browse with MQGMO_UNMARKED_BROWSE_MSG."""
+    """True if a mark hides the message from a browse with MQGMO_UNMARKED_BROWSE_MSG."""
     if message.key in handle.marks:
         return True
     return bool(handle.bits & OpenOption.CO_OP) and _co_op_marked(queue, message.key, now_s)

@@ -1,6 +1,6 @@
 """The end of a connection: after MQDISC, after the death of the application, or when the queue manager stops.
 
-The caller does not need to hold the lock. This file writes all fields of `ConnectionState`.
+The caller does not need to hold the queue manager's lock. This file writes all fields of `ConnectionState`.
 """
 
 from mqflow.embedded.calls import settle
@@ -18,7 +18,7 @@ __all__ = ("end_connection",)
 def end_connection(state: QueueManagerState, connection: ConnectionState, reason: int) -> None:
     """Back out the unit of work and close everything that the connection has open. Later calls raise `reason`.
 
-    If a commit has begun, the store decides about the unit of work, so this function does not back it out. A second end
+    If a commit has begun, the store decides about the unit of work, so this function does not back it out. A second call
     changes nothing.
     """
     with state.lock:

@@ -1,7 +1,7 @@
 """The last step of every put: check the room on the queue, and give the message a serial number and a position.
 
 The message is added to a unit of work, or is available immediately. Puts of applications and puts of the queue manager both
-end with this step. Callers hold the lock.
+end with this step. Callers hold the queue manager's lock.
 """
 
 from typing import Final
@@ -40,9 +40,9 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
 
 
 def check_not_staged(queue: LocalQueue, descriptor: MessageDescriptor) -> None:
-    """Refuse with 2035 a copy or a report on the staging queue that has the format of a staged message.
+    """If the queue is the staging queue, refuse with 2035 a report or a publication with the format of a staged message.
 
-    A program chooses the data of the copy or the report, so it can forge the target queue of a staged message.
+    A program chooses the data of the report or publication, so it could forge the target queue of a staged message.
     """
     if queue.attributes.name == STAGING_QUEUE and descriptor.format == STAGED:
         raise Refusal(Reason.NOT_AUTHORIZED, f"Only a put with a delay places messages on {STAGING_QUEUE}")
@@ -104,5 +104,5 @@ def place(
 
 
 def must_be_durable(state: QueueManagerState, descriptor: MessageDescriptor) -> bool:
-    """Whether a message must be in the store, and so in a unit of work, before it is available."""
+    """True if a message must be in the store, and so in a unit of work, before it is available."""
     return state.durable and descriptor.persistence == _PERSISTENT

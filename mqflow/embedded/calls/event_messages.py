@@ -1,7 +1,7 @@
 """Puts event messages on the event queues: performance events, queue manager events and command events.
 
 An event is put outside every unit of work of an application, with the persistence of its event queue. If the event queue does
-not exist, is full, or is inhibited for puts, the event is lost, as IBM documents. Callers hold the lock.
+not exist, is full, or is inhibited for puts, the event is lost, as IBM documents. Callers hold the queue manager's lock.
 Source: IBM q049620, q049630 (event message, its MQMD), q049960 to q050020 (performance events), "Get Inhibited", "Put
 Inhibited", "Not Authorized (type 1)" to "(type 5)", "Unknown Object Name", "Queue Manager Active", q049820 (Command).
 """

@@ -1,6 +1,6 @@
 """MQGET: finds a message, takes or browses it, and returns it in the form that the options request.
 
-Callers hold the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
+Callers hold the queue manager's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
 from collections.abc import Sequence
@@ -285,7 +285,8 @@ def _parted(
 ) -> Parted:
     """Return the message with its properties in the requested place: in the body, separate, or left out.
 
-    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also of an alias.
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): the PROPCTL of the opened name applies, also if this name is an
+    alias.
     """
     first = queue.attributes if handle.alias is None else handle.alias.attributes
     control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
@@ -362,8 +363,8 @@ def _unit_of_work(
 ) -> UnitOfWork | None:
     """Return `own` for a get under syncpoint; otherwise a new unit of work for this get alone, or None.
 
-    A get of one message needs a new unit of work only if the message is stored, or asks for a report. Refuses with 2255 a get
-    of several persistent segments outside an open unit of work (rc2255).
+    A get of one message needs a new unit of work only if the message is stored, or asks for a report. A get of several segments
+    needs one too. For persistent segments, refuses with 2255 if another unit of work is open (rc2255).
     """
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY

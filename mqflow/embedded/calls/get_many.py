@@ -1,6 +1,7 @@
 """MQGET for many plain messages in one step.
 
-A message with an expiry, a report option, properties or a group is special: `get` returns it alone. Callers hold the lock.
+A message with an expiry, a report option, properties or a group is special: `get` returns it alone. Callers hold the queue
+manager's lock.
 """
 
 from typing import Final

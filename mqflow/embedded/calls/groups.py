@@ -1,6 +1,7 @@
 """Groups and segments in puts, gets and browses: reads and updates the positions that a handle retains.
 
-`rules/group_order.py` decides which message comes next. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
+`rules/group_order.py` decides which message comes next. Only this file writes `ObjectHandle.logical`. Callers hold the queue
+manager's lock.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """MQINQ and MQSET. The tables of attributes decide which selectors and values are valid.
 
-Callers hold the lock.
+Callers hold the queue manager's lock.
 Source: IBM q026770 (MQINQ), MQSET (Selectors); rc2006, rc2020, rc2067, rc2068, rc2075 to rc2078.
 """
 

@@ -1,6 +1,7 @@
 """Selection strings: gets and browses of a handle skip the messages that its selection string does not select.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. From memory: the length limit (2519), and which opens get 2516.
+Source: IBM, MQOD SelectionString; rc2459, rc2516. From memory, without a page of IBM: the length limit (2519), and which opens
+get 2516.
 """
 
 from typing import Final
@@ -42,5 +43,5 @@ def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = IN
 
 
 def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
-    """Whether the handle has a selector that does not select the message."""
+    """True if the handle has a selector that does not select the message."""
     return handle.selector is not None and not handle.selector(selectable(message.descriptor, message.body))

@@ -1,6 +1,7 @@
 """Finds, defines and deletes objects other than queues, in memory.
 
-Callers hold the lock. This file has no rules for a particular kind of object; `state/stored_objects.py` lists the kinds.
+Callers hold the queue manager's lock. This file has no rules for a particular kind of object; `state/stored_objects.py` lists
+the kinds.
 """
 
 from collections.abc import Callable

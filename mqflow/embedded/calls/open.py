@@ -1,6 +1,6 @@
 """MQOPEN and MQCLOSE: resolve names, check exclusive input, create and delete dynamic queues.
 
-Callers hold the lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
+Callers hold the queue manager's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
 
 from typing import Final
@@ -66,9 +66,9 @@ class Wanted(Struct, frozen=True, gc=False):
 
     descriptor: ObjectDescriptor
     options: OpenOption
-    #: Whether the queue manager opens the object for the application. Then no authority is checked.
+    #: True if the queue manager opens the object for the application. Then no authority is checked.
     trusted: bool = False
-    #: Whether the open is part of MQPUT1. MQPUT1 refuses a model (rc2057): its message would be lost with the created queue.
+    #: True if the open is part of MQPUT1. MQPUT1 refuses a model (rc2057): its message would be lost with the created queue.
     for_one_put: bool = False
 
 
@@ -400,7 +400,7 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
 
 
 def _deletes(options: CloseOption) -> bool:
-    """Whether the close options ask for the deletion of the queue. Refuses invalid options."""
+    """True if the close options ask for the deletion of the queue. Refuses invalid options."""
     if not options:
         return False
     if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):

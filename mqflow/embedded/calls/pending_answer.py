@@ -1,9 +1,10 @@
 """The pending answer of a call, and the code that completes it: store the changes, wait, and undo refused changes.
 
-A step runs under the lock and changes the memory. The step returns a `Pending` with the changes that must become durable before
-the caller gets the answer. `begin` gives these changes to the store while the lock is held, so the store receives changes in
-the order of the steps. `finish` waits without the lock. The connection and the administration commands use both functions.
-`carry_out` runs a whole administration command; it knows no kind of object.
+A step is the function of one MQI call or command. It runs under the queue manager's lock and changes the memory. The step
+returns a `Pending` with the changes that must become durable before the caller gets the answer. `begin` gives these changes to
+the store while the lock is held, so the store receives changes in the order of the steps. `finish` waits without the lock. The
+connection and the administration commands use both functions. `carry_out` runs a whole administration command; it knows no kind
+of object.
 """
 
 from collections.abc import Callable, Sequence

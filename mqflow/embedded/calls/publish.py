@@ -1,8 +1,8 @@
 """A put to a topic: places one copy for each matching subscription. A delivery rule of the topic can require all copies.
 
 The put decides which subscriptions get a copy. The copies become available at the commit, like the message of any put. Callers
-hold the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel, PubPriority,
-SubCorrelId. UNCERTAIN: IBM's pages do not name all fields of the publisher's descriptor that a copy keeps.
+hold the queue manager's lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
+PubPriority, SubCorrelId. UNCERTAIN: IBM's pages do not name all fields of the publisher's descriptor that a copy keeps.
 """
 
 from datetime import UTC, datetime
@@ -307,7 +307,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """Whether a topic object with WILDCARD(BLOCK) excludes the subscription, whose wildcard is above the object in the tree."""
+    """True if a topic object with WILDCARD(BLOCK) excludes the subscription, whose wildcard is above the object in the tree."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)

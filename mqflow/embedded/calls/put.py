@@ -1,6 +1,6 @@
 """MQPUT and MQPUT1: check options and authority, complete the descriptor, place the message.
 
-Callers hold the lock. Source: IBM, MQPUT. The order of the checks is mqflow's own choice.
+Callers hold the queue manager's lock. Source: IBM, MQPUT. The order of the checks is mqflow's own choice.
 """
 
 from collections.abc import Iterable
@@ -113,9 +113,10 @@ def _put_segments(
     bytes_max: int,
     plan: PutPlan,
 ) -> tuple[MessageDescriptor, UnitOfWork | None]:
-    """Place the segments of a message that is too long for the queue. Return the descriptor with its GroupId, and their unit.
+    """Place the segments of a message that is too long for the queue. Return the descriptor with its GroupId, and the unit.
 
-    Refuses with 2255 a put outside an open unit of work, because the segments need a unit of work of their own (rc2255).
+    The unit is the unit of work of the segments. Outside syncpoint, the segments need a unit of work of their own. Refuses with
+    2255 if another unit of work is open already (rc2255).
     """
     own = handle.connection.unit_of_work
     if not plan.under_syncpoint and own.operations:
@@ -241,7 +242,7 @@ def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: b
 
 
 def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan) -> bool:
-    """Whether a next message with the same descriptor differs from this message only in MsgId, body and position."""
+    """True if a next message with the same descriptor differs from this message only in MsgId, body and position."""
     return not (
         handle.topic is not None
         or handle.remote is not None

@@ -5,7 +5,8 @@ The put checks the target and the sender's authority like any put. Then the put 
 subscription, on the staging queue, in the put's unit of work. So a sender needs no authority on the staging queue. Only an
 administrator can put a staged message directly on the staging queue.
 The delay processor later puts a staged publication to the subscription's queue, and this later put removes the header.
-Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Authorization", "Publish/subscribe". The header is mqflow's own.
+Callers hold the queue manager's lock. Source: IBM, "JMS 2.0 delivery delay", "Authorization", "Publish/subscribe". The header
+is mqflow's own.
 """
 
 from typing import Final

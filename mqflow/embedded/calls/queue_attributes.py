@@ -1,6 +1,7 @@
 """The attributes of a queue, a topic or the queue manager: returns present values, checks changes, and changes open queues.
 
-Callers hold the lock. MQSET and the administrator's ALTER use the same steps. Only this file writes the attributes of a queue.
+Callers hold the queue manager's lock. MQSET and the administrator's ALTER use the same steps. Only this file writes the
+attributes of a queue.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The reports that the queue manager creates: arrival (COA), delivery (COD), expiration.
 
 A report is put in the unit of work of the put or get that caused it. If the reply-to queue refuses the report, the report goes
-to the dead-letter queue, with an MQDLH. If that put fails too, the report is dropped. Callers hold the lock.
+to the dead-letter queue, with an MQDLH. If that put fails too, the report is dropped. Callers hold the queue manager's lock.
 Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
 """
 
@@ -36,7 +36,7 @@ def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMe
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
     """Put the COD report that the message requests, in the unit of work of the get.
 
-    From memory: a message that begins with an MQDLH or an MQXQH is not delivered yet, so it causes no report.
+    From memory, without a page of IBM: a message with an MQDLH or an MQXQH in front is not delivered yet, and causes no report.
     """
     if descriptor.format in _NOT_DELIVERED:
         return

@@ -1,7 +1,7 @@
 """Retained publications: a commit keeps the last publication on each topic, and a new subscriber gets it.
 
 A persistent retained publication survives a restart. Only this file writes the objects of kind `retained`. Callers hold the
-lock.
+queue manager's lock.
 """
 
 from collections.abc import Iterator, Sequence

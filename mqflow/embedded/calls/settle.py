@@ -88,9 +88,9 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
 
 
 def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Commit the unit of work of a single put or get, and wait until it is durable. Callers do not hold the lock.
+    """Commit the unit of work of a single put or get, and wait until it is durable.
 
-    Raises the failure of the store.
+    Callers do not hold the queue manager's lock. Raises the failure of the store.
     """
     answer = Answer(state.runner)
     with state.lock:
@@ -156,7 +156,7 @@ def fail(state: QueueManagerState, failure: Exception) -> None:
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether the store has certainly written nothing. After any other failure nobody knows, so the queue manager stops."""
+    """True if the store has certainly written nothing. After any other failure nobody knows, so the queue manager stops."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
 
@@ -186,7 +186,7 @@ class _Write:
             notify(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
-        """Return whether the store has answered already. Raises its failure. The function `done` receives a later answer."""
+        """Return whether the store has answered already. Raise its failure, if any. A later answer goes to `done`."""
         if self._over and self._error is not None:
             raise self._error
         self._waiting = not self._over

@@ -1,6 +1,6 @@
 """MQSUB, MQSUBRQ, and the end of subscriptions.
 
-Callers hold the lock. This file and `administration/topics.py` write subscriptions.
+Callers hold the queue manager's lock. This file and `administration/topics.py` write subscriptions.
 Source: IBM, MQSUB, MQCLOSE and MQSD.
 """
 

@@ -42,7 +42,7 @@ def stop_waiting(handle: ObjectHandle) -> None:
 
 
 def interrupt(handle: ObjectHandle) -> None:
-    """End the wait of a handle whose connection ends. Wake its get, which then raises the reason."""
+    """End the wait of a handle whose connection ends. Wake its get, which then raises the reason of the end."""
     waiter = handle.waiter
     if waiter is not None and waiter in waiter.queue.waiters:
         waiter.queue.waiters.remove(waiter)

@@ -1,7 +1,7 @@
 """Watches puts and gets: puts performance events and trigger messages when the rules require them.
 
 `enqueue`, `get`, `settle` and `open` call the watcher of the queue manager: for queues with triggers, and for every queue while
-PERFMEV is ENABLED. The decisions are in `rules`. Callers hold the lock.
+PERFMEV is ENABLED. The decisions are in `rules`. Callers hold the queue manager's lock.
 Source: IBM q026930 (conditions for a trigger event), q027000 (properties of trigger messages).
 """
 

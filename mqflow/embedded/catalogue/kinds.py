@@ -45,7 +45,7 @@ class DefinedObject(Struct, frozen=True):
 
     @property
     def is_client(self) -> bool:
-        """Whether the object is a client-connection channel."""
+        """True if the object is a client-connection channel."""
         return self.noun == "CHANNEL" and self.kind == ChannelType.CLNTCONN
 
     @property

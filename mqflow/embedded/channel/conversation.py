@@ -135,12 +135,12 @@ class Conversation:
         self._consumers: dict[int, _Consumer] = {}
         self._sent = 0
         self._unanswered = UnansweredPuts()
-        #: Whether the client has stopped its callbacks.
+        #: True if the client has stopped its callbacks.
         self._stopped = False
 
     @property
     def connected(self) -> bool:
-        """Whether MQCONN has succeeded and the connection has not ended."""
+        """True if MQCONN has succeeded and the connection has not ended."""
         return self._verbs is not None
 
     def abandon(self) -> None:
@@ -154,7 +154,7 @@ class Conversation:
 
     @property
     def waiting(self) -> bool:
-        """Whether a get waits, or a handle waits for messages to send."""
+        """True if a get waits, or a handle waits for messages to send."""
         return self._waits is not None and bool(self._waits)
 
     def next_end(self) -> float | None:
@@ -517,7 +517,7 @@ class Conversation:
             self._next(consumer, request)
 
     def _notified(self, flow: Flow) -> None:
-        """Process a notification of the client. It can start or stop the messages for the client's callbacks."""
+        """Process a notification of the client. The notification can start or stop the messages for the client's callbacks."""
         given = Notification.read(Reader(flow.body, flow.header.order, "a notification"))
         replied = _REPLIES.get(given.notice)
         if given.notice == Notice.CONNECTION_STATE:

@@ -65,7 +65,8 @@ def serve_channel(
 ) -> Server:
     """Return a running listener for MQ's client programs. Port 0 means any free port.
 
-    `tap` receives all bytes. Raises `ServingError` if the port is in use, or for an address beyond this machine without TLS.
+    `tap` receives all bytes. Raises `ServingError` if the port is in use, or if other machines can reach the address and `tls`
+    is None.
     """
     offered = offer or Offer(queue_manager=queue_manager.name, queue_manager_identifier=queue_manager.name)
 

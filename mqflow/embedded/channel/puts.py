@@ -32,7 +32,7 @@ class UnansweredPuts:
 
     def __init__(self) -> None:
         self._status = calls.PutStatus()
-        #: Whether a put without a reply has failed in the open unit of work.
+        #: True if a put without a reply has failed in the open unit of work.
         self.failed_in_unit: bool = False
 
     def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall, bytes_max: int) -> None:

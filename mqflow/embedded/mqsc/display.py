@@ -43,9 +43,9 @@ class Cell(Struct, frozen=True):
     keyword: str
     #: The value as in MQSC, without quotes. For an attribute such as SHARE or NOSHARE, the word that applies.
     word: str
-    #: The value for a program: a number or a word. For an attribute such as SHARE or NOSHARE, whether the first word applies.
+    #: The value for a program: a number or a word. For an attribute such as SHARE or NOSHARE, True if the first word applies.
     value: Value
-    #: Whether the word is shown without keyword and brackets.
+    #: True if the word is shown without keyword and brackets.
     alone: bool = False
 
 
@@ -86,7 +86,7 @@ def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQu
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether the pattern matches the text. A pattern that ends in an asterisk matches all texts with its beginning."""
+    """Return whether the pattern matches the text. An asterisk at its end matches any rest of the text."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 

@@ -45,7 +45,7 @@ class StatusKind(Struct, frozen=True):
     rows: Callable[[Administration, str], Iterable[_Row]]
     #: The reason code if no object matches.
     nothing: int = Reason.UNKNOWN_OBJECT_NAME
-    #: Whether the command takes a name in brackets.
+    #: True if the command takes a name in brackets.
     named: bool = True
 
 

@@ -86,7 +86,7 @@ def printable(text: str) -> str:
 
 
 def typed(spec: AttributeSpec, number: int) -> Value:
-    """Return the number, or True or False if the field of `spec` is a Boolean."""
+    """Return the number as True or False if the field of `spec` is a Boolean, otherwise the number itself."""
     return bool(number) if spec.field in _BOOLEANS else number
 
 

@@ -57,7 +57,7 @@ class _Class(Struct, frozen=True):
     number: int
     name: str
     description: str
-    #: Whether each queue has a topic of its own.
+    #: True if each queue has a topic of its own.
     of_queues: bool
     types: tuple[_Type, ...]
 
@@ -118,7 +118,7 @@ class ResourcePublisher:
         keep_retained(state, tuple(self._metadata()))
 
     def begin(self, subscription: Subscription) -> None:
-        """Count from now on for a new subscription. The caller holds the lock."""
+        """Count from now on for a new subscription. The caller holds the queue manager's lock."""
         for topic, resource in self._resources(subscription):
             self._last.setdefault(topic, (self._state.clock.monotonic(), resource.type.count(self._state, resource.queue)))
         if self._thread is None and not self._state.stopped:
@@ -130,7 +130,10 @@ class ResourcePublisher:
             thread.join()
 
     def publish(self) -> bool:
-        """Publish each topic that has a subscription. Return False if no topic has one. The caller holds the lock."""
+        """Publish each topic that has a subscription. Return False if no topic has one.
+
+        The caller holds the queue manager's lock.
+        """
         resources: dict[str, _Resource] = {}
         for subscription in self._state.subscriptions:
             resources.update(self._resources(subscription))

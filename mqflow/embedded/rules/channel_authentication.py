@@ -78,7 +78,7 @@ class ChannelRule(Struct, frozen=True, kw_only=True):
 
     @property
     def is_block(self) -> bool:
-        """Whether the record blocks users or addresses. All other records map a partner to a user."""
+        """True if the record blocks users or addresses. All other records map a partner to a user."""
         return self.type in _BLOCKS
 
     @property
@@ -146,7 +146,7 @@ def admission(rules: Iterable[ChannelRule], asking: Connecting, administers: Cal
 
 
 def address_blocks(rules: Iterable[ChannelRule], address: str) -> ChannelRule | None:
-    """Return the BLOCKADDR record with this address, or None. The caller checks it before it reads a program's first byte."""
+    """Return the BLOCKADDR record with this address, or None. Callers call this before they read a program's first byte."""
     lists = (rule for rule in rules if rule.type is RuleType.BLOCKADDR)
     return next((rule for rule in lists if any(_address_fits(pattern, address) for pattern in rule.blocked)), None)
 

@@ -58,7 +58,7 @@ class ChannelSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether the channel limits the number of its instances."""
+        """True if the channel limits the number of its instances."""
         return min(self.instances_max, self.instances_per_client_max) < _UNLIMITED
 
 
@@ -66,7 +66,7 @@ class NoChannel(Struct, frozen=True):
     """The answer if there is no server-connection channel of this name."""
 
     name: str
-    #: Whether a channel of another type has this name.
+    #: True if a channel of another type has this name.
     other_type: bool
 
 
@@ -170,8 +170,8 @@ def why_not_one_more(
 def why_not_secure(settings: ChannelSettings, common_names: Sequence[str] | None) -> tuple[Reason, str] | None:
     """Return why a program cannot use the channel with its TLS, or None if it can. Without SSLCIPH every program can.
 
-    `common_names` are those in the certificate of the program; None without TLS. Of SSLPEER this function knows only CN, with
-    an asterisk at its end for any rest. A channel with another SSLPEER takes no program.
+    `common_names` are those in the certificate of the program; None without TLS. This function compares only the CN of SSLPEER;
+    an asterisk at its end stands for any text. A channel with any other SSLPEER takes no program.
     """
     if not settings.cipher_spec:
         return None

@@ -36,7 +36,7 @@ class Reach(Enum):
 
 
 class Within(Enum):
-    """Whether the get is part of the unit of work."""
+    """The messages that the get takes in the unit of work: none, all, or only persistent messages."""
 
     NO_UNIT_OF_WORK = "outside"
     UNIT_OF_WORK = "inside"
@@ -93,7 +93,7 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     encoding: int = Encoding.NATIVE
     #: How the get returns message properties; None means that PROPCTL decides.
     properties: PropertyControl | None
-    #: Whether properties are always returned apart from the body, even if PROPCTL says otherwise.
+    #: True if properties are always returned separately from the body, even if PROPCTL says otherwise.
     in_handle: bool
     #: LOGICAL_ORDER: return groups and segments in logical order, even if they are on the queue in another order.
     logical: bool
@@ -101,12 +101,12 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     whole: Whole | None = None
     #: COMPLETE_MSG: return the segments of a logical message as one message.
     complete: bool = False
-    #: Whether the get has a message handle, so that properties can be returned apart from the body.
+    #: True if the get has a message handle, so that properties can be returned separately from the body.
     message_handle: bool = False
 
     @property
     def looks_only(self) -> bool:
-        """Whether the message stays available to all handles: true for a browse without a lock."""
+        """True if the message stays available to all handles: true for a browse without a lock."""
         return self.reach in _BROWSES and not self.lock
 
 

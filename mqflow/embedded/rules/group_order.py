@@ -4,9 +4,9 @@ A queue manager retains the position of a handle's last put, last get and last b
 MQGMO_LOGICAL_ORDER, this position decides the next put and the next get. The code is pure, except for `Retained`, which
 `calls/groups.py` writes. It knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
-rc2242, rc2243, rc2244, rc2245, rc2247, rc2253, rc2259; "Segmentation and reassembly by queue manager" (q026380). From memory: a
-backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO). UNCERTAIN: whether MQCLOSE
-also warns after puts in physical order; here it does not warn.
+rc2242, rc2243, rc2244, rc2245, rc2247, rc2253, rc2259; "Segmentation and reassembly by queue manager" (q026380). From memory,
+without a page of IBM: a backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO).
+UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -58,7 +58,7 @@ class Place(Struct, frozen=True, kw_only=True):
     group_flags: int
     persistence: int
     under_syncpoint: bool
-    #: Whether the call used LOGICAL_ORDER.
+    #: True if the call used LOGICAL_ORDER.
     logical: bool
 
     @property
@@ -87,7 +87,7 @@ class Retained:
         self.browse: Place | None = None
         #: The key of the first browsed message of the group. It gives the group its position on the queue.
         self.browse_from: int | None = None
-        #: Whether the browse began in logical order; None before the first browse.
+        #: True if the browse began in logical order; None before the first browse.
         self.browses_logically: bool | None = None
 
 
@@ -234,9 +234,9 @@ def split(
 
 
 def assembled(descriptors: Sequence[MessageDescriptor]) -> tuple[MessageDescriptor, int, int]:
-    """Return the descriptor of a logical message, how many of its segments fit together, and the reason of a warning or 0.
+    """Return the descriptor of a logical message, how many of its segments can be joined, and the reason of a warning or 0.
 
-    Segments with another character set (2243) or another encoding (2244) than the first one do not fit.
+    Segments with another character set (2243) or another encoding (2244) than the first segment cannot be joined.
     """
     first = descriptors[0]
     for count, each in enumerate(descriptors):

@@ -53,7 +53,7 @@ class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
     #: The open options of which the handle must have one, and the reason code if it has none.
     open_option: int
     refused_with: int
-    #: Whether the context comes from an input handle.
+    #: True if the context comes from an input handle.
     from_handle: bool
     new_message_id: bool
     new_correlation_id: bool

@@ -1,9 +1,10 @@
 """The authority check of this queue manager. MQCONN, MQOPEN, MQPUT1 and MQCLOSE run it before any other step.
 
 The check is off until a first authority record exists, or until the queue manager is served over TCP. Administrators have every
-authority. Administrators are the user that runs the queue manager, and the members of the group mqm. The owner can also make a
-user with a password an administrator. Callers hold the lock. `mqflow.mqi` knows the authorities that a call needs, and the
-authorities that records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
+authority. Administrators are the user that runs the queue manager (the owner), and the members of the group mqm. The owner can
+also make a user with a password an administrator. Callers hold the queue manager's lock. `mqflow.mqi` knows the authorities
+that a call needs, and the authorities that records grant. `calls/authority_records.py` writes the records; `open` writes
+`creators`.
 Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 
@@ -52,7 +53,7 @@ class Authorities:
 
     @property
     def checked(self) -> bool:
-        """Whether the authority checks are on: there is an authority record, or other machines can connect."""
+        """True if the authority checks are on: there is an authority record, or other machines can connect."""
         return self._made_administrator is not None or bool(self._records)
 
     def require(self, made_administrator: Callable[[str], bool]) -> None:

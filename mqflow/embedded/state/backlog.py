@@ -40,9 +40,9 @@ class QueuedMessage(Struct, eq=False, gc=False):
     #: Wall clock, seconds since 1970.
     put_at: float
     expires_at: float | None
-    #: Whether the message is in the store.
+    #: True if the message is in the store.
     stored: bool = False
-    #: Whether a backout changed the descriptor. The message must then stay in memory: the store may still have the old count.
+    #: True if a backout changed the descriptor. The message must then stay in memory: the store may still have the old count.
     recounted: bool = False
     #: The bytes of this message that count towards the limit of `Pages`.
     counted_bytes: int = 0
@@ -185,7 +185,7 @@ class Backlog:
         self._order.remove(key)
 
     def holds(self, key: int) -> bool:
-        """Whether the message at this position is available."""
+        """True if the message at this position is available."""
         return key in self.messages or key in self._order
 
     def at(self, key: int, ahead: int = 1) -> QueuedMessage | None:

@@ -221,13 +221,13 @@ class ObjectHandle:
         #: The number of publications with this handle, and the time of the last publication.
         self.publication_count: int = 0
         self.published_at: float | None = None
-        #: Whether the close of this handle deletes the managed queue, because its subscription has ended.
+        #: True if the close of this handle deletes the managed queue, because its subscription has ended.
         self.takes_queue_along: bool = False
         #: The alias or remote queue definition that was opened; None otherwise.
         self.alias: QueueDefinition | None = None
         #: The sum of the `changes` of queue and alias at the time of the open.
         self.seen_changes: int = 0
-        #: Whether this open created the dynamic queue.
+        #: True if this open created the dynamic queue.
         self.creator: bool = False
         #: The key of the last browsed message.
         self.cursor: int = BEFORE_FIRST
@@ -326,7 +326,7 @@ class UnitOfWork:
         self.marks: list[int] = []
         #: The number that MAXUMSGS limits: puts, gets, and the reports that they caused.
         self.operations: int = 0
-        #: Whether the commit may need the store.
+        #: True if the commit may need the store.
         self.has_persistent: bool = False
         #: The serial numbers of expired messages that the commit removes from the store. No backout brings them back.
         self.discarded: list[int] = []
@@ -387,18 +387,18 @@ class UnitOfWork:
         self.retained.append(publication)
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Remove a put of this unit of work, because the unit got the message or because it expired. This is an operation."""
+        """Remove a put of this unit of work, because the unit got the message or because it expired. Count an operation."""
         self.operations += 1
         queue.uncommitted -= 1
         del self.puts[message.key]
         self._own_keys[queue].remove(message.key)
 
     def holds_puts_to(self, queue: LocalQueue) -> bool:
-        """Whether the unit of work has put messages on the queue."""
+        """True if the unit of work has put messages on the queue."""
         return bool(self._own_keys.get(queue))
 
     def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first put of this unit of work to the queue that matches and is after `after`, or None."""
+        """Return the first matching message after the position `after` that this unit has put on the queue, or None."""
         keys = self._own_keys.get(queue)
         if not keys:
             return None
@@ -490,10 +490,10 @@ class ConnectionState:
         self.end: Callable[[int], None] = partial(end, self)
         #: 0 while the connection is open, then the reason of its end: 2018 disconnected, 2009 broken, 2162 stopped.
         self.ended: int = 0
-        #: Whether a call waits without the lock.
+        #: True if a call waits without the lock.
         self.busy: bool = False
         self.committing: bool = False
-        #: Whether the end of the connection backed out a unit of work. The next commit then raises an error.
+        #: True if the end of the connection backed out a unit of work. The next commit then raises an error.
         self.undone: bool = False
         #: The refusal that ended a `get_many` after some messages, if the next get would not receive it otherwise.
         self.pending_refusal: Refusal | None = None

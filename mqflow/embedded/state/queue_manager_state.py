@@ -112,7 +112,7 @@ class QueueManagerState:
         #: The connections of the queue manager itself. A quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
-        #: Whether to stop after the last connection ends.
+        #: True if the queue manager stops after the last connection ends.
         self.stops_when_empty = False
         #: The time of the start, by the wall clock.
         self.started_at: float = clock.wall()
@@ -210,7 +210,7 @@ class QueueManagerState:
         return found
 
     def monitors(self, queue: QueueAttributes) -> bool:
-        """Whether the queue collects monitoring data: MONQ of the queue or, if that is QMGR, MONQ of the queue manager.
+        """True if the queue collects monitoring data: MONQ of the queue or, if that is QMGR, MONQ of the queue manager.
 
         If MONQ of the queue manager is NONE, no queue collects monitoring data (ALTER QMGR, MONQ).
         """

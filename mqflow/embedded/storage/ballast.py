@@ -43,7 +43,7 @@ class Reserve:
 
     @property
     def held(self) -> bool:
-        """Whether the ballast file exists, at its full length."""
+        """True if the ballast file exists, at its full length."""
         return self._held
 
     @contextmanager

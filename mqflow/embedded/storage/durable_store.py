@@ -1,7 +1,8 @@
 """The durable store: one folder, one medium, one writer thread, and one sync for many units of work.
 
 It implements `store.Store`. It decides when to sync, what to do on a full disk, and when to stop permanently. A medium
-(`medium.Medium`) writes the changes to files. This module knows no file format and no rule of MQ.
+(`medium.Medium`) writes the changes to files. A damaged message goes to quarantine: it stays in the files, but is on no queue.
+This module knows no file format and no rule of MQ.
 """
 
 import contextlib

@@ -144,7 +144,7 @@ class DataFolder(Struct, frozen=True):
 
     @property
     def in_use(self) -> bool:
-        """Whether the folder has a queue manager."""
+        """True if the folder has a queue manager."""
         return self.database.exists()
 
     @property

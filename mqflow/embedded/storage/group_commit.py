@@ -17,10 +17,10 @@ __all__ = ("ITEMS_MAX", "GroupCommit")
 
 ITEMS_MAX: Final = 1024
 """The most items in one transaction."""
-#: The writer stops its wait after a lull: this fraction of the last sync's duration, but at most the maximum below.
+#: The writer stops its wait if no call arrives for this fraction of the last sync's duration, or for the maximum below.
 _LULL: Final = 0.5
 _LULL_S_MAX: Final = 0.0005
-#: How often one wait checks the mailbox at most, even if the clock hardly moves.
+#: The most checks of the mailbox in one wait, even if the clock hardly moves.
 _LOOKS_MAX: Final = 2_000
 _DISTRUST_MAX: Final = 256
 

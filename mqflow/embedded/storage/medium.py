@@ -1,7 +1,7 @@
 """The interface below a durable store: a medium writes changes to files, and reports a full disk or a damaged file.
 
 `durable_store` decides when to sync, what to do on a full disk, and when to stop permanently. Only one thread at a time calls a
-medium. This module has the protocol and its two errors.
+medium. A message in quarantine stays in the files, but is on no queue. This module has the protocol and its two errors.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ class Medium(Protocol):
         ...
 
     def epoch(self) -> int:
-        """Return how many owners the files have had, with the present owner. Each load adds one."""
+        """Return how many owners the files have had, including the present owner. Each load adds one."""
         ...
 
     def make(self, changes: Iterable[Change], *, synced: bool) -> None:

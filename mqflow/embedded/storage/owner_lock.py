@@ -38,7 +38,7 @@ class OwnerLock:
 
     @property
     def held(self) -> bool:
-        """Whether the lock file is still the file that this process locked, without the epoch of a later owner.
+        """True if the lock file is still the file that this process locked, without the epoch of a later owner.
 
         A later owner exists only if the file system grants the lock twice. Each owner has its own epoch.
         """

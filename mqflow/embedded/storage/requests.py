@@ -50,7 +50,7 @@ class Call(Struct, frozen=True, gc=False, eq=False):
 
     @property
     def counts_backouts(self) -> bool:
-        """Whether the call changes the backout count of a message."""
+        """True if the call changes the backout count of a message."""
         return any(isinstance(change, BackoutCounted) for change in self.changes)
 
 

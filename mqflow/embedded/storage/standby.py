@@ -42,7 +42,7 @@ class LockWait:
 
     @property
     def held(self) -> bool:
-        """Whether this process holds the lock. Raises `UnsafeFolderError` if the file system cannot wait for a lock."""
+        """True if this process holds the lock. Raises `UnsafeFolderError` if the file system cannot wait for a lock."""
         if self._failure is not None:
             raise self._failure
         return self._held

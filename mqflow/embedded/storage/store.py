@@ -1,7 +1,8 @@
 """The interface between the state of the embedded queue manager and its storage.
 
 The queue manager reports changes. A store makes a list of changes durable, all or nothing, in the given order. `MemoryStore`
-stores nothing; `sqlite_store` stores everything. This module knows no rule of MQ.
+stores nothing; `sqlite_store` stores everything. A damaged message goes to quarantine: it stays in the store, but is on no
+queue. This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -175,7 +176,7 @@ class Store(Protocol):
 
     @property
     def durable(self) -> bool:
-        """Whether the changes survive the process. If not, the queue manager skips useless writes."""
+        """True if the changes survive the process. If not, the queue manager skips useless writes."""
         ...
 
     def load(self) -> Snapshot:

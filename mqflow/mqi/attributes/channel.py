@@ -1,4 +1,4 @@
-"""The attributes of channels. Each row has the types of channel (MQCHT_*) with the attribute; without types, all types have it.
+"""The attributes of channels. A row names the types of channel (MQCHT_*) that have the attribute; no types means all types.
 
 The table has the form of the tables in `attributes.objects`. No message moves through a channel of the embedded queue manager.
 The table leaves out exits, compression, the words for LU 6.2, and PASSWORD, because no definition keeps a secret.

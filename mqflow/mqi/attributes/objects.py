@@ -1,7 +1,8 @@
-"""The attributes of namelists, processes, authentication information, listeners and services, which are only defined and shown.
+"""The attributes of namelists, processes, authentication information, listeners and services.
 
 The tables have the form of the table of queues (`attributes.queue`), and also have the default of each attribute. The table of
-channels is in `attributes.channel`. This module knows no queue manager.
+channels is in `attributes.channel`. The embedded queue manager only stores and shows these objects. This module knows no queue
+manager.
 Source: DEFINE NAMELIST, PROCESS, AUTHINFO, LISTENER, SERVICE keywords and defaults; MQCA_*, MQIA_*, MQCACH_*, MQIACH_* numbers.
 """
 

@@ -50,7 +50,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     default_transmission_queue: str = ""
     command_input_queue: str = "SYSTEM.ADMIN.COMMAND.QUEUE"
     custom: str = ""
-    #: CONNAUTH: the authentication information object; CHLAUTH: whether channel authentication records are checked.
+    #: CONNAUTH: the authentication information object; CHLAUTH: True if channel authentication records are checked.
     connection_authentication: str = "SYSTEM.DEFAULT.AUTHINFO.IDPWOS"
     channel_authentication: bool = False
     channel_auto_definition: bool = False
@@ -126,7 +126,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     inhibit_event: bool = False
     local_event: bool = False
     performance_event: bool = False
-    #: IBM's default is ENABLED: a queue manager that tests start a thousand times would collect messages that nothing reads.
+    #: IBM's default is ENABLED. Here it is off: tests start a queue manager very often, and nothing would read the messages.
     start_stop_event: bool = False
     #: What this queue manager cannot do: ADVCAP, AMQPCAP, SPLCAP, XRCAP. Output only.
     advanced_capability: bool = False

@@ -18,7 +18,7 @@ from mqflow.mqi.topic_strings import TOPIC_STRING_CHARS_MAX
 __all__ = ("AS_PARENT", "BASE_TOPIC", "TOPIC_ATTRIBUTES", "DeliveryRule", "TopicAttributes")
 
 BASE_TOPIC: Final = "SYSTEM.BASE.TOPIC"
-"""The root of the tree: the last source of each attribute."""
+"""The topic object at the root of the topic tree: the last topic object that a search for an attribute reaches."""
 
 
 class DeliveryRule(IntEnum):

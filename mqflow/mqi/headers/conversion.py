@@ -35,11 +35,11 @@ def convert(
 ) -> tuple[MessageDescriptor, bytes, int]:
     """Return the converted message and 0, or the unchanged message and the reason of the warning.
 
-    `ccsid` 0 means the character set of the queue manager; `bytes_max` is the size of the receiver's buffer. The reasons are:
-    2110 for a format that cannot be converted, or a malformed header. 2111 if the character set of the message is unknown, 2115
-    if the wanted character set is unknown. 2112 if the byte order of the message is unknown, 2116 if the wanted byte order is
-    unknown. 2119 for bytes that are not text, or for text that the wanted character set lacks. 2120 for data longer than
-    `bytes_max`.
+    `ccsid` 0 means the character set of the queue manager; `bytes_max` is the size of the receiver's buffer. The reason is 2110
+    for a format that cannot be converted, and for a malformed header. The reason is 2111 if the character set of the message is
+    unknown, and 2115 if the wanted character set is unknown. It is 2112 if the byte order of the message is unknown, and 2116
+    if the wanted byte order is unknown. It is 2119 for bytes that are not text, and for text that the wanted character set
+    lacks. It is 2120 for data longer than `bytes_max`.
     """
     wanted = resolved(ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)
     present = resolved(descriptor.ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)

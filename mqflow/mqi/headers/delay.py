@@ -27,7 +27,7 @@ DELAY_HEADER_BYTES: Final = struct.calcsize(_LAYOUT)
 _STRUC_ID: Final = b"MFD "
 _VERSION: Final = 1
 _NO_DEAD_LETTER_QUEUE: Final = 1
-#: Milliseconds beyond each year that a calendar has; sums of a few of them fit into eight bytes.
+#: More milliseconds than any date of a calendar has; a sum of a few such numbers fits into eight bytes.
 _MS_MAX: Final = 2**52
 
 
@@ -61,16 +61,16 @@ class DelayHeader(Struct, frozen=True, kw_only=True):
     monotonic_epoch: bytes = bytes(16)
     #: The backout count of a message that is staged for its next delivery; 0 for a message that was sent.
     backout_count: int = 0
-    #: Whether a publication may go to the dead-letter queue (USEDLQ of its topic).
+    #: True if a publication may go to the dead-letter queue (USEDLQ of its topic).
     use_dead_letter_queue: bool = True
 
 
 def parse(data: bytes) -> DelayHeader:
     """Return the header at the beginning of the data; the data behind it begins at `DELAY_HEADER_BYTES`.
 
-    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, or does not start with an MFD. The same error means
-    another version, or a value that mqflow never writes. A user that may put on a staging queue can write any bytes. After this
-    error the caller leaves the message on its queue.
+    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, or does not start with an MFD. Raises the same error
+    for another version, and for a value that mqflow never writes. A user that may put on a staging queue can write any bytes.
+    After this error the caller leaves the message on its queue.
     """
     if len(data) < DELAY_HEADER_BYTES or data[:4] != _STRUC_ID:
         detail = f"{len(data)} bytes that start with {data[:4]!r} are not a staged message"

@@ -93,8 +93,8 @@ class Folder(Struct, frozen=True):
 def read_folder(raw: str) -> Folder:
     """Return the folder in one NameValueData.
 
-    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if the text is not one well-formed element, has refused XML, or
-    exceeds a bound. Raises the same error for a value that is not of its type.
+    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if the text is not one well-formed element, contains XML that this module
+    refuses, or exceeds a bound. Raises the same error for a value that is not of its type.
     """
     text = raw.strip(_PADDING)
     if not text:

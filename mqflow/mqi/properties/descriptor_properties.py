@@ -58,7 +58,7 @@ _CHARS: Final = {
 
 
 def descriptor_property(descriptor: MessageDescriptor, name: str) -> MessageProperty | None:
-    """Return the field `Root.MQMD.<name in C>` as a property, with texts padded as in the MQMD; None for any other name."""
+    """Return the MQMD field with the name `Root.MQMD.<name in C>` as a property, its text padded; None for another name."""
     field = name.removeprefix(DESCRIPTOR_PREFIX)
     if field == name or field not in DESCRIPTOR_FIELDS:
         return None

@@ -2,8 +2,8 @@
 
 This module knows values and their types; it knows no name and no message.
 Source: IBM, MQSETMP (Type), "Mapping property data types to MQRFH2 data types", MQIMPO_CONVERT_TYPE; rc2470, rc2472. The
-conversions between numbers, and of booleans and bytes to text, are from memory. The text of a float could not be confirmed:
-here it is Python's text, which reads back as the same number.
+conversions between numbers, and of booleans and bytes to text, are from memory, without a page of IBM. The text of a float
+could not be confirmed: here it is Python's text, which reads back as the same number.
 """
 
 import math

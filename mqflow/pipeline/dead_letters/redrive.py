@@ -1,9 +1,10 @@
 """Puts messages of a table back on queues, each once.
 
-A marker message in the unit of work of the puts names the last row that was put, for each lane. A message goes back as it was
-before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. If a redrive is killed, a new
-redrive with the same id continues. After a commit in doubt, the marker shows whether the commit took effect. Positions in a
-lane never change, so rows that land later do no harm. This file knows columns and the verbs; Spark only passes rows.
+A marker message in the unit of work of the puts names the last row that was put, for each lane of the journal. A message goes
+back as it was before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. If a redrive is
+killed, a new redrive with the same id continues. After a commit in doubt, the marker shows whether the commit took effect.
+Positions in a lane never change, so rows that land later do no harm. This file knows columns and the verbs; Spark only passes
+rows.
 """
 
 from collections import Counter
@@ -56,7 +57,7 @@ class _Marker(Struct, frozen=True, omit_defaults=True):
     #: By lane: the segment and the ordinal of the last row that was put.
     done: dict[str, RowPosition] = field(default_factory=dict[str, RowPosition])
     of: str = ""
-    #: By lane: how many rows were put. Markers of an older mqflow do not have it.
+    #: By lane: the number of rows that were put. Markers of an older mqflow lack this field.
     rows: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -92,7 +93,7 @@ class TableRedriver(Struct, kw_only=True):
     unit: int = 100
     #: A queue (MQFLOW.DISPOSITION) for a record of each message, put in the same unit of work; empty for no records.
     records: str = ""
-    #: Receives one warning if that queue refuses records; the redrive continues without them.
+    #: Receives one warning if the queue `records` refuses records; the redrive continues without them.
     tell: Callable[[str], None] = lambda _: None
     clock: Clock
     #: Waits for this many seconds.
@@ -107,9 +108,9 @@ class TableRedriver(Struct, kw_only=True):
         out, or its commit is in doubt. After either error, a new run with the same id continues correctly.
         Raises `PipelineError` for rows out of order, and if an earlier run with this id had another description.
 
-        A run skips the rows up to the last position of the earlier runs with the same id. If it would then
-        skip more rows than the earlier runs have put, the rows have changed, and it raises `PipelineError`. It notices no other
-        change of the rows between two runs: a skipped row counts as put.
+        A run skips the rows up to the last position of the earlier runs with the same id. If a run finds more rows to skip than
+        the earlier runs have put, the rows have changed, and the run raises `PipelineError`. A run notices no other change of
+        the rows between two runs: a skipped row counts as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:

@@ -52,7 +52,7 @@ COLUMNS: Final = {
 MASK_RULES: Final = 62
 """The number of rules in one mask: the bits of a long that is never negative."""
 _COMPARED_MAX: Final = 64
-"""With more values, Spark looks a field up in a map, and does not compare the values one by one."""
+"""The most values that the generated code compares one by one with a field; with more values, it uses a map."""
 _WILD: Final = re.compile(r"[*?]")
 
 
@@ -84,10 +84,11 @@ class CompiledRules(Struct, frozen=True):
         return f.coalesce(*(lowest(mask) + at * MASK_RULES for at, mask in enumerate(self.masks())))
 
     def masks(self) -> "list[Column]":
-        """Return all matches as bits of as few longs as possible: the fastest key to group a hundred million messages.
+        """Return all matches as bits, in as few longs as possible.
 
-        Each field contributes the bits of the rules that it allows. So Spark tests a condition of many rules once, and its
-        generated code grows with the conditions, not with the rules. `numbers_of` reads the bits.
+        Spark groups a hundred million messages fastest by such a key. Each field contributes the bits of the rules that it
+        allows. So Spark tests a condition of many rules once, and its generated code grows with the conditions, not with the
+        rules. `numbers_of` reads the bits.
         """
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -105,7 +106,10 @@ class CompiledRules(Struct, frozen=True):
         return self._of_rule(number, lambda rule: rule.action.value, Action.IGNORE.value)
 
     def described(self, number: "Column") -> "Column":
-        """Return the action and options of the rule with this number, without its target. Equal effects have equal texts."""
+        """Return the action and options of the rule with this number, without its target.
+
+        Rules with the same effect have the same text.
+        """
         return self._of_rule(number, _described, Action.IGNORE.value)
 
     def target(self, number: "Column") -> "Column":
@@ -172,7 +176,7 @@ def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
 
 
 def _looked_up(column: "Column", plain: Mapping[int | str, int]) -> "Column":
-    """Return the bits of the value that the column has, or null. A map of Spark compares the keys one by one."""
+    """Return the bits of the value that the column has; null if `plain` does not have this value."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     is_text = any(isinstance(value, str) for value in plain)

@@ -42,19 +42,19 @@ class RuleUse(Struct, frozen=True, kw_only=True):
     first_bytes: int
     #: Messages that match the rule, regardless of earlier rules.
     matching: int
-    #: When the oldest message of `first` was put on the dead-letter queue; None if unknown.
+    #: The time at which the oldest message of `first` was put on the dead-letter queue; None if unknown.
     oldest: datetime | None
     #: The earlier rules that take messages which this rule matches, with the number of messages.
     taken_by: tuple[tuple[int, int], ...]
 
     @property
     def never_fires(self) -> bool:
-        """Whether no message matches the rule."""
+        """True if no message matches the rule."""
         return self.matching == 0
 
     @property
     def shadowed(self) -> bool:
-        """Whether earlier rules take every message that the rule matches."""
+        """True if earlier rules take every message that the rule matches."""
         return self.matching > 0 and self.first == 0
 
     @property

@@ -41,7 +41,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     schema: str
     partition_by: tuple[str, ...] = ()
     overwrite: bool = False
-    #: Whether columns that only the rows have are added to the table, and columns that only the table has stay null.
+    #: True if columns that only the rows have are added to the table, and columns that only the table has stay null.
     merge_schema: bool = False
     #: The transactions that the commit sets, by name. The log must have the numbers before the commit, or those after it.
     transactions: Mapping[str, Added] = {}

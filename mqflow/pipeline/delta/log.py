@@ -73,7 +73,7 @@ def delta_table(folder: Folder, version: int | None = None) -> "DeltaTable":
 def delta_snapshot(folder: Folder, version: int | None = None) -> DeltaSnapshot:
     """Return the version of the table, by default the last one.
 
-    Raises what `delta_table` raises, and `PipelineError` for a table whose rows cannot be read from its files alone.
+    Raises the errors of `delta_table`, and `PipelineError` for a table whose rows cannot be read from its files alone.
     """
     import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
 

@@ -69,7 +69,7 @@ class DeltaReader(DataSourceReader):
 
 
 def columns_of_table(name: str, options: MutableMapping[str, str]) -> StructType:
-    """Return the columns of the version that the options name. Raises what `delta_snapshot` raises."""
+    """Return the columns of the version that the options name. Raises the errors of `delta_snapshot`."""
     settings = _settings(name, options)
     return struct_of(delta_snapshot(folder_at(settings.uri), settings.version).schema)
 

@@ -66,7 +66,7 @@ class DeltaSink(DataSource):
         return DeltaReader(NAME, self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
-        """Return a writer that adds the rows of a table, once if there is an `appId`."""
+        """Return a writer that adds the rows of a table: exactly once if the option `appId` is set."""
         return _Writer(_settings(self.options, schema, overwrite=overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802 - Spark's

@@ -70,7 +70,7 @@ class Failures(Struct, frozen=True, kw_only=True):
     retries: tuple[RetryStep, ...] = ()
     #: The time of the first delivery of the span, failed or not; None without a delivery.
     first_at: datetime | None = None
-    #: The failed deliveries of each step of time: the length of the steps in seconds, and the counts by number since 1970.
+    #: The length of the steps of time in seconds, and the failed deliveries of each step, by the number of the step since 1970.
     every_s: int = 1
     steps: dict[int, int] = {}
     is_cut: bool = False
@@ -102,9 +102,9 @@ class TableMessage(Struct, frozen=True, kw_only=True):
     queue: str
     #: The last selected event; of a message without an end, the first get, or None if the tables do not have it.
     at: datetime | None
-    #: The selected deliveries, or dead letters.
+    #: The number of the selected deliveries, or dead letters.
     times: int
-    #: How it ended, and the queue that it was moved to; empty if it has not ended, or was not moved.
+    #: How the message ended, and the queue to which it was moved; empty if it has not ended, or was not moved.
     outcome: str = ""
     target_queue: str = ""
 
@@ -192,7 +192,7 @@ class HistoryTables:
         )
 
     def messages(self, selection: Selection, most: int) -> tuple[tuple[TableMessage, ...], int]:
-        """Return the newest messages that a number on the page counts, and the number: of messages, or of deliveries."""
+        """Return the newest messages that a number on the page counts, and that number: of messages, or of deliveries."""
         selected, what = self._selected(selection), selection.what
         grouped = selected.group_by(list(_KEY)).aggregate([("at", "max"), ([], "count_all")])
         number = selected.num_rows if isinstance(what, AttemptsOf | FailedIn) else grouped.num_rows

@@ -82,8 +82,8 @@ def step_s(first: datetime, last: datetime) -> int:
 def bars(along: Axis, counts: Mapping[int, int], every_s: int) -> tuple[Bar, ...]:
     """Return a bar for each step with events, in order.
 
-    `counts` has the events of a step by its number: the step that contains a time has the number of whole steps since 1970. No
-    bar begins before the first event or ends after the last event.
+    `counts` maps the number of a step to the number of its events. The number of a step is the count of whole steps from 1970
+    to its start. No bar begins before the first event or ends after the last event.
     """
     made = []
     for number, count in sorted(counts.items()):

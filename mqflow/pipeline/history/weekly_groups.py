@@ -70,7 +70,7 @@ class Failure(Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def is_dead_letter(self) -> bool:
-        """Whether dead letters are the failures; each other failure has an exception."""
+        """True if the failures are dead letters; all other failures have an exception."""
         return not self.exception
 
     @property
@@ -89,7 +89,7 @@ class AttemptsOf(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class FailedIn(Struct, frozen=True, tag=True):
-    """The failed deliveries of one bar: after the first of these times, until the second."""
+    """The failed deliveries of one bar of the axis: those after the time `after`, up to the time `until`."""
 
     after: Annotated[datetime, Meta(tz=True)]
     until: Annotated[datetime, Meta(tz=True)]
@@ -103,7 +103,7 @@ class UnendedOf(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Unended(Struct, frozen=True):
-    """The number of such messages, and when the handler first got the oldest of them; None if that is unknown."""
+    """The number of a handler's messages without an end, and when the handler first got the oldest; None if that is unknown."""
 
     what: UnendedOf
     messages: int
@@ -117,7 +117,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     span: Span
     #: A week of the span; None for the whole span.
     week: Annotated[int, Meta(ge=0)] | None = None
-    #: Whether only messages count that are set aside, as in `SetAside`.
+    #: True if only messages that are set aside count; see `SetAside`.
     is_aside: bool = False
 
     @property
@@ -202,7 +202,7 @@ def weekly_groups(
 ) -> tuple[WeeklyGroup, ...]:
     """Return a row for each failure: the most messages of this week first, then of all weeks, then by the newest failure.
 
-    A failure can be in `counted` in several parts of the same week, if no message is in two of the parts. `owner_of` explains
+    `counted` can have several entries for one failure and week, if no message is in two of these entries. `owner_of` explains
     `owners`.
     """
     found: dict[Failure, _Gathered] = {}

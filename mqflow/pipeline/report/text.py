@@ -24,7 +24,7 @@ _PLAIN: Final = re.compile(r"[ -~]*")
 
 
 def visible(text: str) -> str:
-    """Return the text with invisible characters as a backslash, u and their number, and cut if it is very long."""
+    """Return the text with each invisible character as a backslash, u and its number. A very long text is cut."""
     if _PLAIN.fullmatch(text) is None:
         text = "".join(f"\\u{ord(each):04x}" if unicodedata.category(each) in _UNSEEN else each for each in text)
     return text if len(text) <= _CHARS_MAX else f"{text[: _CHARS_MAX - 3]}..."

@@ -19,12 +19,12 @@ _CONSUMER: Final = "drain"
 
 
 class Drain:
-    """Drains one queue into one lane, on one connection; after an error, a new connection needs a new drain."""
+    """Drains one queue into one lane of the manifest, on one connection; after an error, a new connection needs a new drain."""
 
     def __init__(
         self, connection: Connection, journal: Journal, lane: Lane, *, messages_max: int, state_queue: str, clock: Clock
     ) -> None:
-        """Take the lane over, and publish a batch that was committed before a kill. Raises what `Lander.open` raises."""
+        """Take the lane over, and publish a batch that was committed before a kill. Raises the errors of `Lander.open`."""
         options = LanderOptions(batch=messages_max, browse_first=True, state_queue=state_queue)
         self._lane = lane
         self._lander = Lander(connection, journal, lane, options, clock=clock, stopping=lambda: True)
@@ -34,7 +34,7 @@ class Drain:
         """Move the next messages into the segment after `after`; return its number, and the number of these messages.
 
         Returns `after` if the queue is empty. If the segment exists already (from a run that was killed), moves nothing and
-        returns its number. Raises what `Lander.land` raises.
+        returns its number. Raises the errors of `Lander.land`.
         """
         if self._lane.last > after:
             return after + 1, 0

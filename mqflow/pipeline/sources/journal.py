@@ -1,9 +1,9 @@
 """`mqflow_journal`: a journal as a source of Spark, in batches and as a stream.
 
-An offset is the last segment of each lane, so another process can read every batch again from files alone. The beginning of
-`latestOffset` acknowledges the segments read so far, because Spark never commits the last batch
-(tests/pipeline/sources/test_journal_stream.py has the order of Spark's calls). This file loads Spark, so only `register`
-imports it. It knows the journal, but no queue manager.
+A lane of a journal has the segments of one queue. An offset is the last segment of each lane, so another process can read every
+batch again from files alone. `latestOffset` first acknowledges the segments up to its start, because Spark never calls `commit`
+for the last batch (tests/pipeline/sources/test_journal_stream.py has the order of Spark's calls). This file loads Spark, so
+only `register` imports it. It knows the journal, but no queue manager.
 """
 
 import operator
@@ -80,7 +80,7 @@ class _Settings(Struct, frozen=True, kw_only=True):
     folder: Folder
     kind: Kind
     lanes: tuple[str, ...]
-    #: The number of the first segment to read, or None for the first that is not trimmed; `from_latest` stands for "latest".
+    #: The number of the first segment to read; None means the first segment that is not trimmed. "latest" sets `from_latest`.
     starting_segment: int | None
     from_latest: bool
     #: The first and the last segment of each lane to read, or None for all segments.
@@ -150,7 +150,7 @@ class _Reader(DataSourceReader):
 class _PushingReader(_Reader):
     """A `_Reader` that also skips the segments that a filter on `lane` or `segment` excludes.
 
-    A separate class, because Spark refuses a reader that *has* `pushFilters` if pushdown is off, which is the default.
+    It is a separate class, because Spark refuses a reader that *has* `pushFilters` if pushdown is off, which is the default.
     """
 
     def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:

@@ -1,7 +1,8 @@
 """Whole segments of a journal as a frame: by Spark's own Parquet scan if Spark reaches the files, else by Python.
 
 The scan reads segments in the JVM, without a Python worker, so it costs half the processor time. The driver first checks the
-checksum, the place, the schema version and the link of each segment. This file knows segments, but no lane, offset or stream.
+checksum, the place, the schema version and the link of each segment. This file knows segments; it knows no lane, no offset and
+no stream.
 """
 
 import re

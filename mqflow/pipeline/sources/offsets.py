@@ -1,7 +1,7 @@
 """The offset of a query in a journal, the next segments that it takes, and their division into tasks.
 
-An offset is the last segment taken of each lane. The functions are pure: they take segments, and return offsets and parts. They
-know no Spark and no disk.
+A lane of a journal has the segments of one queue. An offset is the last segment taken of each lane. The functions are pure:
+they take segments, and return offsets and parts. They know no Spark and no disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def from_offset(journal: str, offset: Mapping[str, Any]) -> dict[str, int]:
 def admitted(start: Mapping[str, int], waiting: Mapping[str, Sequence[Segment]], limit: Limit) -> dict[str, int]:
     """Return the end of the next batch, which takes segments of all lanes in turn until a segment exceeds the limit.
 
-    The number of segments taken so far decides which lane begins, so a small limit starves no lane.
+    The number of segments taken so far decides which lane begins, so every lane gets its turn, even with a small limit.
     """
     reached = dict(start)
     lanes = sorted(lane for lane, segments in waiting.items() if segments)

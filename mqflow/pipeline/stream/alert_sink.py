@@ -47,7 +47,7 @@ class Alert(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The idempotency key: the same for the same window of the same handler, in every process."""
+        """The idempotency key. In every process, the alerts for one window of one handler have the same key."""
         parts = (self.qmgr, self.queue, self.handler, self.window_start_us, self.window_end_us)
         return sha256(msgspec.json.encode(parts)).hexdigest()[:_KEY_DIGITS]
 

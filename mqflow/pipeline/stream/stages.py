@@ -29,7 +29,7 @@ class Job(Struct, frozen=True, kw_only=True):
     tables: str | Path
     #: The text of a rules table to try on dead letters; None for no trial.
     rules: str | None = None
-    #: How much of the bodies bronze keeps.
+    #: The part of the bodies that bronze keeps.
     payload: str = "full"
     #: The most that a round takes from the journal, of each kind: whole segments, at least one.
     rows_max: int = ROWS_PER_BATCH
@@ -65,7 +65,7 @@ def run_stage(spark: "SparkSession", job: Job, stage: Stage) -> Taken:
 
 
 def _alerts(spark: "SparkSession", job: Job) -> Taken:
-    """Send the new alerts. If a receiver refuses an alert, it gets its alerts in the next round; the tables do not wait."""
+    """Send the new alerts. If a receiver refuses an alert, the next round sends the alert again; the tables do not wait."""
     found = poison_alerts(spark, job.tables) if job.senders else ()
     sent, refused = 0, ""
     for sender in job.senders:

@@ -1,4 +1,4 @@
-"""The last segment of each lane that each table has. The tables themselves say this, without Spark."""
+"""Reads from each table the last segment of each lane (the segments of one queue) that the table has. This needs no Spark."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ def table_offsets(journal: Journal, tables: str | Path) -> Iterator[tuple[str, f
     """Yield each table, the kinds of lanes that it is made from, and its offsets; no offsets if the table does not exist.
 
     For silver and gold, only the lanes of disposition records count, because one run changes all their tables. Raises the
-    errors of the tables, also if a table is not of this journal.
+    errors of the tables, and an error for a table of another journal.
     """
     lanes = journal.lanes()
     kinds = sorted({lane.kind for lane in lanes})

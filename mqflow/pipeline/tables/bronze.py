@@ -1,8 +1,8 @@
 """Bronze: the rows of a journal in a Delta table, unchanged, each once. This file loads Spark when a run begins.
 
-A run continues after the last segment of each lane, which the log of the table has as transactions. Rows and transactions come
-with the same commit, so a kill at any moment loses and repeats nothing. The table is partitioned by the day of landing and by
-lane.
+A lane of the journal has the segments of one queue. A run continues after the last segment of each lane, which the log of the
+table has as transactions. Rows and transactions come with the same commit, so a kill at any moment loses and repeats nothing.
+The table is partitioned by the day of landing and by lane.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class WrittenTable(Struct, frozen=True):
     batches: int
     #: The URI of the table.
     table: str
-    #: Whether `batches_max` left segments of the journal for the next run.
+    #: True if `batches_max` left segments of the journal for the next run.
     more: bool = False
 
 

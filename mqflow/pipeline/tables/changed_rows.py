@@ -3,7 +3,7 @@
 The rows of a message depend only on its own records. So a message without new records keeps its rows, and every other message
 is made again from all its records, old and new. A late record repairs its message. The put time is part of a message's key, so
 all records of the message have the same day of put. The functions take frames and return frames; the state of a run is the last
-segment of each lane. A property test compares the result with a full run.
+segment of each lane. A lane of the journal has the segments of one queue. A property test compares the result with a full run.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -46,7 +46,7 @@ _MESSAGE: Final = ("msg_id", "put_ts")
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
-    """A person, as keys, and the journal and tables to erase the messages from.
+    """The keys that identify a person, and the journal and the tables that lose the messages of this person.
 
     A message belongs to the person if one of the keys is true for one of the rows of the message.
     """
@@ -94,7 +94,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 
 def find(asked: Erasure) -> dict[str, int]:
-    """Return the number of rows that `erase` deletes now, by lane and table. Changes nothing. Raises what `erase` raises."""
+    """Return the number of rows that `erase` deletes now, by lane and table. Changes nothing. Raises the errors of `erase`."""
     journal = _journal(asked)
     messages = _messages(asked, journal)
     found = {lane.name: sum(_count(rows, asked, messages) for rows in _lane_rows(lane)) for lane in journal.lanes()}

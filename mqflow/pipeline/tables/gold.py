@@ -1,7 +1,7 @@
 """Makes the gold tables: counts of poison messages, of the success of retries and redrives, and of dead letters by queue.
 
-Exact counts over silver, in tumbling windows: each number equals a plain count of the records. The functions take frames and
-return frames; `medallion` decides which windows are closed.
+The counts over silver, in tumbling windows, are exact: each number equals a plain count of the records. The functions take
+frames and return frames; `medallion` decides which windows are closed.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,9 @@ _HANDLER: Final = ("qmgr", "queue", "handler")
 def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
     """Return `gold.poison_rate` from attempts and `silver.ends`: the share of poison among the messages of a window.
 
-    A row with an exception counts the deliveries that failed with it, and the poison messages whose last exception it was. Its
-    `messages` are all messages of the handler, so the rates of its exceptions add up to the rate of the handler.
+    A row with an exception counts the deliveries that failed with this exception, and the poison messages whose last exception
+    it was. The column `messages` counts all messages of the handler. So the rates of the handler's exceptions add up to the
+    rate of the handler.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 

@@ -2,9 +2,9 @@
 
 A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
 closed window again; rows that land for it later count in `late_data`. Each run counts open windows again, from the rows since
-the first open window. Tables by day are counted again for the days with changed rows, which silver keeps in its state. Gold
-uses exactly the records that silver was made from: newer records could close windows before silver has their attempts. This
-file knows frames and table sets, but no journal.
+the first open window. Silver keeps the days with changed rows in its state, and a run counts the tables by day again for these
+days. Gold uses exactly the records that silver was made from: newer records could close windows before silver has their
+attempts. This file knows frames and table sets, but no journal.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ("LATENESS", "BronzeFrames", "GoldRun", "run_gold", "run_silver")
 
 LATENESS: Final = timedelta(minutes=10)
-"""How long after its end a window stays open."""
+"""The time that a window stays open after its end."""
 _WATERMARK: Final = "watermark_us"
 _DEDUPE: Final = "dedupe"
 _PAYLOAD: Final = "payload:"
@@ -80,7 +80,7 @@ class _Silver(Struct, frozen=True, kw_only=True):
     spark: "SparkSession"
     run: Run
     dedupe: bool
-    #: Whether the existing rows can stay.
+    #: True if the existing rows can stay.
     goes_on: bool
     #: The last segment of each lane, before this run and after it.
     before: Mapping[str, int]

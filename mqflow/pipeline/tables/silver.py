@@ -195,9 +195,11 @@ def redrives(dispositions: "DataFrame") -> "DataFrame":
 
 
 def delays(dispositions: "DataFrame") -> "DataFrame":
-    """Return each ended delay, of a message sent with a delay or of a delayed retry: `over_ts`, and `error_ms`.
+    """Return each ended delay of a message: a delay from its sender, or the delay of a retry.
 
-    A delay ends when the message is released, or, if no record says so, at its next delivery.
+    `over_ts` is the end of the delay; `error_ms` is the time from the due time to the end.
+
+    A delay ends when the message is released. If no record of the release exists, the delay ends at the next delivery.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 

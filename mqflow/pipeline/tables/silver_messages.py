@@ -24,9 +24,9 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame", attempted: "DataFram
 
     `attempts` are the deliveries until the move, as `silver.message` counts them: also the deliveries before a redrive.
 
-    The failed handler is known only if all matching moves, by MsgId, put time and source queue, come from one queue. If a
-    message was moved several times (put back, and failed again), the last move before its landing counts. For a message
-    without a source queue (no MQRFH2 of mqflow) the records alone decide.
+    Moves to the backout requeue queue match a message by MsgId, put time and source queue. The failed handler is known only if
+    all matching moves come from one queue. If a message was moved several times (put back, and failed again), the last move
+    before its landing counts. For a message without a source queue (no MQRFH2 of mqflow) the records alone decide.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 

@@ -72,7 +72,7 @@ class Run(Struct):
     table_set: "TableSet"
     number: int
     before: Current
-    #: The last version of each table; a commit of another process makes it differ.
+    #: The last version of each table that this run knows. If another process commits, the table has a later version.
     heads: dict[str, delta_writes.TableHead]
     tables: dict[str, Pinned]
     state: dict[str, int] = field(default_factory=dict[str, int])
@@ -117,7 +117,7 @@ class Run(Struct):
         self._committed(name, lambda at: delta_writes.compact(at, self.heads[name]), self.tables[name].columns)
 
     def erase(self, name: str, keys: "pa.Table") -> None:
-        """Delete the rows whose columns are in `keys`, and clear their MsgIds in rows of other messages."""
+        """Delete the rows whose columns are in `keys`, and clear the MsgIds of these rows in the rows of other messages."""
         there = delta_writes.columns_of(self.table_set.folder.folder(name))
         columns = self.tables[name].columns
         if {*keys.column_names} <= there:
@@ -137,7 +137,7 @@ class Run(Struct):
     def _committed(
         self, name: str, commit: "Callable[[Folder], tuple[delta_writes.TableHead, int]]", columns: int | None = None
     ) -> None:
-        """Run a function that gets the table's folder, and returns the last version and its own number of commits.
+        """Run a function that gets the table's folder, and returns the last version and the number of commits that it made.
 
         `columns` is the version of the columns; None means the version of this mqflow.
         """
@@ -185,7 +185,7 @@ class TableSet(Struct, frozen=True):
         """Return the tables as they were at a time (with a time zone), or after the run of this number.
 
         Before the first run, every table is empty. Raises `PipelineError` for the number of a run that is not kept, and for a
-        time of such a run.
+        time at which such a run was current.
         """
         runs = self.runs()
         if isinstance(when, int):

@@ -42,7 +42,7 @@ def optimize(tables: str | Path, keep: timedelta, *, wall: Callable[[], float] =
     """Join the small files of every table, delete what is older than `keep`, write checkpoints; yield each table when done.
 
     Every state of the tables in the time `keep` stays readable. Raises `PipelineError` if another process writes a table at the
-    same time, and what `delta_table` raises.
+    same time, and the errors of `delta_table`.
     """
     for name, table in bronze_tables(tables):
         check_format(table)

@@ -124,12 +124,12 @@ class Consumers:
 
     @property
     def running(self) -> bool:
-        """Whether MQCTL has started the callbacks, and they have not ended."""
+        """True if MQCTL has started the callbacks, and they have not ended."""
         return not self._over.is_set()
 
     @property
     def active(self) -> bool:
-        """Whether the callbacks use the connection now: they are started and not suspended."""
+        """True if the callbacks use the connection now: they are started and not suspended."""
         return self.running and not self._paused.is_set()
 
     def runs_in(self, thread: int) -> bool:

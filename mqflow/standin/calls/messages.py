@@ -49,7 +49,7 @@ _SEGMENT: Final = int(MessageFlag.SEGMENT)
 
 
 class Request:
-    """A decoded MQGET: the options for the seam, and the message handle for the properties."""
+    """A decoded MQGET: the options of the get, and the message handle for the properties."""
 
     __slots__ = ("handle", "options", "version")
 
@@ -211,7 +211,7 @@ def _put(
 
 
 def _answers_early(hconn: Hconn, options: int, hobj: int) -> bool:
-    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put, also by DEFPRESP."""
+    """Return whether only MQSTAT reports the result: for a client's asynchronous put, by MQPMO or by DEFPRESP."""
     if options & (_ASYNC | _SYNC):
         return not hconn.local and bool(options & _ASYNC)
     return hobj in hconn.answers_early

@@ -67,7 +67,7 @@ class SqliteMedium:
         return snapshot
 
     def epoch(self) -> int:
-        """Return how many owners the file has had, with the present owner."""
+        """Return how many owners the file has had, including the present owner."""
         return read_epoch(self._database)
 
     def make(self, changes: Iterable[Change], *, synced: bool) -> None:

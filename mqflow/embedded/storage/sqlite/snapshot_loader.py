@@ -1,7 +1,8 @@
 """Reads a database when a store opens it, without descriptors and bodies, and repairs the state after a crash.
 
 The load is one transaction on a given connection. A closing store records the serial numbers of its messages in a file, so that
-the next load need not read the whole database. This module knows no thread.
+the next load need not read the whole database. A message in quarantine stays in the database, but is on no queue. This module
+knows no thread.
 """
 
 import os
@@ -167,7 +168,7 @@ def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
 
 
 def read_epoch(database: sqlite3.Connection) -> int:
-    """Return how many owners the database has had, with the present owner. Each `load_snapshot` adds one."""
+    """Return how many owners the database has had, including the present owner. Each `load_snapshot` adds one."""
     return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 

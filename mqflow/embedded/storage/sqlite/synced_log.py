@@ -1,9 +1,9 @@
 """Records how much of the write-ahead log is synced, so that the next owner notices if SQLite would read less.
 
-For SQLite, a broken frame is the end of the log. This is right after a power cut, because the broken frame was not synced. But
-if a synced frame is broken, SQLite loses changes without an error. The note distinguishes the two cases. Writing the note needs
-no sync: the note survives a kill of the process. After a power cut, it never names more frames than were synced. This module
-knows no row and no SQL.
+The log consists of frames, each with one page. For SQLite, a broken frame is the end of the log. This is right after a power
+cut, because the broken frame was not synced. But if a synced frame is broken, SQLite loses changes without an error. A note in
+a file of its own distinguishes the two cases. Writing the note needs no sync: the note survives a kill of the process. After a
+power cut, it never names more frames than were synced. This module knows no row and no SQL.
 """
 
 import contextlib
@@ -93,7 +93,7 @@ class SyncedLog:
                 raise DamagedLogError(folder.path, self._log, lost)
         self._salts = b"" if found is None else found.salts or found.damaged_salts
         self._frames = 0 if found is None else found.frames
-        #: Whether every frame with the salts of the log is committed. After a broken frame or header this is false, because old
+        #: True if every frame with the salts of the log is committed. After a broken frame or header this is false, because old
         #: frames can follow the end of the log.
         self.is_clean: bool = found is None or not found.has_more
 

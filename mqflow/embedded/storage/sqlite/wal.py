@@ -43,7 +43,7 @@ class WriteAheadLog(Struct, frozen=True):
     frames: int = 0
     #: The frames after a broken frame that are undamaged themselves and end a transaction.
     ends_behind: tuple[int, ...] = ()
-    #: Whether frames with the same salts follow after `frames`: broken frames, or frames from before an earlier recovery.
+    #: True if frames with the same salts follow after `frames`: broken frames, or frames from before an earlier recovery.
     has_more: bool = False
     #: The bytes in the position of the salts, if the header is damaged. SQLite can begin the next log with these bytes.
     damaged_salts: bytes = b""

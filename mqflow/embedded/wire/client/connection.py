@@ -92,7 +92,7 @@ class ServedConnection:
         #: The number of calls so far that can change the result of a browse.
         self._calls = 0
         self._last_exchange: _Prepared | None = None
-        #: Whether the application has put no message in the open unit of work.
+        #: True if the application has put no message in the open unit of work.
         self.only_removes: bool = True
 
     @property
@@ -281,7 +281,7 @@ class ServedConnection:
         return _Prepared(handle, request, made(requests.encode(request)), verb, _name_of(handle))
 
     def settle_many(self, handle: ObjectHandle, options: GetOptions, *, commits: int, most: int, units: int) -> SettledMany:
-        """Commit units of work, and get further units ahead, in one round trip. Commits without a reply may have an effect."""
+        """Commit units of work, and get further units, in one round trip. A commit without a reply may have taken effect."""
         request = requests.SettleMany(self._number(handle), options, commits, min(most, requests.MANY_MAX), units)
         self.only_removes = True
         try:

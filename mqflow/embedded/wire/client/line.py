@@ -62,7 +62,7 @@ class Line:
     def reply(
         self, request: requests.Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
     ) -> Any:
-        """Send a frame that `made` has returned. Return the value in the reply. Without a frame, wait for a further reply.
+        """Send a frame from `frames.made`. Return the value in the reply. If `frame` is None, only wait for a further reply.
 
         Raises the errors of `call`. Allowed only between `take` and `give_back`.
         """
@@ -91,7 +91,7 @@ class Line:
         self._end(Reason.CONNECTION_BROKEN)
 
     def interrupt(self) -> None:
-        """End the waits of all gets, with the present get. Any thread can call this. Never raises."""
+        """End the waits of all gets, including the present get. Any thread can call this. Never raises."""
         self._frames.say(requests.encode(requests.Interrupt()))
 
     def rely_on_pulse(self) -> None:

@@ -89,9 +89,9 @@ class Frames:
         self._unsent = b""
         #: Short frames to send as soon as no other thread is sending.
         self._to_say: deque[bytes] = deque()
-        #: Whether the peer now waits for heartbeats.
+        #: True if the peer now waits for heartbeats.
         self.beating = True
-        #: Whether the peer can stay silent without a limit, because a pulse shows that it is alive.
+        #: True if the peer can stay silent without a limit, because a pulse shows that it is alive.
         self.patient: bool = False
         # These are methods of the socket itself, to avoid a further call in this class.
         self._first_part: Callable[[int], bytes] = stream.recv
@@ -199,7 +199,7 @@ class Frames:
 
     @property
     def has_more(self) -> bool:
-        """Whether more bytes have arrived together with the last frame."""
+        """True if more bytes have arrived together with the last frame."""
         return bool(self._received)
 
     def heard(self) -> bytes | None:
@@ -220,7 +220,7 @@ class Frames:
         return self._whole()
 
     def _say(self) -> None:
-        """Send the waiting short frames. If another thread holds the lock, that thread sends them afterwards."""
+        """Send the waiting short frames. If another thread is sending, that thread sends them afterwards."""
         while self._to_say and self._sending.acquire(blocking=False):
             try:
                 self._send_now(self._unsent + b"".join(self._to_say.popleft() for _ in range(len(self._to_say))))
@@ -313,7 +313,7 @@ class Frames:
             raise SilenceError(self.silence_s) from None
 
     def _send_now(self, data: bytes) -> None:
-        """Send as many bytes as possible without waiting. The next send begins with the rest. The caller holds the lock."""
+        """Send as many bytes as possible without waiting. The next send begins with the rest. The caller holds `_sending`."""
         self._unsent = data
         with contextlib.suppress(OSError):  # the thread that receives from this socket notices the error
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]

@@ -45,7 +45,7 @@ class PulseSender:
         self._guard = runner.lock()
         # In the order of `add`, because the order of a set differs in each process.
         self._living: dict[Dependent, None] = {}
-        #: Whether the pulse has stopped.
+        #: True if the pulse has stopped.
         self.over: bool = False
         #: The number that the server gave to this pulse.
         self.number: Final = self._begun()

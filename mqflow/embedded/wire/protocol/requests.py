@@ -232,7 +232,7 @@ class BrowseBack(Struct, frozen=True, tag=True):
 
 
 class Interrupt(Struct, frozen=True, tag=True):
-    """Ends the waits of all gets of this connection, with the present get. This request has no reply."""
+    """Ends the waits of all gets of this connection, including the present get. This request has no reply."""
 
 
 class Exchange(Struct, frozen=True, tag=True):
@@ -245,21 +245,21 @@ class Exchange(Struct, frozen=True, tag=True):
 
 
 class Exchanged(Struct, frozen=True, omit_defaults=True):
-    """The reply to `Exchange`. `waits` means: settled, but no message has arrived yet, so a second reply will follow."""
+    """The reply to `Exchange`. If `waits` is true, the unit of work is settled, and a second reply follows with messages."""
 
     settle: "Failure | None" = None
     unit: tuple[Got, ...] = ()
     get: "Failure | None" = None
     waits: bool = False
-    #: Whether another reply follows, with more messages of the unit of work.
+    #: True if another reply follows, with more messages of the unit of work.
     more: bool = False
 
 
 class SettleMany(Struct, frozen=True, tag=True):
-    """MQCMIT for each of the first `commits` units of work, then MQGET for further units ahead.
+    """MQCMIT for each of the first `commits` units of work, then MQGET for further units of work.
 
-    Any other request that settles or gets first makes the server return the messages of all units ahead to their places. This
-    return does not increase the BackoutCount.
+    Before any other request that settles or gets, the server returns the messages of all units after the first to their places.
+    This return does not increase the BackoutCount.
     """
 
     handle: int

@@ -95,7 +95,7 @@ class ClientConnection:
         self._frame: bytes | None = None
         # The number of the pulse that replaces this connection's heartbeats; 0 without a pulse.
         self._pulse = 0
-        #: Whether this connection itself is a pulse.
+        #: True if this connection itself is a pulse.
         self.is_pulse: bool = False
         self.is_checked: bool = False
         self._queue_manager = queue_manager
@@ -117,7 +117,7 @@ class ClientConnection:
         #: The buffer for replies.
         self._answer = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[requests.Exchange | None, GetOptions] = None, GetOptions()
-        #: Whether the application has ended the waits of its gets.
+        #: True if the application has ended the waits of its gets.
         self._interrupted = False
         self._ending = False
 

@@ -33,9 +33,9 @@ class LeftOver(Struct, frozen=True):
     frame: bytes | None = None
     #: The error that ends the connection.
     failure: Exception | None = None
-    #: Whether only a part of a reply is sent.
+    #: True if only a part of a reply is sent.
     unsent: bool = False
-    #: Whether the application has ended the waits of its gets.
+    #: True if the application has ended the waits of its gets.
     interrupted: bool = False
 
 

@@ -30,24 +30,30 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
     def exchange_at_once(
         self, handle: ObjectHandle, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """Commit if `commit` is true, then get messages if the first is plain. Return None if the commit must wait."""
+        """Commit if `commit` is true, then get plain messages. Return None if the commit must wait.
+
+        `calls/get_many.py` says which messages are plain.
+        """
         ...
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; an empty list if the first message is special or the get is refused."""
+        """Return available plain messages; an empty list if the first is special or the get is refused.
+
+        `calls/get_many.py` says which messages are plain.
+        """
         ...
 
     def take_ahead(
         self, handle: ObjectHandle, options: GetOptions, *, most: int, units: int, bytes_max: int
     ) -> list[list[Got]]:
-        """Get up to `units` units of work ahead, each of up to `most` plain messages, without waiting.
+        """Get up to `units` further units of work, each of up to `most` plain messages, without waiting.
 
         The first unit that is not settled is the connection's unit of work. `begin_commit` with `behind` settles this unit.
         """
         ...
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places; None means all units ahead.
+        """Return the messages of the last `count` units of work to their places; None means all but the open one.
 
         The backout counts of the messages do not increase.
         """
@@ -106,9 +112,9 @@ class ServedPeer(Protocol):
 
     #: The time by which the peer must log in; None after its log-in.
     unknown_until: float | None
-    #: Whether the server is now checking the peer's log-in, so that it does not wait for bytes from the peer.
+    #: True if the server is now checking the peer's log-in, so that it does not wait for bytes from the peer.
     is_checked: bool
-    #: Whether this peer is a pulse, which ends only after all other connections.
+    #: True if this peer is a pulse, which ends only after all other connections.
     is_pulse: bool
 
     def run(self) -> None:

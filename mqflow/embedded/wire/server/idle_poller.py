@@ -33,7 +33,7 @@ class Committers:
 
     @property
     def are_many(self) -> bool:
-        """Whether enough connections commit for the poller to save time."""
+        """True if enough connections commit for the poller to save time."""
         return self._count >= self._least
 
     def __enter__(self) -> None:

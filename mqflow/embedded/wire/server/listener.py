@@ -435,10 +435,10 @@ def serve_tcp(
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
     Servers of one queue manager share a `guard`, so that passwords are checked one at a time. The first of these servers to
-    close ends the pauses of all of them. `peers_of` makes the server's ends for another protocol than mqflow's own.
-    `when_closed` runs after the server has closed. From now on the queue manager checks authorities, even without an authority
-    record: a user has only granted authorities.
-    Raises `ServingError` if the port is not free, or for an address beyond this machine without TLS.
+    close ends the pauses after failed log-ins on all of them. `peers_of` makes the server's ends for another protocol than
+    mqflow's own. `when_closed` runs after the server has closed. From now on the queue manager checks authorities, even without
+    an authority record: a user has only granted authorities. Raises `ServingError` if the port is not free, or if other
+    machines can reach the address and `tls` is None.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(

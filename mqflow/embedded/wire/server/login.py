@@ -27,7 +27,7 @@ _READ_BYTES: Final = 64 * 1024
 class Login(Protocol):
     """Decides which peers the server admits, and which user each connection has."""
 
-    #: Whether all peers are processes of this machine.
+    #: True if all peers are processes of this machine.
     same_machine: ClassVar[bool]
 
     def admits(self, raw: socket.socket) -> bool:

@@ -27,7 +27,7 @@ class Stranger(Struct, frozen=True, kw_only=True):
     address: str
     #: The time of its connection, in seconds.
     since: float
-    #: Whether the server is now checking its log-in, so that the server does not wait for bytes from it.
+    #: True if the server is now checking its log-in, so that the server does not wait for bytes from it.
     checked: bool = False
 
 

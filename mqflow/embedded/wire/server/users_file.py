@@ -44,7 +44,7 @@ class UserPassword(Struct, frozen=True):
     salt: bytes
     hash: bytes
     cost: int = _COST
-    #: Whether the user administers the queue manager over TCP.
+    #: True if the user administers the queue manager over TCP.
     administrator: bool = False
 
 
