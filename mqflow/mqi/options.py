@@ -329,7 +329,7 @@ class Encoding:
 
 
 class Format:
-    """MQFMT_*: the format of the beginning of a body, without its blank padding; in the MQMD it has eight characters."""
+    """MQFMT_*: names of formats. In the MQMD a name is padded with blanks to eight characters; here it has no padding."""
 
     NONE: Final = ""
     STRING: Final = "MQSTR"

@@ -65,7 +65,7 @@ class HappenedRow(Struct, frozen=True):
 
 
 class DecisionsPage(Struct, frozen=True, kw_only=True):
-    """The last events in the decision ledger, newest first."""
+    """The newest entries of the decision ledger, which records what mqflow did with each message."""
 
     rows: tuple[HappenedRow, ...] = ()
     problem: str = ""
@@ -91,7 +91,7 @@ class ConnectionRow(Struct, frozen=True, kw_only=True):
 
 
 class ProcessRow(Struct, frozen=True, kw_only=True):
-    """The outages of one process of an application since its start."""
+    """The outages of one process of an application since the start of that process."""
 
     application: str
     process: int

@@ -94,7 +94,7 @@ def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FB
 
 # The page has no advice, because each improvement of an advice would change the page.
 def page() -> str:
-    """Return the page with all reason codes, by class and then by number."""
+    """Return the page with all reason codes: grouped by how mqflow reacts to them, then in the order of their numbers."""
     return (
         _HEAD + "".join(_section(each) for each in Class) + _REST + "".join(_rows(r for r in Reason if r and r not in CLASSES))
     )

@@ -1,6 +1,6 @@
 """Selection strings: gets and browses of a handle skip the messages that its selection string does not select.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. From memory, without a page of IBM: the length limit (2519), and which opens
+Source: IBM, MQOD SelectionString; rc2459, rc2516. No page of IBM at hand for: the length limit (2519), and which opens
 get 2516.
 """
 

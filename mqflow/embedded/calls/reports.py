@@ -36,7 +36,7 @@ def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMe
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
     """Put the COD report that the message requests, in the unit of work of the get.
 
-    From memory, without a page of IBM: a message with an MQDLH or an MQXQH in front is not delivered yet, and causes no report.
+    We know no page of IBM that says this: a message with an MQDLH or an MQXQH in front is not delivered yet, and causes no report.
     """
     if descriptor.format in _NOT_DELIVERED:
         return

@@ -2,7 +2,7 @@
 
 A full name begins with its folder: a program writes `colour` for `usr.colour`. This module knows no value and no message.
 Source: IBM, "Property names", "Property name restrictions", "Mapping from property names to MQRFH2 folder and element names",
-MQINQMP (Name); rc2442, rc2513. From memory, without a page of IBM: the MQ names of the folder mqps, except MQTopicString. Our
+MQINQMP (Name); rc2442, rc2513. No page of IBM at hand for: the MQ names of the folder mqps, except MQTopicString. Our
 own rule: each part between dots must be an identifier, not only the first part, because each part is the name of an element.
 """
 

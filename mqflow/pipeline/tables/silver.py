@@ -1,8 +1,9 @@
-"""Makes attempts, messages and dead letters from bronze: typed, and with missing attempts restored from BackoutCount.
+"""Makes the rows of attempts, messages and dead letters from the rows of bronze.
 
-The record of a rollback is put after the rollback and can be missing. BackoutCount k of a later delivery proves k rollbacks
-before it. Each rollback without a record becomes an attempt with the outcome `unobserved`. Many consecutive attempts of this
-kind share one row, which has their number. The functions take frames and return frames; they know no table and no clock.
+The columns get their types, and BackoutCount restores missing attempts. The record of a rollback is put after the rollback and
+can be missing. BackoutCount k of a later delivery proves k rollbacks before it. Each rollback without a record becomes an
+attempt with the outcome `unobserved`. Many consecutive attempts of this kind share one row, which has the number of these
+attempts. The functions take frames and return frames; they know no table and no clock.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -184,7 +184,7 @@ def after_refusal(entry: Opened, error: MQIError) -> Again:
 
     If the connection is lost, the caller makes a new connection and opens all entries again. If the cause can go away, the open
     is tried again; an example is 2042 while the old connection still holds the queue. Any other error becomes 2548 for the
-    owner of this entry only; its text names the object and the reason.
+    owner of this entry only. The text of the 2548 names the object and the reason.
     """
     reason = int(error.reason)
     match classify(reason):

@@ -145,7 +145,10 @@ class Settler:
             await self._next_answer()
 
     async def _next_answer(self) -> None:
-        """Wait for an answer, shielded. If no answer comes in time, or other code cancels the task, the commit is in doubt."""
+        """Wait for the answer to a commit. A stop of the worker does not end this wait.
+
+        The commit is in doubt if no answer comes in time, or if other code cancels the task itself.
+        """
         self._answer = anyio.Event()
         try:
             with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True) as scope:

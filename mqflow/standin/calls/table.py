@@ -1,7 +1,7 @@
-"""The calls of the library: for each symbol the C arguments and the function of the call.
+"""The C functions that the stand-in library offers: the types of their arguments, and the Python function that does the work.
 
 The last two arguments of every MQI call are the addresses of the completion code and the reason. This file always fills in
-both. It knows only the signatures: the modules of the verbs carry out the calls.
+both. It carries out no call: the modules of the verbs do.
 """
 
 import ctypes

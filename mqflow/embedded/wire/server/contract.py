@@ -118,7 +118,7 @@ class ServedPeer(Protocol):
     is_pulse: bool
 
     def run(self) -> None:
-        """Serve the peer until it ends."""
+        """Serve the peer until its connection ends."""
         ...
 
     def end(self) -> None:
