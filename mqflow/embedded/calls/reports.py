@@ -36,7 +36,8 @@ def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMe
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
     """Put the COD report that the message requests, in the unit of work of the get.
 
-    We know no page of IBM that says this: a message with an MQDLH or an MQXQH in front is not delivered yet, and causes no report.
+    A message with an MQDLH or an MQXQH in front causes no report, because it is not delivered yet. We know no page of IBM for
+    this rule.
     """
     if descriptor.format in _NOT_DELIVERED:
         return
