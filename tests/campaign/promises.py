@@ -30,6 +30,9 @@ repeats each finding.
 
 `python -m tests.campaign promises` writes this page from tables, and a test compares the page with the tables. The campaigns
 ran on a machine with two processors that was busy with other work.
+
+The *owner* is the process that runs an embedded queue manager and holds the lock of its folder. A standby waits for this lock.
+A *lander* is the process that moves messages from queues into a journal (`mqflow land`).
 """
 _TAIL: Final = """\
 
@@ -121,7 +124,7 @@ def _times(totals: dict[str, Totals]) -> Iterator[str]:
     yield "## Times"
     yield ""
     yield '"An application back" is the time until an application is connected again. A machine is busy if more programs than'
-    yield "processors wanted to run before the campaign."
+    yield "processors wanted to run before the campaign. No time is promised for a busy machine, so its last column is empty."
     yield ""
     yield "| | count | p50, ms | p99, ms | most, ms | promised |"
     yield "|---|---:|---:|---:|---:|---|"
