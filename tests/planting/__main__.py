@@ -42,7 +42,7 @@ PACKAGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "policy": ("mqflow/policy", ("tests/policy", "tests/stories", "tests/app", "tests/runtime")),
     "runtime": (
         "mqflow/runtime",
-        ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py", "tests/cli"),
+        ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py", "tests/cli", "tests/otel"),
     ),
     "bindings": ("mqflow/bindings", ("tests/bindings", "tests/conformance")),
     "wire": ("mqflow/embedded/wire", ("tests/embedded/wire", "tests/conformance", "tests/simulation")),

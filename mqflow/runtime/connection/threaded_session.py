@@ -53,6 +53,7 @@ _TRY_AGAIN: Final = 32
 class ThreadedSession:
     """Runs each verb on the session's own thread. The same thread connects, because handles can belong to a thread (2018)."""
 
+    generation: int
     connection: Connection
     open_objects: OpenObjects
     _fused: FusedConnection | None
@@ -87,7 +88,6 @@ class ThreadedSession:
         self._get: tuple[ObjectHandle, GetOptions, int] | None = None
         #: The requests in a row that found no message to get ahead, and the commits since then that did not ask for a message.
         self._misses = self._skipped = 0
-        self.generation = 0
         self.abandoned: bool = False
         runner.start(self._serve, "mqflow session")
 

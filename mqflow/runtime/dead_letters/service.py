@@ -62,7 +62,8 @@ class DeadLetterService:
         #: The session whose objects the next session takes over.
         self._lost: Session | None = None
         self._handler: DeadLetterHandler | None = None
-        self._warned_of = 0
+        #: The reason code of the last warning, while the queue refuses.
+        self._warned_of: int | None = None
 
     @property
     def name(self) -> str:
@@ -155,7 +156,7 @@ class DeadLetterService:
     async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
         if self._warned_of:  # a get without a wait shows soon whether the queue still refuses
             got = await self._get(session, handler, replace(look, wait_s=0))
-            self._warned_of = 0
+            self._warned_of = None
             self._supervisor.readiness.has(self)
             if got is not None:
                 return got

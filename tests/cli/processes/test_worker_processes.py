@@ -201,6 +201,37 @@ def test_a_signal_reaches_each_worker_and_the_worst_exit_code_is_that_of_the_com
     assert [True, False] == seen[-2:]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [
+        ([signal.SIGTERM, signal.SIGTERM], 0),
+        ([signal.SIGTERM, signal.SIGINT, signal.SIGTERM], 75),
+        ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], 0),
+    ],
+)
+def test_a_worker_that_dies_of_the_signal_was_cut_off_if_it_was_the_third(
+    short: Path, monkeypatch: pytest.MonkeyPatch, numbers: list[signal.Signals], code: int
+) -> None:
+    kept = workers._Workers([], {}, 0, Settings(), short, None, recycles=False)
+
+    async def dies_of_them(_: int) -> int:
+        async def all_numbers() -> AsyncIterator[signal.Signals]:
+            for number in numbers:
+                yield number
+
+        await kept._pass_on(all_numbers())
+        return -signal.SIGTERM
+
+    async def main() -> None:
+        kept._stopping = anyio.Event()
+        await kept._keep(1)
+
+    monkeypatch.setattr(kept, "_run_once", dies_of_them)
+    anyio.run(main)
+
+    assert code == kept._worst
+
+
 class Pair:
     """The two processes of a queue manager. Process 7 is the active one; an operator or a signal can end it."""
 
