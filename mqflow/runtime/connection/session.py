@@ -66,7 +66,7 @@ class Session(Protocol):
         ...
 
     async def close(self) -> None:
-        """Back the open unit of work out, then disconnect. If the connection is lost already, raises nothing."""
+        """Back the open unit of work out, then disconnect, shielded from cancellation. On a lost connection, raises nothing."""
         ...
 
 

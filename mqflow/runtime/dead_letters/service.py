@@ -104,11 +104,9 @@ class DeadLetterService:
                     continue
             finally:
                 self._session = None
-                with anyio.CancelScope(shield=True):
-                    await session.close()
+                await session.close()
             break
         self._supervisor.release(self._lost)
-        self._supervisor.readiness.has(self)  # the handler has ended, or the application stops
         if not started:
             task_status.started()
 

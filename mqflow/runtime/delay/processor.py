@@ -132,8 +132,7 @@ class DelayProcessor:
                 await self._rest(error)
             finally:
                 session, self._session = self._session, None
-                with anyio.CancelScope(shield=True):
-                    await session.close()
+                await session.close()
 
     async def _wait_until_staged(self) -> None:
         """Wait until a queue manager in this process reports a staged message: until then, the processor costs nothing.

@@ -271,8 +271,7 @@ class RunningListener:
                     raise
                 finally:
                     self._sessions.pop(session, None)
-                    with anyio.CancelScope(shield=True):
-                        await session.close()
+                    await session.close()
                 started()  # a refused worker tries again later, and the other workers need not wait for this worker
         finally:
             state.supervisor.release(slot.lost)

@@ -8,8 +8,15 @@ import pytest
 
 from mqflow import App
 from mqflow.events import DeadLetterActed, Warned
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.dead_letters.rules import Control
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.dead_letters.dead_letter_handler import Rules
+from mqflow.runtime.dead_letters.service import DeadLetterService
+from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.kit import QueueManagerKit
+from mqflow.world import World
 
 DLQ = "DEAD.LETTERS"
 
@@ -90,3 +97,27 @@ async def test_a_message_that_came_during_a_refusal_is_handled_at_the_first_look
 
     assert [False, True] == ready
     assert [b"one"] == [found.body for found in mq.browse("ORDERS.IN")]
+
+
+async def test_a_handler_without_a_queue_ends_the_start_if_the_queue_manager_has_no_dead_letter_queue(
+    mq: QueueManagerKit, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.tbl").write_text("ACTION(RETRY)")
+    app = App()
+    app.dead_letter_handler(tmp_path / "rules.tbl")
+
+    with pytest.raises(MQIError, match="It has no dead-letter queue"):
+        async with mq.run(app):
+            raise AssertionError("it has started")
+
+
+async def test_a_handler_that_was_stopped_before_its_start_counts_as_started(mq: QueueManagerKit) -> None:
+    broadcast = Broadcast(())
+    supervisor = Supervisor(mq.queue_manager, broadcast=broadcast, world=World(mq.clock, mq.random))
+    service = DeadLetterService(Rules(Control(), ()), DLQ, supervisor, broadcast=broadcast, clock=mq.clock)
+    service.stop()
+
+    async with anyio.create_task_group() as group:
+        await group.start(service.run)
+
+    assert [] == mq.faults.calls
