@@ -98,7 +98,7 @@ class Leaving:
         (End(Manner.IMMEDIATE, switchover=True), True),
     ],
 )
-async def test_an_end_waits_until_the_applications_have_left_unless_it_is_immediate_and_for_good(
+async def test_an_end_waits_until_the_applications_have_left_unless_it_is_immediate_and_nobody_reconnects(
     how: End, *, waits: bool
 ) -> None:
     end, address = EndRequest(), Leaving(3)
