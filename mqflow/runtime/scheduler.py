@@ -140,8 +140,7 @@ class Scheduler:
                 self._supervisor.lost(error, session)
                 self._supervisor.readiness.lacks(self, self.name)
             finally:
-                with anyio.CancelScope(shield=True):
-                    await session.close()
+                await session.close()
         self._supervisor.release(self._lost)
         if not started:
             task_status.started()

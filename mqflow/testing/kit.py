@@ -4,6 +4,7 @@ The kit does not patch the application: the application runs on another queue ma
 only the public parts of an application: its hooks and `App.running`.
 """
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -45,6 +46,8 @@ _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_F
 _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
+_START_OR_END_S: Final = 3_600.0
+"""After this time, in virtual seconds, an application that does not start or end fails its test. Otherwise the test hangs."""
 
 
 class MQSCError(AssertionError):
@@ -130,7 +133,8 @@ class QueueManagerKit:
         events and the faults of its own queue manager.
 
         The application connects as `user`; the default is the user that administers the queue manager. If a consumer failed and
-        started again (`ConsumerFailed`), the end of the block raises `AssertionError`, unless the test expects `incidents`.
+        started again (`ConsumerFailed`), the end of the block raises `AssertionError`, unless the test expects `incidents`. It
+        also raises `AssertionError` if the application does not start, or does not drain, within a virtual hour.
         """
         if anyio.current_time() != self.clock.monotonic():
             raise RuntimeError(
@@ -150,11 +154,18 @@ class QueueManagerKit:
                 random=self.random,
                 drain_s=drain_s,
             )
-            async with application as running:
-                yield running
+            with anyio.CancelScope(deadline=anyio.current_time() + _START_OR_END_S) as scope:
+                async with application as running:
+                    scope.deadline = math.inf
+                    try:
+                        yield running
+                    finally:
+                        scope.deadline = anyio.current_time() + _START_OR_END_S
         finally:
             for each, note in notes:
                 each.hooks.remove(note)
+        if scope.cancelled_caught:
+            raise AssertionError(f"{app.name} did not start, or did not end, within {_START_OR_END_S:g} virtual seconds.")
         if running.incidents and not incidents:
             failed = next(event for event in reversed(self.events) if isinstance(event, ConsumerFailed))
             raise AssertionError(f"{failed.consumer} ended although nothing stopped it.\n{failed.traceback}")

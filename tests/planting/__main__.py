@@ -42,7 +42,7 @@ PACKAGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "policy": ("mqflow/policy", ("tests/policy", "tests/stories", "tests/app", "tests/runtime")),
     "runtime": (
         "mqflow/runtime",
-        ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py", "tests/cli"),
+        ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py", "tests/cli", "tests/otel"),
     ),
     "bindings": ("mqflow/bindings", ("tests/bindings", "tests/conformance")),
     "wire": ("mqflow/embedded/wire", ("tests/embedded/wire", "tests/conformance", "tests/simulation")),
@@ -119,9 +119,11 @@ def measured(folder: Path, copies: Sequence[Path], drawn: Sequence[Planted]) -> 
         if not times.exists():
             return [measure(name, [target])]
         noted_at = times.stat().st_mtime
-        changed = [path for path in (ROOT / target).rglob("test_*.py") if path.stat().st_mtime > noted_at]
-        again = [measure(f"{name}+changed", [str(path.relative_to(ROOT)) for path in changed])] if changed else []
-        return [(data, times), *again]
+        paths = (ROOT / target).rglob("test_*.py") if (ROOT / target).is_dir() else [ROOT / target]
+        files = {str(path.relative_to(ROOT)): path.stat().st_mtime for path in paths}
+        changed = [path for path, changed_at in files.items() if changed_at > noted_at]
+        again = [measure(f"{name}+changed", changed)] if changed else []
+        return [(data, reach.only(times, files.keys() - changed)), *again]
 
     with ThreadPoolExecutor(len(copies)) as pool:
         files = list(chain.from_iterable(pool.map(noted, targets)))

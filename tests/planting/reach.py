@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-__all__ = ("Reach", "read")
+__all__ = ("Reach", "only", "read")
 
 _TIMES_S: Final = defaultdict[str, float](float)
 _FAILED: Final = set[str]()
@@ -73,6 +73,14 @@ def read(copies: Sequence[Path], sources: Collection[PurePath], files: Sequence[
             for line, contexts in data.contexts_by_lineno(str(copy / source)).items():
                 lines.setdefault(line, []).extend(context for context in contexts if context)
     return Reach(tests, times_s)
+
+
+def only(times: Path, files: Collection[str]) -> Path:
+    """Return a copy of a file of times without the tests of other files: their names can be gone."""
+    noted = msgspec.json.decode(times.read_bytes(), type=dict[str, float])
+    kept = times.with_suffix(".kept")
+    kept.write_bytes(msgspec.json.encode({test: cost_s for test, cost_s in noted.items() if test.partition("::")[0] in files}))
+    return kept
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,10 +1,11 @@
 """The tests for a planted defect, and their order."""
 
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+import msgspec
 import pytest
 
-from tests.planting.reach import Reach
+from tests.planting.reach import Reach, only
 
 SOURCE = PurePath("mqflow/policy/poison/raised.py")
 OWN, FOLDER, FAR, PROGRAM = (
@@ -31,3 +32,13 @@ KNOWN = Reach(
 )
 def test_the_tests_for_a_defect_are_in_the_order_of_their_worth(lines: range, bound_s: float, order: list[str]) -> None:
     assert order == KNOWN.order(SOURCE, lines, bound_s)
+
+
+def test_the_times_of_a_test_whose_file_has_changed_are_left_out(tmp_path: Path) -> None:
+    times = tmp_path / "tests+app.times"
+    times.write_bytes(msgspec.json.encode({FAR: 0.5, FOLDER: 2.0, OWN: 3.0}))
+
+    kept = only(times, {"tests/app/test_app.py", "tests/policy/poison/test_raised.py"})
+
+    assert {FAR: 0.5, OWN: 3.0} == msgspec.json.decode(kept.read_bytes())
+    assert times != kept

@@ -125,3 +125,27 @@ async def test_a_worker_that_dies_after_it_has_got_the_state_leaves_it_to_the_ne
     second.whole()
 
     assert (1, 1) == depths(mq)
+
+
+async def test_a_refused_firing_gives_its_state_back_before_another_worker_looks(mq: QueueManagerKit) -> None:
+    first, second = workers(mq)
+    first.whole()
+    mq.clock.advance(60)
+    mq.mqsc("ALTER QLOCAL(TICKS) PUT(DISABLED)")
+    with pytest.raises(MQIError):
+        first.begin()
+    mq.mqsc("ALTER QLOCAL(TICKS) PUT(ENABLED)")
+    second.whole()
+
+    assert (1, 1) == depths(mq)
+
+
+async def test_a_worker_that_cannot_begin_leaves_the_queue_to_the_others(mq: QueueManagerKit) -> None:
+    first, second = workers(mq)
+    mq.mqsc("ALTER QLOCAL(STATES) PUT(DISABLED)")
+    with pytest.raises(MQIError):
+        first.begin()
+    mq.mqsc("ALTER QLOCAL(STATES) PUT(ENABLED)")
+    second.whole()
+
+    assert (0, 1) == depths(mq)

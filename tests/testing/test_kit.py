@@ -191,6 +191,23 @@ async def test_the_kit_removes_its_hooks_from_the_application(mq: QueueManagerKi
     assert hooks == app.hooks
 
 
+@both
+@pytest.mark.parametrize("at_the_start", [True, False])
+async def test_an_application_that_does_not_start_or_does_not_end_fails_its_test(
+    mq: QueueManagerKit, *, at_the_start: bool
+) -> None:
+    stuck = App("embedded::memory:?qmgr=QM1", name="stuck")
+
+    @(stuck.on_start if at_the_start else stuck.on_stop)
+    async def look_again_and_again() -> None:
+        while True:  # noqa: ASYNC110 - as code that never ends
+            await anyio.sleep(60)
+
+    with pytest.raises(AssertionError, match="stuck did not start, or did not end, within 3600 virtual seconds"):
+        async with mq.run(stuck):
+            assert not at_the_start
+
+
 def test_an_application_cannot_run_outside_virtual_time(mq: QueueManagerKit, queues: None) -> None:
     async def elsewhere() -> None:
         async with mq.run(app):

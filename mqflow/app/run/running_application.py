@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, Unpack, runtime_checkable
 
-import anyio
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
@@ -328,8 +327,7 @@ class RunningApplication:
         try:
             await session.call(end_subscription, session.connection, durable)
         finally:
-            with anyio.CancelScope(shield=True):
-                await session.close()
+            await session.close()
 
     def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]

@@ -29,6 +29,7 @@ _TURNS_BEFORE_YIELD: Final = 64
 class InlineSession:
     """Runs each verb on the thread of its caller, because the verbs only change memory and take little time."""
 
+    generation: int
     #: The largest number of commits of a worker that are not answered yet. If the process ends, the messages of these commits
     #: can come again, although their handlers have completed.
     unanswered_max: Final = 8
@@ -36,7 +37,6 @@ class InlineSession:
     def __init__(self, connection: InlineConnection, open_objects: Callable[[Connection], OpenObjects] = OpenObjects) -> None:
         self.connection: Final = connection
         self.open_objects: Final = open_objects(connection)
-        self.generation = 0
         self.abandoned = False
         self._loop_caller = LoopCaller()
         self._waiting: OneShot | None = None

@@ -7,8 +7,6 @@ module also knows whether a caller runs inside a delivery.
 from contextvars import ContextVar
 from typing import Final, Protocol
 
-import anyio
-
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
@@ -92,8 +90,7 @@ class ReconnectingSession:
         """Close the session, and forget its open objects: no later session takes them over."""
         session, self._session, self._lost = self._session, None, None
         if session is not None:
-            with anyio.CancelScope(shield=True):
-                await session.close()
+            await session.close()
 
     async def let_go(self) -> None:
         """Close the session if it is open. The next session takes over its open objects."""

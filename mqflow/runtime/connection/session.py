@@ -66,7 +66,10 @@ class Session(Protocol):
         ...
 
     async def close(self) -> None:
-        """Back out the open unit of work, then disconnect. Raises nothing if the connection is lost already."""
+        """Back out the open unit of work, then disconnect; a cancellation does not interrupt this.
+
+        Raises nothing if the connection is lost already.
+        """
         ...
 
 

@@ -351,8 +351,7 @@ class Supervisor:
             if before is not None:
                 await self._take_over(session, before)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await session.close()
+            await session.close()
             raise
         return session
 

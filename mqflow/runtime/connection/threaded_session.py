@@ -53,6 +53,7 @@ _TRY_AGAIN: Final = 32
 class ThreadedSession:
     """Runs each verb on the session's own thread. This thread also connects, because handles can belong to a thread (2018)."""
 
+    generation: int
     connection: Connection
     open_objects: OpenObjects
     _fused: FusedConnection | None
@@ -88,7 +89,6 @@ class ThreadedSession:
         self._get: tuple[ObjectHandle, GetOptions, int] | None = None
         #: The number of requests in a row that got no message ahead, and of the commits since then that did not try it.
         self._misses = self._skipped = 0
-        self.generation = 0
         self.abandoned: bool = False
         runner.start(self._serve, "mqflow session")
 

@@ -62,7 +62,8 @@ class DeadLetterService:
         #: The lost session. The next session takes over its open objects.
         self._lost: Session | None = None
         self._handler: DeadLetterHandler | None = None
-        self._warned_of = 0
+        #: The reason code of the last warning, while the queue refuses.
+        self._warned_of: int | None = None
 
     @property
     def name(self) -> str:
@@ -103,11 +104,9 @@ class DeadLetterService:
                     continue
             finally:
                 self._session = None
-                with anyio.CancelScope(shield=True):
-                    await session.close()
+                await session.close()
             break
         self._supervisor.release(self._lost)
-        self._supervisor.readiness.has(self)  # also at the end: the application does not need the queue any more
         if not started:
             task_status.started()
 
@@ -155,7 +154,7 @@ class DeadLetterService:
     async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
         if self._warned_of:  # get without a wait, to see soon whether the queue still refuses
             got = await self._get(session, handler, replace(look, wait_s=0))
-            self._warned_of = 0
+            self._warned_of = None
             self._supervisor.readiness.has(self)
             if got is not None:
                 return got

@@ -133,8 +133,7 @@ class DelayProcessor:
                 await self._rest(error)
             finally:
                 session, self._session = self._session, None
-                with anyio.CancelScope(shield=True):
-                    await session.close()
+                await session.close()
 
     async def _wait_until_staged(self) -> None:
         """Wait until the queue manager reports a staged message. Until then, the processor uses no processor time.

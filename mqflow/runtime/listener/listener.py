@@ -272,8 +272,7 @@ class RunningListener:
                     raise
                 finally:
                     self._sessions.pop(session, None)
-                    with anyio.CancelScope(shield=True):
-                        await session.close()
+                    await session.close()
                 started()  # also after a refusal: this worker tries again later, and delays no other
         finally:
             state.supervisor.release(slot.lost)

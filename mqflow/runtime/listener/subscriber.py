@@ -118,8 +118,7 @@ class Subscriber:
     async def _let_go(self) -> None:
         session, self._session, self._subscribed = self._session, None, None
         if session is not None:
-            with anyio.CancelScope(shield=True):
-                await session.close()
+            await session.close()
 
 
 async def subscribe(wanted: TopicSubscription, session: Session, supervisor: Supervisor) -> Subscribed:

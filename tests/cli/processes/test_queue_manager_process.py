@@ -10,8 +10,10 @@ import pytest
 
 from mqflow.cli.processes import queue_manager_process
 from mqflow.cli.processes.end_request import EndRequest
-from mqflow.cli.processes.queue_manager_process import _end_after_applications, _end_standbys
+from mqflow.cli.processes.queue_manager_process import _end_after_applications, _end_standbys, _stop
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 
 
 @pytest.mark.anyio
@@ -72,3 +74,36 @@ async def test_a_standby_that_does_not_answer_is_named(monkeypatch: pytest.Monke
     await _end_standbys("QM1", DataFolder(Path("qm")), lines.append)
 
     assert [said] == lines
+
+
+class Leaving:
+    """An address with one connection that closes after some looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    @property
+    def connection_count(self) -> int:
+        self.looks -= 1
+        return max(self.looks, 0)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("how", "waits"),
+    [
+        (End(Manner.CONTROLLED), True),
+        (End(Manner.IMMEDIATE), False),
+        (End(Manner.IMMEDIATE, reconnect=True), True),
+        (End(Manner.IMMEDIATE, switchover=True), True),
+    ],
+)
+async def test_an_end_waits_until_the_applications_have_left_unless_it_is_immediate_and_nobody_reconnects(
+    how: End, *, waits: bool
+) -> None:
+    end, address = EndRequest(), Leaving(3)
+    end.request(how)
+
+    await _stop(EmbeddedQueueManager("QM1"), [address], end)  # type: ignore[list-item]  # as much of a server as it needs
+
+    assert (0 if waits else 3) == address.looks

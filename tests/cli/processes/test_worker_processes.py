@@ -201,6 +201,54 @@ def test_a_signal_reaches_each_worker_and_the_worst_exit_code_is_that_of_the_com
     assert [True, False] == seen[-2:]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "ended_with", "stops", "code"),
+    [
+        ([signal.SIGTERM, signal.SIGTERM], -signal.SIGTERM, 2, 0),
+        ([signal.SIGTERM, signal.SIGINT, signal.SIGTERM], -signal.SIGTERM, 3, 75),
+        ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], -signal.SIGTERM, 2, 0),
+        ([], 2, 1, 2),
+    ],
+    ids=["drained", "cut off by the third signal", "a terminal hangs up twice", "wrong usage stops the others"],
+)
+def test_each_signal_stops_the_workers_once_and_a_worker_that_cannot_start_stops_the_others(
+    short: Path, monkeypatch: pytest.MonkeyPatch, numbers: list[signal.Signals], ended_with: int, stops: int, code: int
+) -> None:
+    told: list[Event] = []
+
+    def ready(event: Event) -> None:
+        told.append(event)
+
+    kept = workers._Workers([], {}, 0, Settings(), short, ready, recycles=False)
+    assert "" == kept.url
+
+    async def run_once(_: int) -> int:
+        async def all_numbers() -> AsyncIterator[signal.Signals]:
+            for number in numbers:
+                yield number
+
+        await kept._pass_on(all_numbers())
+        return ended_with
+
+    async def main() -> None:
+        kept._stopping = anyio.Event()
+        with anyio.fail_after(_PATIENCE_S):
+            await kept._keep(1)
+
+    monkeypatch.setattr(kept, "_run_once", run_once)
+    anyio.run(main)
+
+    assert [ReadinessChanged(ready=False)] * stops == told
+    assert (True, code) == (kept.is_stopping(), kept._worst)
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"), [(0, 0), (75, 75), (-signal.SIGTERM, 0), (-signal.SIGHUP, 1), (-signal.SIGKILL, 1)]
+)
+def test_a_process_that_died_of_another_signal_than_the_one_that_stops_it_has_failed(code: int, exit_code: int) -> None:
+    assert exit_code == workers._exit_code_after_stop(code)
+
+
 class Pair:
     """The two processes of a queue manager. Process 7 is the active one; an operator or a signal can end it."""
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import anyio
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -94,10 +95,18 @@ async def test_a_get_after_a_settlement_does_not_wait_at_first(bench: Bench) -> 
     assert [500, 0, 0, 0, 0, 0] == bench.noting.waits
 
 
-async def test_the_open_unit_of_work_is_backed_out_when_the_session_ends(bench: Bench) -> None:
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_the_open_unit_of_work_is_backed_out_when_the_session_ends_also_if_its_owner_is_cancelled(
+    bench: Bench, *, is_cancelled: bool
+) -> None:
     bench.put(b"1")
     async with bench.connected():
         await bench.exchange(None, 0)
+        with anyio.CancelScope() as scope:
+            if is_cancelled:
+                scope.cancel()
+            await bench.session.close()
+        assert not bench.session.abandoned
 
     handle = bench.own.open("Q", OpenOption.INPUT_SHARED)
     got = bench.own.get(handle, GetOptions(options=SYNCPOINT))

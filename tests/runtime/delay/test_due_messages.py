@@ -1,6 +1,6 @@
 """The message that is due next, on a queue in the order of arrival and on one in the order of due times."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
@@ -126,6 +126,21 @@ async def test_messages_beyond_the_limit_of_the_memory_are_found_in_their_order_
             staged.forget(seen)
 
         assert [1.0, 2.0, 3.0, 4.0, 5.0] == found
+
+
+@pytest.mark.parametrize(("remembered_max", "staged_s", "left"), [(5, (1, 4, 2, 5, 3), 5), (4, (1, 4, 2, 5, 3), 2)])
+async def test_a_full_memory_keeps_its_sooner_half_so_that_it_is_seldom_full(
+    remembered_max: int, staged_s: Sequence[float], left: int
+) -> None:
+    bench = Bench(STAGED)
+    async with bench.session() as session:
+        handle = session.connection.open(STAGED, OpenOption.BROWSE)
+        staged = MarkedMessages(session, STAGED, handle, remembered_max=remembered_max)
+        bench.stage(*staged_s)
+
+        assert 1.0 == await bench.next_s(staged)
+        assert [1_000, 2_000, 3_000, 4_000, 5_000][:left] == sorted(seen.header.delay_ms for _, _, seen in staged._heap)
+        assert (3_000 if left == 2 else None) == staged._beyond
 
 
 async def test_of_the_skipped_messages_the_oldest_is_tried_again_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,15 @@ def opened(mq: QueueManagerKit, queue: str) -> int:
     return sum((call.verb, call.object_name) == ("MQOPEN", queue) for call in mq.faults.calls)
 
 
+async def test_a_processor_counts_as_started_before_it_has_a_connection(mq: QueueManagerKit) -> None:
+    supervisor = Supervisor(mq.queue_manager, broadcast=Broadcast(()), world=World(mq.clock, mq.random))
+    processor = DelayProcessor("STAGED", supervisor, broadcast=Broadcast(()), clock=mq.clock)
+    async with anyio.create_task_group() as group:
+        with anyio.fail_after(10):
+            await group.start(processor.run)
+        processor.stop()
+
+
 async def test_each_cause_of_a_stop_is_one_event_and_the_application_is_not_ready_until_the_start(mq: QueueManagerKit) -> None:
     async with mq.run(App(settings=Settings(delay_queue="STAGED"))):
         await anyio.sleep(5)

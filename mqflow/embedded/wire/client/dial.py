@@ -28,7 +28,7 @@ def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stre
         return unix
     stream = socket.create_connection((address.host, address.port), timeout_s)
     try:
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # send each request immediately: it is one small packet
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)  # send each request immediately: it is one small packet
         secured = None if tls is None else TlsStream(stream, tls, server_side=False, host=address.host)
         if secured is not None:
             secured.handshake()

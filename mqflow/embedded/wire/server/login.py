@@ -106,7 +106,7 @@ class WithPassword:
 
     def secured(self, raw: socket.socket) -> Stream:
         """Return the socket, with TLS if the server has a certificate."""
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
         if self._tls is None:
             return raw
         stream = TlsStream(raw, self._tls, server_side=True)
