@@ -18,6 +18,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.listener import Server
 from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.world import SYSTEM_CLOCK, Clock
 from tests.foreign.dissecting import TSHARK, Conversations, wrong_conversations
 from tests.foreign.jms.program import MQSC, Program, Scenario, class_paths
 
@@ -33,6 +34,7 @@ class Serve(Protocol):
         port: int = 0,
         *,
         tls: ssl.SSLContext | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> tuple[int, Server]: ...
 
 
@@ -59,9 +61,15 @@ def serve(conversations: Conversations, tmp_path: Path, request: pytest.FixtureR
     users.set("app", "secret", administrator=True)
     with ExitStack() as servers:
 
-        def serve(queue_manager: ServableToClients, port: int = 0, *, tls: ssl.SSLContext | None = None) -> tuple[int, Server]:
+        def serve(
+            queue_manager: ServableToClients,
+            port: int = 0,
+            *,
+            tls: ssl.SSLContext | None = None,
+            clock: Clock = SYSTEM_CLOCK,
+        ) -> tuple[int, Server]:
             tap = conversations.tap(request.node.name)
-            server = serve_channel(queue_manager, TcpAddress("127.0.0.1", port), users, tls=tls, tap=tap)
+            server = serve_channel(queue_manager, TcpAddress("127.0.0.1", port), users, tls=tls, clock=clock, tap=tap)
             servers.enter_context(closing(server))
             assert isinstance(server.address, TcpAddress)
             return server.address.port, server
