@@ -89,7 +89,7 @@ def test_with_affinity_none_both_draw_by_weight(java: Program, tmp_path: Path) -
 
     for whose, drawn in (("IBM's classes", found), ("mqflow", made)):
         counts = {order: round(share * DRAWS) for order, share in drawn.items()}
-        print(whose, chi_square(drawn, weights), counts)  # for the page of differences
+        print(whose, chi_square(drawn, weights), counts)  # noqa: T201 - for the page of differences
         assert chi_square(drawn, weights) < CHI_SQUARE_MAX
 
 
