@@ -13,6 +13,7 @@ import pytest
 
 from mqflow.embedded.channel.admission import ServableToClients
 from mqflow.embedded.channel.listener import serve_channel
+from mqflow.embedded.channel.peer import Tap
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
@@ -35,6 +36,7 @@ class Serve(Protocol):
         *,
         tls: ssl.SSLContext | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        heard: Tap | None = None,
     ) -> tuple[int, Server]: ...
 
 
@@ -67,8 +69,15 @@ def serve(conversations: Conversations, tmp_path: Path, request: pytest.FixtureR
             *,
             tls: ssl.SSLContext | None = None,
             clock: Clock = SYSTEM_CLOCK,
+            heard: Tap | None = None,
         ) -> tuple[int, Server]:
-            tap = conversations.tap(request.node.name)
+            kept = conversations.tap(request.node.name)
+
+            def tap(from_client: bool, data: bytes) -> None:  # noqa: FBT001 - as in `Tap`
+                kept(from_client, data)
+                if heard is not None:
+                    heard(from_client, data)
+
             server = serve_channel(queue_manager, TcpAddress("127.0.0.1", port), users, tls=tls, clock=clock, tap=tap)
             servers.enter_context(closing(server))
             assert isinstance(server.address, TcpAddress)

@@ -255,6 +255,8 @@ async def test_ibms_classes_and_mqflow_leave_a_poison_message(
     assert [f"delivery {count}" for count in range(1, case.deliveries + 1)] == said[: case.deliveries]
     assert (() if how in case.losing else case.leaves) == lines(theirs)
     assert (() if how in case.losing else case.mqflow or case.leaves) == lines(ours)
+    for header in [header for each in theirs for header in each.headers.chain if isinstance(header, DeadLetterHeader)]:
+        assert (28, "MQ JMS ConnectionConsumer") == (header.put_application_type, header.put_application_name)
     for one, other in zip(theirs, ours[: len(theirs)], strict=True):
         found = different(one.got, other.got) - DESTINATION - EXPIRY
         assert (one.queue, DIFFERENT[one.queue, how == "asf"]) == (other.queue, found)

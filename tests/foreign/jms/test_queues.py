@@ -166,7 +166,11 @@ def test_ibms_classes_put_a_header_before_a_poison_message_that_has_none(
     [moved] = messages(queue_manager, "BOQ")
     header, end = rfh2.parse(moved.body, encoding=moved.descriptor.encoding, ccsid=moved.descriptor.ccsid)
     assert ("MQHRF2", "MQSTR", b"bad") == (moved.descriptor.format, header.format, moved.body[end:])
-    assert {"mcd", "jms"} == {folder.name for folder in header.folders}
+    assert {"Msd": "jms_text"} == rfh2.properties(header, "mcd")
+    added = rfh2.properties(header, "jms")
+    assert ("queue:///BOQ", f"ID:{moved.descriptor.correlation_id.hex()}") == (added["Dst"], added["Cid"])
+    assert {"Dst", "Tms", "Cid", "Pri", "Dlv"} == added.keys()
+    assert 2 == len(header.folders)
 
 
 @pytest.mark.mq_backend("asyncio")
