@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import pytest
 
@@ -27,8 +27,10 @@ from tests.long import of_the_day, usually
 
 pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
+Mode = Literal["ANY", "ASDEF", "QMGR"]
+OPTIONS: Final[tuple[Mode, ...]] = ("ASDEF", "ANY", "QMGR")
 #: CLIENTRECONNECTOPTIONS and DefRecon.
-MODES: Final = [(mode, default) for default in ("YES", "QMGR", "NO", "DISABLED") for mode in ("ASDEF", "ANY", "QMGR")]
+MODES: Final = [(mode, default) for default in ("YES", "QMGR", "NO", "DISABLED") for mode in OPTIONS]
 #: What the program sees after the outage, and the queue manager that gets its message.
 OUTCOMES: Final = {
     ReconnectMode.NO: ("refused 2009", ""),
@@ -75,7 +77,7 @@ def reached(*managers: EmbeddedQueueManager) -> str:
 
 @pytest.mark.parametrize(("mode", "default"), of_the_day(MODES, 1, name="DefRecon"))
 def test_with_a_list_of_addresses_defrecon_decides_as_in_mqflow(
-    start: Start, queue_manager: EmbeddedQueueManager, other: EmbeddedQueueManager, serve: Serve, mode: str, default: str
+    start: Start, queue_manager: EmbeddedQueueManager, other: EmbeddedQueueManager, serve: Serve, mode: Mode, default: str
 ) -> None:
     """The program has lost QM1. The second address leads to QM2, and the third one to QM1."""
     text = f"CHANNELS:\n   DefRecon={default}\n"

@@ -4,6 +4,7 @@ The two queue managers are equal, with one clock. Every field of the MQMD and of
 fields that differ, each with its reason.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import anyio
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from mqflow import App, Context, Message
+from mqflow.app.handlers.message import PropertyValue
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import delay, rfh2
@@ -28,7 +30,13 @@ pytestmark = [
     pytest.mark.mq_backend("asyncio"),
 ]
 
-PROPERTIES: Final = {"name": "b\u00fccher", "count": 7, "urgent": True, "rate": 1.5, "number": 12345678901}
+PROPERTIES: Final[Mapping[str, PropertyValue]] = {
+    "name": "b\u00fccher",
+    "count": 7,
+    "urgent": True,
+    "rate": 1.5,
+    "number": 12345678901,
+}
 REPORTS: Final = Report.COA_WITH_FULL_DATA | Report.COD_WITH_FULL_DATA | Report.EXPIRATION_WITH_FULL_DATA
 #: The program and its user: the JMS program logs in, mqflow's application runs in the process of its queue manager.
 CONTEXT: Final = frozenset({"MQMD.put_application_type", "MQMD.put_application_name", "MQMD.user_identifier"})
@@ -153,5 +161,5 @@ async def test_a_delayed_message_while_it_waits_and_when_it_arrives(
     assert header == msgspec.structs.replace(mine, format="MQHRF2", encoding=273)
     properties, _ = rfh2.parse(one.body[DELAY_HEADER_BYTES:], encoding=header.encoding, ccsid=header.ccsid)
     sent, added = rfh2.properties(properties, "jms"), rfh2.properties(properties, "mqext")
-    assert (60_000, 60_000) == (int(added["Dly"]), int(added["Dtm"]) - int(sent["Tms"]))
+    assert (60_000, 60_000) == (int(str(added["Dly"])), int(str(added["Dtm"])) - int(str(sent["Tms"])))
     assert [CONTEXT | PRIORITY | NO_HEADER] == differences(theirs, mq, "Q1")
