@@ -163,7 +163,7 @@ def _load(rows: Sequence[Row]) -> str:
     most = max(row.busy or 0.0 for row in rows)
     if most <= IDLE_SHARE:
         return "The machine was idle."
-    return f"**Not an idle machine:** other processes used up to {most:.0%} of it, so the rates and times are too bad."
+    return f"**Not an idle machine:** other processes used up to {most:.0%} of it, so the figures are worse than without load."
 
 
 def _starts(java: Program, folder: Path, pairs: int, busy: float | None) -> Iterator[Row]:
