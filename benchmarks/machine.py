@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from benchmarks.client_packages import PACKAGES as CLIENT_PACKAGES
 
-__all__ = ("Machine", "describe", "others_busy", "wait_for_idle")
+__all__ = ("IDLE_SHARE", "Machine", "describe", "others_busy", "wait_for_idle")
 
 _LOOK_S: Final = 0.2
-_IDLE_SHARE: Final = 0.15
+IDLE_SHARE: Final = 0.15
+"""A machine counts as idle if other processes use at most this share of its processors."""
 _PACKAGES: Final = ("anyio", "msgspec", "sortedcontainers")
 
 
@@ -56,7 +57,7 @@ def others_busy() -> float:
 def wait_for_idle(patience_s: float) -> float:
     """Wait until the share of other processes is small or the time is over. Return that share, for the page."""
     until = time.monotonic() + patience_s
-    while (share := others_busy()) > _IDLE_SHARE and time.monotonic() < until:
+    while (share := others_busy()) > IDLE_SHARE and time.monotonic() < until:
         continue
     return share
 

@@ -20,7 +20,7 @@ from benchmarks.effort import Effort, print_tables
 from benchmarks.machine import wait_for_idle
 from benchmarks.tables import Bar, Row, Table
 
-__all__ = ("Phase", "import_ms", "phases", "rss_mb", "tables")
+__all__ = ("Phase", "environment", "import_ms", "phases", "rss_mb", "tables")
 
 _CONSUMER: Final = Path(__file__).with_name("consumer.py")
 _ROOT: Final = Path(__file__).parent.parent
@@ -122,7 +122,7 @@ def _phases() -> list[Phase]:
 def _consume(messages: int) -> _Output:
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
         command = [sys.executable, str(_CONSUMER), f"{folder}/data", str(messages)]
-        done = subprocess.run(command, check=False, capture_output=True, env=_environment())
+        done = subprocess.run(command, check=False, capture_output=True, env=environment())
     if done.returncode:
         raise RuntimeError(f"The measured consumer failed:\n{done.stderr.decode()}")
     return msgspec.json.decode(done.stdout, type=_Output)
@@ -130,11 +130,11 @@ def _consume(messages: int) -> _Output:
 
 def _process_ms(statement: str) -> float:
     started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", statement], check=True, env=_environment())
+    subprocess.run([sys.executable, "-c", statement], check=True, env=environment())
     return (time.perf_counter() - started) * 1e3
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of a measured process, which may write bytecode even if this process may not."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(_ROOT)}

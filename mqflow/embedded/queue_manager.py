@@ -44,6 +44,7 @@ from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
+from mqflow.mqi.options import ApplicationType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 
@@ -168,11 +169,18 @@ class EmbeddedQueueManager:
         return tuple(self._state.quarantined)
 
     def connect(
-        self, *, application_name: str = "", user: str = "", channel: str = "", address: str = ""
+        self,
+        *,
+        application_name: str = "",
+        application_type: int = ApplicationType.UNIX,
+        user: str = "",
+        channel: str = "",
+        address: str = "",
     ) -> EmbeddedConnection:
         """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after a stop, and 2035 without authority.
 
-        DISPLAY CONN shows the channel and the address of a client program.
+        The application is the context of its messages: its type is their PutApplType. DISPLAY CONN shows the channel and the
+        address of a client program.
         """
         state = self._state
         with state.lock:
@@ -187,6 +195,7 @@ class EmbeddedQueueManager:
                 raise refusal.on("MQCONNX", "", state.name) from None
             connection = self._connection(application_name, user)
             connection.state.channel, connection.state.address = channel, address
+            connection.state.application_type = application_type
             state.connections.add(connection.state)
             state.connected += 1
             return connection

@@ -295,11 +295,11 @@ class ChannelClient:
         reader.raw(4)
         return Answer(reader.number(), reader.number(), reader.number(), reader.raw(reader.left))
 
-    def connect(self, *, queue_manager: str = "QM1", conversation: int = 1) -> Answer:
+    def connect(self, *, queue_manager: str = "QM1", application_type: int = 28, conversation: int = 1) -> Answer:
         asked = calls.Connect(
             queue_manager=queue_manager,
             application_name="a test",
-            application_type=28,
+            application_type=application_type,
             accounting_token=bytes(32),
             options=7,
             extended_options=0,

@@ -1,9 +1,11 @@
 """Every statement of the source documents has an existing test, or a reason; docs/sources.md is made from the tables."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.sources import statements
 from tests.sources.statements import ORDER, ROOT, Section, Source, Statement, page, read, what_is_wrong
 
 
@@ -84,3 +86,14 @@ def test_another_form_than_the_name_of_a_test_is_refused(name: str) -> None:
 
     with pytest.raises(ValueError, match="is not the name of a test"):
         list(what_is_wrong(source))
+
+
+def test_each_test_that_the_page_about_ibms_client_names_exists() -> None:
+    page = (ROOT / "docs" / "ibms-client.md").read_text("utf-8")
+    named = re.findall(r"\| `((?:[a-z]+/)*)(test_[a-z_]+)` ?([a-z0-9 ]*)(?= \|)", page)
+
+    assert 40 < sum(bool(sentence.strip()) for _, _, sentence in named)
+    for folder, file, sentence in named:
+        there = statements.tests_in(f"tests/{folder or 'foreign/jms/'}{file}.py")
+        words = f"test_{sentence.strip().replace(' ', '_')}"
+        assert words in there.functions if sentence.strip() else there.functions, (file, sentence)

@@ -90,7 +90,7 @@ def refusal_event(state: QueueManagerState, connection: ConnectionState, verb: s
     if reason != Reason.NOT_AUTHORIZED or _QUALIFIERS[verb] != _CONNECT:
         parameters.append(CFST(_Q_NAME, name[:48].ljust(48)))
     parameters += (
-        CFIN(_APPL_TYPE, ApplicationType.UNIX),
+        CFIN(_APPL_TYPE, connection.application_type),
         CFST(_APPL_NAME, connection.application_name.ljust(_NAME_CHARS)),
     )
     _put(state, QUEUE_MANAGER_EVENTS, _Q_MGR_EVENT, reason, tuple(parameters))

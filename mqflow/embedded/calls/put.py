@@ -69,11 +69,11 @@ def put_message(
     reason = check_descriptor(descriptor)
     segment_bytes = _segment_bytes(state, queue, len(body)) if descriptor.message_flags & _MAY_SPLIT and delay is None else 0
     check_room(state, queue, segment_bytes or len(body))
-    now_s = state.clock.wall()
+    now_s, by = state.clock.wall(), handle.connection
     complete = with_context(
         _resolved(state, descriptor, first, queue.attributes, plan),
         plan.context,
-        Stamp(handle.connection.user, handle.connection.application_name, *state.timestamps.of(now_s)),
+        Stamp(by.user, by.application_type, by.application_name, *state.timestamps.of(now_s)),
         saved,
     )
     check_persistence(queue, complete.persistence)
@@ -163,8 +163,8 @@ def _put_remote(
         raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "LOGICAL_ORDER and delays are for queues of this queue manager")
     reason = check_descriptor(descriptor)
     check_room(state, queue, len(body) + XQH_BYTES)
-    now_s = state.clock.wall()
-    stamp = Stamp(handle.connection.user, handle.connection.application_name, *state.timestamps.of(now_s))
+    now_s, by = state.clock.wall(), handle.connection
+    stamp = Stamp(by.user, by.application_type, by.application_name, *state.timestamps.of(now_s))
     complete = with_context(_resolved(state, descriptor, first, queue.attributes, plan), plan.context, stamp, saved)
     check_persistence(queue, complete.persistence)
     unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=1)

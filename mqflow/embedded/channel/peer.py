@@ -35,6 +35,7 @@ from mqflow.fap.transmission_segments import (
 )
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import ApplicationType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import ClockReading
 from mqflow.world import Clock, Random
@@ -56,6 +57,11 @@ _RUNNING, _STOPPING = 3, 4
 # The JMS classes send a name such as "*GROUP" as it is: the program accepts any queue manager that answers.
 _ANY_QUEUE_MANAGER: Final = "*"
 _HEARTBEAT_S_MAX: Final = 999_999
+#: The types that a client program can have. It cannot name itself a queue manager or a channel.
+_PROGRAMS: Final = frozenset({
+    ApplicationType.UNIX, ApplicationType.OS400, ApplicationType.WINDOWS, ApplicationType.WINDOWS_NT, ApplicationType.USER,
+    ApplicationType.JAVA,
+})  # fmt: skip
 _ALONE: Final = 0
 """The number of the only conversation on a socket that is not shared."""
 
@@ -210,7 +216,11 @@ class ChannelPeer:
             self._places += 1
         try:
             connection = self._queue_manager.connect(
-                application_name=asked.application_name, user=user, channel=channel.name, address=self._address
+                application_name=asked.application_name,
+                application_type=asked.application_type if asked.application_type in _PROGRAMS else ApplicationType.UNIX,
+                user=user,
+                channel=channel.name,
+                address=self._address,
             )
         except BaseException:
             self._give_places_back()

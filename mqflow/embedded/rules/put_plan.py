@@ -17,7 +17,6 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
 from mqflow.mqi.options import (
-    ApplicationType,
     MessageFlag,
     MessageType,
     OpenOption,
@@ -68,6 +67,7 @@ class Stamp(Struct, frozen=True, gc=False):
     """The context that the queue manager sets: user and application of the put, date and time."""
 
     user: str
+    application_type: int
     application_name: str
     date: str
     time: str
@@ -144,7 +144,6 @@ _ID_BYTES: Final = 24
 _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 _REQUEST: Final = int(MessageType.REQUEST)
 _NO_WARNING: Final = Reason.NONE
-_UNIX: Final = ApplicationType.UNIX
 _DEFAULT: Final = Context.DEFAULT
 _FORMAT_CHARS: Final = 8
 _LONGS: Final = struct.Struct("10i")
@@ -230,7 +229,7 @@ def with_context(
             user_identifier=stamp.user,
             accounting_token=_NO_ACCOUNTING,
             application_identity_data="",
-            put_application_type=_UNIX,
+            put_application_type=stamp.application_type,
             put_application_name=stamp.application_name,
             put_date=stamp.date,
             put_time=stamp.time,
@@ -274,7 +273,7 @@ def _with_origin(descriptor: MessageDescriptor, source: MessageDescriptor) -> Me
 def _stamped(descriptor: MessageDescriptor, stamp: Stamp) -> MessageDescriptor:
     return replace(
         descriptor,
-        put_application_type=_UNIX,
+        put_application_type=stamp.application_type,
         put_application_name=stamp.application_name,
         put_date=stamp.date,
         put_time=stamp.time,

@@ -27,7 +27,7 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, Backlog, Emptied, Pages, QueuedMessage
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import ObjectType, OpenOption, SubscribeOption
+from mqflow.mqi.options import ApplicationType, ObjectType, OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.selectors.selector import Selector, compile_selector
 from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
@@ -456,6 +456,7 @@ class ConnectionState:
         "address",
         "ahead",
         "application_name",
+        "application_type",
         "busy",
         "channel",
         "committing",
@@ -474,6 +475,8 @@ class ConnectionState:
         self, application_name: str, user: str, identifier: str, end: "Callable[[ConnectionState, int], None]"
     ) -> None:
         self.application_name: str = application_name
+        #: The PutApplType of the messages that this connection puts.
+        self.application_type: int = ApplicationType.UNIX
         self.user: str = user
         #: The channel and the address of a client program; empty for other connections.
         self.channel: str

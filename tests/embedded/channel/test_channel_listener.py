@@ -111,6 +111,23 @@ def test_the_name_of_a_group_of_queue_managers_is_accepted(dial: Dial, name: str
     assert Reason.NONE == client.connect(queue_manager=name).reason
 
 
+@pytest.mark.parametrize(("asked", "put"), [(28, 28), (11, 11), (7, 6), (-1, 6)])
+def test_a_client_program_says_what_it_is_but_cannot_be_a_queue_manager(
+    dial: Dial, queue_manager: EmbeddedQueueManager, asked: int, put: int
+) -> None:
+    client = dial()
+    client.negotiate()
+    client.log_in(APP)
+    client.connect(application_type=asked)
+    client.put(client.open("Q1", OpenOption.OUTPUT).handle, b"hello", PutOption.NO_SYNCPOINT)
+
+    connection = queue_manager.connect()
+    got = connection.get(connection.open("Q1", OpenOption.INPUT_SHARED), NOW)
+
+    assert got is not None
+    assert (put, "a test") == (got.descriptor.put_application_type, got.descriptor.put_application_name)
+
+
 def test_another_queue_manager_is_refused_with_2058(dial: Dial) -> None:
     client = dial()
     client.negotiate()

@@ -48,9 +48,12 @@ class Closing:
                     self.attempted.set()
 
     def waits(self, begin: float, count: int) -> list[float]:
-        """Return the times in seconds between `begin` and this number of connections, when they have come."""
+        """Return the times in seconds between `begin` and this number of connections, when they have come.
+
+        Raises `AssertionError` if a connection does not come for a minute: no wait between two passes takes as long.
+        """
         while len(self.tried) < count:
-            self.attempted.wait(30)
+            assert self.attempted.wait(60), f"no connection came for a minute after {self.tried}"
             self.attempted.clear()
         times = [begin, *(at for _, at in self.tried[:count])]
         return [after - before for before, after in pairwise(times)]

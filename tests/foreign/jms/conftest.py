@@ -13,11 +13,13 @@ import pytest
 
 from mqflow.embedded.channel.admission import ServableToClients
 from mqflow.embedded.channel.listener import serve_channel
+from mqflow.embedded.channel.peer import Tap
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.listener import Server
 from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.world import SYSTEM_CLOCK, Clock
 from tests.foreign.dissecting import TSHARK, Conversations, wrong_conversations
 from tests.foreign.jms.program import MQSC, Program, Scenario, class_paths
 
@@ -33,6 +35,8 @@ class Serve(Protocol):
         port: int = 0,
         *,
         tls: ssl.SSLContext | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        heard: Tap | None = None,
     ) -> tuple[int, Server]: ...
 
 
@@ -59,9 +63,22 @@ def serve(conversations: Conversations, tmp_path: Path, request: pytest.FixtureR
     users.set("app", "secret", administrator=True)
     with ExitStack() as servers:
 
-        def serve(queue_manager: ServableToClients, port: int = 0, *, tls: ssl.SSLContext | None = None) -> tuple[int, Server]:
-            tap = conversations.tap(request.node.name)
-            server = serve_channel(queue_manager, TcpAddress("127.0.0.1", port), users, tls=tls, tap=tap)
+        def serve(
+            queue_manager: ServableToClients,
+            port: int = 0,
+            *,
+            tls: ssl.SSLContext | None = None,
+            clock: Clock = SYSTEM_CLOCK,
+            heard: Tap | None = None,
+        ) -> tuple[int, Server]:
+            kept = conversations.tap(request.node.name)
+
+            def tap(from_client: bool, data: bytes) -> None:  # noqa: FBT001 - as in `Tap`
+                kept(from_client, data)
+                if heard is not None:
+                    heard(from_client, data)
+
+            server = serve_channel(queue_manager, TcpAddress("127.0.0.1", port), users, tls=tls, clock=clock, tap=tap)
             servers.enter_context(closing(server))
             assert isinstance(server.address, TcpAddress)
             return server.address.port, server

@@ -19,7 +19,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions, Got
 
-__all__ = ("MQSC", "ClassPaths", "Program", "Scenario", "class_paths", "messages")
+__all__ = ("CACHE", "MQSC", "ClassPaths", "Program", "Scenario", "changed", "class_paths", "messages", "note")
 
 HERE = Path(__file__).parent / "java"
 CACHE = Path(__file__).parents[3] / ".cache" / "jms"
@@ -70,7 +70,7 @@ def class_paths() -> ClassPaths:
     if not all(shutil.which(program) for program in ("mvn", "javac", "java")):
         pytest.skip("there is no JDK with Maven to run IBM's JMS classes: apt-get install openjdk-17-jdk-headless maven")
     jars, compiled, pom = CACHE / "jars", CACHE / "classes", HERE / "pom.xml"
-    if _changed(jars, pom.read_text("utf-8")):
+    if changed(jars, pom.read_text("utf-8")):
         shutil.rmtree(jars, ignore_errors=True)
         options = [f"-DoutputDirectory={jars}", "-Dmdep.useSubDirectoryPerScope=true"]
         command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options]
@@ -78,18 +78,18 @@ def class_paths() -> ClassPaths:
             subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
         except subprocess.SubprocessError as error:
             pytest.skip(f"there is no copy of IBM's JMS classes, and Maven cannot fetch one: {error}")
-        _note(jars, pom.read_text("utf-8"))
+        note(jars, pom.read_text("utf-8"))
     apart = (compiled / "jakarta", *sorted((jars / "runtime").glob("*.jar")), *_of_both_clients(jars / "compile"))
     paths = ClassPaths(f"{compiled}:{jars}/compile/*", tuple(map(str, apart)))
     sources = {source.name: source.read_text("utf-8") for source in sorted(HERE.glob("*.java"))}
     cause = "".join((*sources.values(), *_JAKARTA_NAMES.values()))
-    if _changed(compiled, cause):
+    if changed(compiled, cause):
         _compile(sources, compiled, f"{jars}/compile/*")
         renamed = {name: text for name, text in sources.items() if name not in _NOT_IN_JAKARTA}
         for javax, jakarta in _JAKARTA_NAMES.items():
             renamed = {name: text.replace(javax, jakarta) for name, text in renamed.items()}
         _compile(renamed, compiled / "jakarta", f"{jars}/runtime/*")
-        _note(compiled, cause)
+        note(compiled, cause)
     return paths
 
 
@@ -108,13 +108,14 @@ def _compile(sources: dict[str, str], compiled: Path, jars: str) -> None:
     subprocess.run([*command, *(str(copies / name) for name in sources)], check=True, capture_output=True, timeout=120)
 
 
-def _changed(folder: Path, cause: str) -> bool:
+def changed(folder: Path, cause: str) -> bool:
     """Return whether a folder was made for another cause, or not at all."""
     made_for = folder / "made-for"
     return not made_for.exists() or made_for.read_text("utf-8") != cause
 
 
-def _note(folder: Path, cause: str) -> None:
+def note(folder: Path, cause: str) -> None:
+    """Keep the cause for which a folder was made."""
     (folder / "made-for").write_text(cause, "utf-8")
 
 

@@ -121,6 +121,18 @@ def test_puts_that_the_client_does_not_wait_for_are_committed_together_or_not_at
     assert [] == messages(queue_manager, "ONE")
 
 
+def test_a_consumer_that_reads_ahead_has_more_messages_than_the_program_and_loses_them_at_its_end(
+    jms: Scenario, queue_manager: EmbeddedQueueManager
+) -> None:
+    """The messages are not persistent. The program receives 40 of 60."""
+    left: list[int] = []
+
+    said = jms("read-ahead", stop=lambda: left.append(len(messages(queue_manager, "Q1"))))
+
+    assert (["in order 40", "stop", "end"], [0]) == (said, left)
+    assert [] == messages(queue_manager, "Q1")
+
+
 def test_mqstat_tells_of_a_failed_put_that_the_client_did_not_wait_for(jms: Scenario) -> None:
     assert ["put", "status 2 2051 300 1 CLOSED", "end"] == jms("base-status")
 
@@ -154,7 +166,11 @@ def test_ibms_classes_put_a_header_before_a_poison_message_that_has_none(
     [moved] = messages(queue_manager, "BOQ")
     header, end = rfh2.parse(moved.body, encoding=moved.descriptor.encoding, ccsid=moved.descriptor.ccsid)
     assert ("MQHRF2", "MQSTR", b"bad") == (moved.descriptor.format, header.format, moved.body[end:])
-    assert {"mcd", "jms"} == {folder.name for folder in header.folders}
+    assert {"Msd": "jms_text"} == rfh2.properties(header, "mcd")
+    added = rfh2.properties(header, "jms")
+    assert ("queue:///BOQ", f"ID:{moved.descriptor.correlation_id.hex()}") == (added["Dst"], added["Cid"])
+    assert {"Dst", "Tms", "Cid", "Pri", "Dlv"} == added.keys()
+    assert 2 == len(header.folders)
 
 
 @pytest.mark.mq_backend("asyncio")

@@ -3,7 +3,7 @@
 import json
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -12,6 +12,9 @@ import pytest
 
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.end_manner import End, Manner, reason_of
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import PutOption
 from mqflow.policy.channels.table import DEFAULT_PORT
 from tests.foreign.jms.closing import closing_sockets
 from tests.foreign.jms.conftest import Serve
@@ -122,6 +125,52 @@ def test_the_option_says_which_queue_manager_a_program_reaches_after_an_outage(
 
         assert ["stop", answer, "end"] == java.run(port, "app", "secret", f"modes:{mode}:*QM1:{where}", move)
         assert reached == "".join(name for name, manager in named.items() if messages(manager, "Q1"))
+
+
+@pytest.fixture
+def other() -> Iterator[EmbeddedQueueManager]:
+    """The queue manager that goes on. It has a message on Q1."""
+    with EmbeddedQueueManager("QM2") as made:
+        assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
+        connection = made.connect()
+        connection.put1("Q1", MessageDescriptor(format="MQSTR", ccsid=1208), b"later", PutOption.NO_SYNCPOINT)
+        connection.disconnect()
+        yield made
+
+
+@pytest.mark.parametrize("switchover", [False, True])
+def test_a_listener_goes_on_elsewhere_if_its_queue_manager_ends(
+    java: Program,
+    queue_manager: EmbeddedQueueManager,
+    other: EmbeddedQueueManager,
+    serve: Serve,
+    tmp_path: Path,
+    switchover: bool,  # noqa: FBT001 - a column
+) -> None:
+    port, first = serve(queue_manager)
+    where = channel_table(tmp_path / "ccdt.json", (port,))
+
+    def move() -> None:
+        channel_table(tmp_path / "ccdt.json", [serve(other)[0]])
+        queue_manager.stop(reason=reason_of(End(Manner.IMMEDIATE, switchover=switchover)))
+        first.close()
+
+    assert ["stop", "heard later", "end"] == java.run(port, "app", "secret", f"ends:{where}", move)
+
+
+def test_a_call_while_its_queue_manager_quiesces_goes_on_elsewhere(
+    java: Program, queue_manager: EmbeddedQueueManager, other: EmbeddedQueueManager, serve: Serve, tmp_path: Path
+) -> None:
+    """The call gets 2161. A listener that waits is not told: the client notes the notice of the queue manager, and waits on."""
+    port, _ = serve(queue_manager)
+    where = channel_table(tmp_path / "ccdt.json", (port,))
+
+    def move() -> None:
+        channel_table(tmp_path / "ccdt.json", [serve(other)[0]])
+        queue_manager.quiesce()
+
+    assert ["stop", "sent", "end"] == java.run(port, "app", "secret", f"modes:ANY:*QM1:{where}", move)
+    assert 2 == len(messages(other, "Q1"))
 
 
 def test_a_program_that_was_never_connected_gets_an_exception_at_once(java: Program, tmp_path: Path) -> None:

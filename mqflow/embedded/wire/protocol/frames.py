@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from mqflow.embedded.wire.protocol.spin_receive import SpinReceive
-from mqflow.embedded.wire.protocol.streams import Stream
+from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
 from mqflow.world import SYSTEM_CLOCK, Clock
 
 __all__ = (
@@ -97,6 +97,8 @@ class Frames:
         self._first_part: Callable[[int], bytes] = stream.recv
         self._rest: Callable[[int], bytes] = stream.recv
         self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
+        # A wait for a socket shows every byte. Bytes that TLS has read already can stand behind those of a `recv`.
+        self._hides_bytes = isinstance(stream, TlsStream)
         if isinstance(stream, socket.socket):
             self._first_part, self._rest = SpinReceive(stream.recv).recv, SpinReceive(stream.recv).recv
             self._rest_into = SpinReceive(partial(_received_into, stream)).recv
@@ -199,25 +201,25 @@ class Frames:
 
     @property
     def has_more(self) -> bool:
-        """True if more bytes have arrived together with the last frame."""
-        return bool(self._received)
+        """True if bytes have arrived together with the last frame, or, over TLS, can have arrived."""
+        return bool(self._received) or self._hides_bytes
 
     def heard(self) -> bytes | None:
         """Return the next frame if it has already arrived, otherwise None. Skips heartbeats, and does not wait.
 
         Raises `OSError` or `FrameError` if the peer is gone, or if it announced too long a frame.
         """
-        frame = self._whole()
-        if frame is not None:
-            return frame
-        try:
-            more = self.socket.recv(_READ_BYTES, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return None
-        if not more:
-            raise FrameError("the peer went away")
-        self._received += more
-        return self._whole()
+        while (frame := self._whole()) is None:
+            try:
+                more = self.socket.recv(_READ_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return None
+            if not more:
+                raise FrameError("the peer went away")
+            self._received += more
+            if not self._hides_bytes:  # one call only: a peer that sends heartbeats without a pause must not hold this thread
+                return self._whole()
+        return frame
 
     def _say(self) -> None:
         """Send the waiting short frames. If another thread is sending, that thread sends them afterwards."""

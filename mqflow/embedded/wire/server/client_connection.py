@@ -457,7 +457,7 @@ class ClientConnection:
         interrupted = self._interrupted
         self._frames.let_go()
         self._answer = bytearray(LENGTH_BYTES)
-        if self._frames.has_more:  # these bytes came with the request, so the socket cannot show them
+        if self._frames.has_more:  # the socket cannot show these bytes
             interrupted = self._hears_interrupt()
         while not interrupted:
             left_s = _left_s(ends_at, self._clock)

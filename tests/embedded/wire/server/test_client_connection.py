@@ -5,7 +5,10 @@ The requests wait in a socket before the connection runs, so it runs in the thre
 
 import contextlib
 import socket
+import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +18,9 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer
 from mqflow.embedded.wire.protocol.end_manner import End
 from mqflow.embedded.wire.protocol.frames import Frames, made
+from mqflow.embedded.wire.protocol.streams import TlsStream
 from mqflow.embedded.wire.protocol.wakeup import Waited
+from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.login import SameUser
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -29,6 +34,7 @@ GOT = Got(descriptor=MessageDescriptor(), body=b"an order", data_bytes=8)
 FULL = error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager="QM1")
 OPEN = requests.Open("Q", OpenOption.INPUT_SHARED, 1, "", "", "")
 TIME_OVER, SIGNALLED = Waited(readable=False, signalled=False), Waited(readable=False, signalled=True)
+READABLE = Waited(readable=True, signalled=False)
 
 
 def hello(**changed: Any) -> requests.Hello:
@@ -93,13 +99,16 @@ class Kit:
         handle = SimpleNamespace(name="Q", options=OpenOption.INPUT_SHARED, resolved_queue="Q", resolved_queue_manager="QM1")
         self.around.results |= {"connect": [self.around], "open": [handle], "join": [True]}
 
-    def run(self, *asked: requests.Request, full: Any = None) -> list[requests.Reply[Any]]:
-        """Return the replies to the requests."""
+    def make(self, full: Any = None) -> None:
         around = self.around
         self.made = ClientConnection(
             around, self.raw, self.login, around.host, self.clock, around, around.admit, around.over, around.complain,
             around, around, around, None, hello_s=7.0, full=full,
         )  # fmt: skip
+
+    def run(self, *asked: requests.Request, full: Any = None) -> list[requests.Reply[Any]]:
+        """Return the replies to the requests."""
+        self.make(full)
         assert 107.0 == self.made.unknown_until
         self.peer.sendall(b"".join(made(requests.encode(each)) for each in asked))
         self.peer.shutdown(socket.SHUT_WR)
@@ -390,6 +399,53 @@ def test_a_waiting_application_may_interrupt_and_ask_nothing_else(
 
     assert replies == [each.value for each in values]
     assert [("on_arrival",), ("withdraw",), ("clear",)] == kit.called(*AROUND_A_GET)
+
+
+class OverTls(SameUser):
+    """The log-in of a peer behind TLS. The handshake is over before the connection runs."""
+
+    def __init__(self, kit: Kit, folder: Path) -> None:
+        files = make_certificates(folder, ["localhost"], name="QM1", now=datetime.now(UTC))
+        self.peer = TlsStream(kit.peer, client_context(files.authority), server_side=False, host="localhost")
+        self._server = TlsStream(kit.raw, server_context(files.certificate, files.key), server_side=True)
+        serving = threading.Thread(target=self._server.handshake)
+        serving.start()
+        self.peer.handshake()
+        serving.join()
+
+    def secured(self, raw: socket.socket) -> TlsStream:
+        assert raw.fileno() == self._server.fileno()
+        return self._server
+
+    def send(self, *asked: requests.Request | None) -> None:
+        """Send each request, or a heartbeat, in a TLS record of its own. The server reads all records at once."""
+        for each in asked:
+            self.peer.send(made(b"" if each is None else requests.encode(each)))
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["with the request", "behind a heartbeat during the wait"])
+def test_an_interrupt_over_tls_ends_a_wait_although_the_socket_shows_no_bytes(
+    kit: Kit,
+    tmp_path: Path,
+    later: bool,  # noqa: FBT001 - a column
+) -> None:
+    kit.login = over = OverTls(kit, tmp_path)
+    get, interrupt = requests.Get(1, waiting(3_000)), requests.Interrupt()
+    over.send(hello(), OPEN, get, *([] if later else [interrupt]))
+    kit.around.results |= {"on_arrival": [kit.around.withdraw], "heard_beside": [READABLE, TIME_OVER]}
+    kit.around.acts |= {
+        "heard_beside": lambda: over.send(None, interrupt),
+        "clear": lambda: kit.peer.shutdown(socket.SHUT_WR),
+    }
+
+    kit.make()
+    kit.made.run()
+
+    waited = [("heard_beside", 3.0)] if later else []
+    assert [("on_arrival",), *waited, ("withdraw",), ("clear",)] == kit.called(*AROUND_A_GET)
+    frames = Frames(over.peer)
+    *_, reply = [frames.answer() for _ in ("the hello", "the open", "the get")]
+    assert requests.Reply(None) == requests.decode_reply(get, reply)
 
 
 def test_a_commit_before_a_get_that_waits_is_answered_before_the_wait(kit: Kit) -> None:

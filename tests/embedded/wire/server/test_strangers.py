@@ -14,6 +14,7 @@ from mqflow.embedded.wire.server.listener import serve_tcp
 from mqflow.embedded.wire.server.strangers import Stranger, StrangerLimits, stranger_to_end
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.connection_flows import Credentials
+from mqflow.fap.transmission_segments import Header, SegmentType, to_segment
 from mqflow.mqi.options import OpenOption
 from tests.conformance.under_test import ManualClock
 from tests.fap.client_half import ORDER, ChannelClient, initial_data
@@ -51,7 +52,7 @@ def users(tmp_path: Path) -> UsersFile:
 
 SENT = {
     "nothing": b"",
-    "half of a segment": initial_data().to_bytes(ORDER)[:20],
+    "half of a segment": to_segment(Header(kind=SegmentType.INITIAL_DATA), initial_data().to_bytes(ORDER))[:60],
     "a length and no more": b"TSH \0\0\xff\xff",
 }
 

@@ -1,6 +1,6 @@
 // A program of IBM's JMS classes that reconnects by itself: reconnect-list:SECOND_PORT or reconnect-ccdt:URL. With
 // reconnect-off:SECOND_PORT it does not. The test moves the queue manager to the second port when the program says "stop".
-// Also tls:FILE, draws:COUNT:NAME:URL, and modes:MODE:NAME:URL.
+// Also tls:FILE, draws:COUNT:NAME:URL, modes:MODE:NAME:WHERE with a URL or list=PORT,PORT, and ends:URL.
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
 import java.io.FileInputStream;
@@ -40,6 +40,10 @@ final class Reconnection {
         }
         if (scenario.startsWith("modes:")) {
             modes(port, user, password, scenario.split(":", 4));
+            return true;
+        }
+        if (scenario.startsWith("ends:")) {
+            ends(port, user, password, scenario.split(":", 2)[1]);
             return true;
         }
         if (!scenario.startsWith("reconnect-")) {
@@ -108,10 +112,16 @@ final class Reconnection {
         factory.setStringProperty(WMQConstants.WMQ_CCDTURL, url);
     }
 
-    // modes:MODE:NAME:URL: puts a message after the outage.
+    // modes:MODE:NAME:WHERE: puts a message after the outage.
     private static void modes(String port, String user, String password, String[] parts) throws JMSException {
         JmsConnectionFactory factory = Scenarios.factory(port);
-        readTable(factory, parts[3]);
+        if (parts[3].startsWith("list=")) {
+            String further = parts[3].substring("list=".length()).replace(",", "),127.0.0.1(");
+            factory.setStringProperty(
+                    WMQConstants.WMQ_CONNECTION_NAME_LIST, "127.0.0.1(" + port + "),127.0.0.1(" + further + ")");
+        } else {
+            readTable(factory, parts[3]);
+        }
         factory.setStringProperty(WMQConstants.WMQ_QUEUE_MANAGER, parts[2]);
         factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS, MODES.get(parts[1]));
         try (Connection connection = factory.createConnection(user, password)) {
@@ -128,6 +138,35 @@ final class Reconnection {
                         throw error;
                     }
                 }
+            }
+        }
+    }
+
+    // ends:URL: a listener waits while the queue manager ends.
+    private static void ends(String port, String user, String password, String url) throws Exception {
+        JmsConnectionFactory factory = Scenarios.factory(port);
+        readTable(factory, url);
+        factory.setStringProperty(WMQConstants.WMQ_QUEUE_MANAGER, "*QM1");
+        factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS, WMQConstants.WMQ_CLIENT_RECONNECT);
+        try (Connection connection = factory.createConnection(user, password)) {
+            CountDownLatch heard = new CountDownLatch(1);
+            connection.setExceptionListener(error -> {
+                Scenarios.say("exception " + Scenarios.reason(error));
+                heard.countDown();
+            });
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            session.createConsumer(session.createQueue("queue:///Q1")).setMessageListener(message -> {
+                try {
+                    Scenarios.say("heard " + ((TextMessage) message).getText());
+                } catch (JMSException error) {
+                    Scenarios.say("heard " + error);
+                }
+                heard.countDown();
+            });
+            connection.start();
+            Scenarios.stop();
+            if (!heard.await(20, TimeUnit.SECONDS)) {
+                Scenarios.say("heard nothing");
             }
         }
     }

@@ -18,6 +18,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
+import javax.jms.DeliveryMode;
 import javax.jms.ExceptionListener;
 import javax.jms.JMSException;
 import javax.jms.MapMessage;
@@ -34,6 +35,7 @@ import javax.jms.TextMessage;
 public final class Scenarios {
     static final long WAIT_MS = 5000;
     static final long NONE_MS = 300;
+    static final int TYPES = 5;
     private static final PrintStream OUT = out();
     private static BufferedReader in;
 
@@ -108,6 +110,7 @@ public final class Scenarios {
                     && !Delays.run(connection, scenario)
                     && !Poison.run(connection, scenario)
                     && !Rates.run(connection, scenario)
+                    && !Fields.run(connection, scenario)
                     && !Statements.run(connection, scenario)) {
                 run(connection, scenario);
             }
@@ -142,6 +145,7 @@ public final class Scenarios {
             case "temporary": temporary(connection); break;
             case "inhibited": inhibited(connection); break;
             case "async": async(connection); break;
+            case "read-ahead": readAhead(connection); break;
             default: throw new IllegalArgumentException(scenario);
         }
     }
@@ -358,6 +362,24 @@ public final class Scenarios {
         } catch (JMSException error) {
             say("open " + reason(error));
         }
+        session.close();
+    }
+
+    // The client may ask for more messages than the program has received.
+    private static void readAhead(Connection connection) throws Exception {
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        MessageProducer producer = session.createProducer(session.createQueue("queue:///Q1"));
+        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+        for (int number = 1; number <= 60; number++) {
+            producer.send(session.createTextMessage("" + number));
+        }
+        MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1?readAheadAllowed=1"));
+        int inOrder = 0;
+        for (int number = 1; number <= 40; number++) {
+            inOrder += ((TextMessage) consumer.receive(WAIT_MS)).getText().equals("" + number) ? 1 : 0;
+        }
+        say("in order " + inOrder);
+        stop();
         session.close();
     }
 
