@@ -8,7 +8,7 @@ options, rc2471.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from enum import Enum, IntEnum
 from hmac import compare_digest
 from typing import Final, Protocol
@@ -191,7 +191,7 @@ class Callbacks(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether the callbacks use the connection now: they are started and not suspended."""
+        """Whether the callbacks keep the connection: they are started and not suspended."""
         ...
 
     def runs_in(self, thread: int) -> bool:
@@ -257,6 +257,10 @@ class Hconn:
 
     def _no_handle(self, verb: str) -> MQIError:
         return error_for(Reason.HOBJ_ERROR, verb, queue_manager=self.connection.queue_manager_name)
+
+    def exclusively(self) -> AbstractContextManager[object]:
+        """Return a context in which no call of the application runs on the connection: the callbacks get messages in it."""
+        return self._busy
 
     @contextmanager
     def used(self, verb: str, *, controls: bool = False) -> Iterator[None]:

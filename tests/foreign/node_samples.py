@@ -15,14 +15,18 @@ from tests.foreign.serving import MissingError, ran, served
 __all__ = ("samples",)
 
 VERSION: Final = "2.1.9"
-# The arguments of each run in order, and the words that its output has if its calls succeeded. Three samples are left out:
-# amqsbra.js, amqsgeta.js and amqsgetac.js. The package notes after MQCTL START that callbacks are active. After an earlier
-# callback it waits for ever.
+# The arguments of each run in order, and the words that its output has if its calls succeeded. amqsbra.js, amqsgeta.js and
+# amqsgetac.js use MQCB and MQCTL.
 _RUNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("amqsconn.js QM1", ("MQCONN to QM1 successful", "MQDISC successful")),
     ("amqsinq.js QM1", ('qmgrName = "QM1"',)),
     ("amqsput.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
     ("amqsget.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "no more messages")),
+    ("amqsput.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqsbra.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "No more messages available.", "Exiting ...")),
+    ("amqsgeta.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "No more messages available.", "Exiting ...")),
+    ("amqsput.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqsgetac.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "Commit OK", "No more messages available.", "Exiting ...")),
     ("amqsputp.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
     ("amqsprop.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
     ("amqsdlh.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),

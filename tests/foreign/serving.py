@@ -15,7 +15,7 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.standin.library.development_kit import write_development_kit
 from mqflow.standin.library.install import StandInError
 
-__all__ = ("MissingError", "development_kit", "ran", "served")
+__all__ = ("MissingError", "development_kit", "ran", "served", "served_at")
 
 _LONGEST_S: Final = 120
 
@@ -35,15 +35,21 @@ def development_kit(cache: Path) -> Path:
 
 
 @contextmanager
-def served(cache: Path, queues: Path) -> Iterator[tuple[EmbeddedQueueManager, Mapping[str, str]]]:
-    """Serve a queue manager QM1 in memory with these queues. Yield it, and the environment of a program that uses it."""
-    library = development_kit(cache) / "lib64"
+def served_at(queues: Path) -> Iterator[tuple[EmbeddedQueueManager, str]]:
+    """Serve a queue manager QM1 in memory with these queues. Yield it, and its URL."""
     with TemporaryDirectory() as place, EmbeddedQueueManager("QM1") as queue_manager:
         results = mqsc.run(queues.read_text(encoding="utf-8"), queue_manager.administration)
         assert results.exit_code() == 0, [each.text for each in results.responses]
         with closing(serve(queue_manager, Path(place) / "s")) as server:
-            url = f"embedded+unix:{server.path}?qmgr=QM1"
-            yield queue_manager, os.environ | {"LD_LIBRARY_PATH": str(library), "MQFLOW_URL": url, "HOME": place}
+            yield queue_manager, f"embedded+unix:{server.path}?qmgr=QM1"
+
+
+@contextmanager
+def served(cache: Path, queues: Path) -> Iterator[tuple[EmbeddedQueueManager, Mapping[str, str]]]:
+    """Serve a queue manager QM1 in memory with these queues. Yield it, and the environment of a program that uses it."""
+    library = development_kit(cache) / "lib64"
+    with TemporaryDirectory() as home, served_at(queues) as (queue_manager, url):
+        yield queue_manager, os.environ | {"LD_LIBRARY_PATH": str(library), "MQFLOW_URL": url, "HOME": home}
 
 
 def ran(command: Sequence[str], folder: Path, settings: Mapping[str, str]) -> tuple[int, str]:

@@ -1,11 +1,10 @@
 """Writes C headers and client libraries for programs in any language: `mqflow standin library FOLDER`.
 
-The libraries start Python in the process of the program. The layouts of the headers come from `mqi.c_structures`. The names and
-values of the constants come from the installed package ibmmq, which publishes them. No text of IBM is copied.
+The libraries start Python in the process of the program. The layouts of the headers come from `mqi.c_structures`, the names and
+numbers of the constants from `constants`. No text of IBM is copied.
 """
 
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -13,14 +12,13 @@ import sysconfig
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from ctypes.util import find_library
-from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import Final
 
 from mqflow.mqi.c_structures import MQCHARV, STRUCTURES, Layout
-from mqflow.standin.calls.buffers import Conversion
 from mqflow.standin.calls.table import BAGS, CALLS, SIGNATURES, SYMBOLS
+from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.install import StandInError
 
 __all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_libraries")
@@ -30,9 +28,6 @@ EMBEDDED: Final = "MQFLOW_STANDIN_EMBEDDED"
 
 LIBRARIES: Final = ("libmqm_r.so", "libmqm.so", "libmqic_r.so", "libmqic.so")
 HEADERS: Final = ("cmqc.h", "cmqxc.h", "cmqcfc.h", "cmqstrc.h")
-
-_MODULES: Final = {"cmqc.h": "_CMQC_linux_x64", "cmqxc.h": "CMQXC", "cmqcfc.h": "CMQCFC"}
-"""The module of ibmmq with the constants of each header."""
 
 _C_TYPES: Final = {"i": "MQLONG", "q": "MQHMSG", "P": "MQPTR"}
 _ARGUMENTS: Final = {"i": "MQLONG", "q": "MQHMSG"}
@@ -209,7 +204,7 @@ _INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
 def write_development_kit(folder: Path) -> None:
     """Write `inc` and `lib64` into the folder: C programs compile, link and run with them.
 
-    Raises `StandInError` if the package ibmmq, a C compiler or the shared library of Python is missing.
+    Raises `StandInError` if a C compiler or the shared library of Python is missing.
     """
     for name in ("inc", "lib64"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -218,17 +213,15 @@ def write_development_kit(folder: Path) -> None:
 
 
 def write_headers(folder: Path) -> None:
-    """Write the headers. Raises `StandInError` if the package ibmmq is not installed."""
-    of_header = {header: _constants(module) for header, module in _MODULES.items()}
-    # The package ibmmq has no MQXCNVC, and so no options of MQXCNVC.
-    of_header["cmqxc.h"] |= {f"MQDCC_{option.name}": int(option) for option in Conversion}
+    """Write the headers."""
+    constants = read_constants()
     for header in HEADERS:
         guard = f"MQFLOW_{header[:-2].upper()}_H"
         if header == "cmqstrc.h":
-            text = _names_of_values(_constants("CMQSTRC"))
+            text = _names_of_values(constants.names)
         else:
             text = "".join((_TYPES + _arrays() if header == "cmqc.h" else '#include "cmqc.h"\n', *_structures(header)))
-            text += "".join(map(_define, of_header[header].items()))
+            text += "".join(map(_define, constants.of_header[header].items()))
             if header == "cmqc.h":
                 text += _prototypes() + '#include "cmqxc.h"\n'
         head = f"/* Made by mqflow for its stand-in library. This is not IBM's {header}. */\n"
@@ -292,18 +285,7 @@ def _functions() -> Iterator[str]:
         yield f"void {name}({declared}) {{ ((void (*)({', '.join(types)}))call({number}))({given}); }}\n"
 
 
-def _constants(module: str) -> dict[str, Any]:  # Any: numbers, bytes and dictionaries
-    """Return the constants of a module of ibmmq. Its compiled part is not loaded."""
-    spec = find_spec("ibmmq")
-    if spec is None or spec.origin is None:
-        raise StandInError(
-            "The names and values of the constants come from the package ibmmq: pip install ibmmq, and try again."
-        )
-    found = runpy.run_path(str(Path(spec.origin).with_name(f"{module}.py")))
-    return {name: value for name, value in found.items() if name.startswith("MQ") and not isinstance(value, list)}
-
-
-def _define(constant: tuple[str, Any]) -> str:  # Any: as above
+def _define(constant: tuple[str, int | bytes]) -> str:
     name, value = constant
     if isinstance(value, int):
         shown = str(value) if -(2**31) <= value < 2**31 else f"{value}LL"
@@ -406,16 +388,12 @@ def _prototypes() -> str:
     return "".join(f"void MQENTRY {name}({', '.join(types(name, each))});\n" for name, each in SIGNATURES.items())
 
 
-def _names_of_values(dictionaries: Mapping[str, Mapping[int, str]]) -> str:
+def _names_of_values(groups: Mapping[str, Mapping[int, str]]) -> str:
     """Return a function for each group of constants: it returns the name of a value, or an empty text."""
     parts = ['#include "cmqc.h"\n#include "cmqcfc.h"\n']
-    for group, names in dictionaries.items():
-        numbers = {value: name for value, name in names.items() if isinstance(value, int)}
-        if not numbers:
-            continue
-        cases = "".join(f'case {value}: return (char *)"{name}";\n' for value, name in numbers.items())
-        function = group.removesuffix("_DICT") + "_STR"
+    for group, names in groups.items():
+        cases = "".join(f'case {value}: return (char *)"{name}";\n' for value, name in names.items())
         parts.append(
-            f'static inline char *{function}(MQLONG v) {{\nswitch (v) {{\n{cases}default: return (char *)"";\n}}\n}}\n'
+            f'static inline char *{group}_STR(MQLONG v) {{\nswitch (v) {{\n{cases}default: return (char *)"";\n}}\n}}\n'
         )
     return "".join(parts)

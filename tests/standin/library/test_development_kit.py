@@ -1,11 +1,13 @@
 """Programs in C on the headers and libraries of `mqflow standin library`, without Python in the program."""
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,7 +17,8 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.c_structures import STRUCTURES
-from mqflow.standin.library import development_kit
+from mqflow.standin.calls.buffers import Conversion
+from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.development_kit import write_development_kit, write_headers
 from mqflow.standin.library.install import StandInError
 from mqflow.standin.library.shared_library import can_load
@@ -31,6 +34,7 @@ DEFAULTS = {"MQMD": "MD", "MQOD": "OD", "MQGMO": "GMO", "MQPMO": "PMO", "MQSD": 
             "MQSMPO": "SMPO", "MQIMPO": "IMPO", "MQPD": "PD", "MQDMPO": "DMPO"}  # fmt: skip
 
 
+MODULES = {"cmqc.h": "_CMQC_linux_x64", "cmqxc.h": "CMQXC", "cmqcfc.h": "CMQCFC"}
 LENGTHS = {layout.name: max(layout.lengths.values()) for layout in STRUCTURES} | {"MQMD": 364}
 
 
@@ -224,8 +228,20 @@ def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path, monke
         write_development_kit(tmp_path)
 
 
-def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(development_kit, "find_spec", lambda _: None)
+def test_every_constant_and_every_name_of_a_number_is_that_of_the_package() -> None:
+    """The package stays unimported: its modules of constants are files of their own."""
+    spec = find_spec("ibmmq")
+    assert spec is not None
+    assert spec.origin is not None
+    theirs = {name: runpy.run_path(str(Path(spec.origin).with_name(f"{name}.py"))) for name in (*MODULES.values(), "CMQSTRC")}
 
-    with pytest.raises(StandInError, match="pip install ibmmq"):
-        write_headers(tmp_path)
+    ours = read_constants()
+
+    for header, module in MODULES.items():
+        constants = {name: value for name, value in theirs[module].items() if name[:2] == "MQ" and not isinstance(value, list)}
+        own = {"MQDCC"} if header == "cmqxc.h" else set()  # the options of MQXCNVC, a call that the package does not have
+        assert constants == {name: value for name, value in ours.of_header[header].items() if name.split("_")[0] not in own}
+    options = {f"MQDCC_{option.name}": int(option) for option in Conversion}
+    assert options.items() <= ours.of_header["cmqxc.h"].items()
+    groups = {name.removesuffix("_DICT"): values for name, values in theirs["CMQSTRC"].items() if isinstance(values, dict)}
+    assert {name: values for name, values in groups.items() if name[:2] == "MQ"} == ours.names
