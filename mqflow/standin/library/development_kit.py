@@ -106,24 +106,40 @@ _CHAR_LENGTHS: Final = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 128, 256, 264)
 _MQMD1: Final = """StrucId:4s Version:i Report:i MsgType:i Expiry:i Feedback:i Encoding:i CodedCharSetId:i Format:8s Priority:i
     Persistence:i MsgId:24s CorrelId:24s BackoutCount:i ReplyToQ:48s ReplyToQMgr:48s UserIdentifier:12s AccountingToken:32s
     ApplIdentityData:32s PutApplType:i PutApplName:28s PutDate:8s PutTime:8s ApplOriginData:4s"""
+_MQMD2: Final = "GroupId:24s MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i"
+_HEADER: Final = "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i"
+_TRIGGER: Final = "QName:48s ProcessName:48s TriggerData:64s"
 _OTHER: Final = {
     "cmqc.h": {
         "MQMD1": _MQMD1,
-        "MQMD": f"{_MQMD1} GroupId:24s MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i",
+        "MQMD": f"{_MQMD1} {_MQMD2}",
+        "MQMD2": f"{_MQMD1} {_MQMD2}",
         "MQBO": "StrucId:4s Version:i Options:i",
         "MQBNO": "StrucId:4s Version:i ApplType:i Timeout:i Options:i",
         "MQDLH": """StrucId:4s Version:i Reason:i DestQName:48s DestQMgrName:48s Encoding:i CodedCharSetId:i Format:8s
             PutApplType:i PutApplName:28s PutDate:8s PutTime:8s""",
-        "MQRFH2": """StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i NameValueCCSID:i""",
-        "MQTM": """StrucId:4s Version:i QName:48s ProcessName:48s TriggerData:64s ApplType:i ApplId:256s EnvData:128s
-            UserData:128s""",
-        "MQTMC2": """StrucId:4s Version:4s QName:48s ProcessName:48s TriggerData:64s ApplType:4s ApplId:256s EnvData:128s
-            UserData:128s QMgrName:48s""",
+        "MQRFH2": f"{_HEADER} NameValueCCSID:i",
+        "MQTM": f"StrucId:4s Version:i {_TRIGGER} ApplType:i ApplId:256s EnvData:128s UserData:128s",
+        "MQTMC": f"StrucId:4s Version:4s {_TRIGGER} ApplType:4s ApplId:256s EnvData:128s UserData:128s",
+        "MQTMC2": f"StrucId:4s Version:4s {_TRIGGER} ApplType:4s ApplId:256s EnvData:128s UserData:128s QMgrName:48s",
         "MQAIR": """StrucId:4s Version:i AuthInfoType:i AuthInfoConnName:264s LDAPUserNamePtr:P LDAPUserNameOffset:i
             LDAPUserNameLength:i LDAPPassword:32s OCSPResponderURL:256s""",
-        "MQMDE": """StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i GroupId:24s
-            MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i""",
-        "MQRFH": "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i",
+        "MQMDE": f"{_HEADER} {_MQMD2}",
+        "MQRFH": _HEADER,
+        "MQDH": f"{_HEADER} PutMsgRecFields:i RecsPresent:i ObjectRecOffset:i PutMsgRecOffset:i",
+        "MQOR": "ObjectName:48s ObjectQMgrName:48s",
+        "MQRR": "CompCode:i Reason:i",
+        "MQWIH": f"{_HEADER} ServiceName:32s ServiceStep:8s MsgToken:16s Reserved:32s",
+        "MQRMH": f"""{_HEADER} ObjectType:8s ObjectInstanceId:24s SrcEnvLength:i SrcEnvOffset:i SrcNameLength:i SrcNameOffset:i
+            DestEnvLength:i DestEnvOffset:i DestNameLength:i DestNameOffset:i DataLogicalLength:i DataLogicalOffset:i
+            DataLogicalOffset2:i""",
+        "MQIIH": f"""{_HEADER} LTermOverride:8s MFSMapName:8s ReplyToFormat:8s Authenticator:8s TranInstanceId:16s TranState:1s
+            CommitMode:1s SecurityScope:1s Reserved:1s""",
+        "MQCIH": f"""{_HEADER} ReturnCode:i CompCode:i Reason:i UOWControl:i GetWaitInterval:i LinkType:i OutputDataLength:i
+            FacilityKeepTime:i ADSDescriptor:i ConversationalTask:i TaskEndStatus:i Facility:8s Function:4s AbendCode:4s
+            Authenticator:8s Reserved1:8s ReplyToFormat:8s RemoteSysId:4s RemoteTransId:4s TransactionId:4s FacilityLike:4s
+            AttentionId:4s StartCode:4s CancelCode:4s NextTransactionId:4s Reserved2:8s Reserved3:8s CursorPosition:i
+            ErrorOffset:i InputItem:i Reserved4:i""",
         "MQXQH": "StrucId:4s Version:i RemoteQName:48s RemoteQMgrName:48s MsgDesc:MQMD1",
     },
     "cmqxc.h": {},
@@ -140,7 +156,7 @@ _OTHER: Final = {
         "MQCFIF": "Type:i StrucLength:i Parameter:i Operator:i FilterValue:i",
         "MQCFSF": "Type:i StrucLength:i Parameter:i Operator:i CodedCharSetId:i FilterValueLength:i",
         "MQCFBF": "Type:i StrucLength:i Parameter:i Operator:i FilterValueLength:i",
-        "MQEPH": "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i PCFHeader:MQCFH",
+        "MQEPH": f"{_HEADER} PCFHeader:MQCFH",
     },
 }
 """The other structures: their fields in order, with the kinds of `mqi.c_structures`, or the name of a structure."""
@@ -152,6 +168,18 @@ _OF_DESCRIPTOR: Final[Mapping[str, int | str]] = {
 _INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
     "MQMD1": _OF_DESCRIPTOR,
     "MQMD": {**_OF_DESCRIPTOR, "MsgSeqNumber": 1, "OriginalLength": -1},
+    "MQMD2": {**_OF_DESCRIPTOR, "Version": 2, "MsgSeqNumber": 1, "OriginalLength": -1},
+    "MQOR": {},
+    "MQRR": {},
+    "MQDH": {"StrucId": "DH  ", "Version": 1, "StrucLength": 48, "Format": " " * 8},
+    "MQWIH": {"StrucId": "WIH ", "Version": 1, "StrucLength": 120, "Format": " " * 8},
+    "MQRMH": {"StrucId": "RMH ", "Version": 1, "StrucLength": 108, "Encoding": 546, "Format": " " * 8},
+    "MQIIH": {"StrucId": "IIH ", "Version": 1, "StrucLength": 84, "Format": " " * 8, "CommitMode": "0", "SecurityScope": "C"},
+    "MQCIH": {
+        "StrucId": "CIH ", "Version": 2, "StrucLength": 180, "Format": " " * 8, "UOWControl": 273, "GetWaitInterval": -2,
+        "LinkType": 1, "OutputDataLength": -1,
+    },
+    "MQTMC": {"StrucId": "TMC ", "Version": "   1"},
     "MQBO": {"StrucId": "BO  ", "Version": 1},
     "MQBNO": {"StrucId": "BNO ", "Version": 1, "Timeout": -1},
     "MQDLH": {"StrucId": "DLH ", "Version": 1, "Encoding": 546},
@@ -369,7 +397,7 @@ def _initialiser(name: str, fields: Iterable[tuple[str, str]], initial: Mapping[
         if kind == "V" or kind.startswith("MQ"):
             values.append(f"{{{_embedded(kind)}_DEFAULT}}")
         elif kind == "1s":
-            values.append("' '")
+            values.append(f"'{value or ' '}'")
         elif kind.endswith("s"):
             letters = ",".join(f"'{letter}'" for letter in str(value)) or "0"
             values.append(f"{{{letters}}}")

@@ -48,18 +48,12 @@ CHANNEL_FIGURES = {
         CMQCFC.MQIACH_HB_INTERVAL: 14,
         CMQCFC.MQIACH_KEEP_ALIVE_INTERVAL: 15,
         CMQCFC.MQIACH_SHORT_TIMER: 18,
-        CMQCFC.MQIACH_NPM_SPEED: CMQC.MQNPMS_NORMAL if hasattr(CMQC, "MQNPMS_NORMAL") else 1,
+        CMQCFC.MQIACH_NPM_SPEED: 1,
     },
     b"DEV.RECEIVER": {CMQCFC.MQIACH_MR_COUNT: 16, CMQCFC.MQIACH_MR_INTERVAL: 17},
     b"DEV.SERVER": {CMQCFC.MQIACH_SHARING_CONVERSATIONS: 5},
     b"DEV.CLUSTER": {CMQCFC.MQIACH_NETWORK_PRIORITY: 6},
 }
-STATUS_FIGURES = (
-    CMQCFC.MQIACH_CHANNEL_STATUS,
-    CMQCFC.MQIACH_MSGS,
-    CMQCFC.MQIACH_BUFFERS_RCVD,
-    CMQCFC.MQIACH_BYTES_SENT,
-)
 wrong = []
 
 
@@ -100,19 +94,17 @@ queue.put(b"open", pymqi.MD(), in_unit)
 (version,) = asked("MQCMD_INQUIRE_Q_MGR", {CMQCFC.MQIACF_Q_MGR_ATTRS: [CMQC.MQCA_VERSION]})
 compare("the version", len([int(version[CMQC.MQCA_VERSION][place : place + 2]) for place in range(0, 8, 2)]), 4)
 
-found = []
-for kind in (CMQC.MQQT_LOCAL, CMQC.MQQT_MODEL):
-    for pattern in (b"*", b"DEV.MON*"):
-        names = asked("MQCMD_INQUIRE_Q", {CMQC.MQCA_Q_NAME: pattern, CMQC.MQIA_Q_TYPE: kind}) if kind == 1 or pattern == b"*" else []
-        found.append([each[CMQC.MQCA_Q_NAME].strip() for each in names])
-compare("the queue among all", QUEUE in found[0], True)
-compare("the queues of a pattern", found[1], [QUEUE])
-compare("the model queue", b"SYSTEM.DEFAULT.MODEL.QUEUE" in found[2], True)
 
-opened = pymqi.Queue(manager, b"SYSTEM.DEFAULT.LOCAL.QUEUE", CMQC.MQOO_INQUIRE)
+def names_of(pattern, kind):
+    found = asked("MQCMD_INQUIRE_Q", {CMQC.MQCA_Q_NAME: pattern, CMQC.MQIA_Q_TYPE: kind})
+    return [each[CMQC.MQCA_Q_NAME].strip() for each in found]
+
+
+compare("the queue among all", QUEUE in names_of(b"*", CMQC.MQQT_LOCAL), True)
+compare("the queues of a pattern", names_of(b"DEV.MON*", CMQC.MQQT_LOCAL), [QUEUE])
+compare("the model queue", b"SYSTEM.DEFAULT.MODEL.QUEUE" in names_of(b"*", CMQC.MQQT_MODEL), True)
 compare("MQIA_DIST_LISTS", manager.inquire(CMQC.MQIA_DIST_LISTS), 0)
 compare("MQIA_MAX_MSG_LENGTH", manager.inquire(CMQC.MQIA_MAX_MSG_LENGTH), 4_194_304)
-opened.close()
 
 (figures,) = asked("MQCMD_INQUIRE_Q", {CMQC.MQCA_Q_NAME: QUEUE, CMQC.MQIA_Q_TYPE: CMQC.MQQT_ALL})
 own = pymqi.Queue(manager, QUEUE, CMQC.MQOO_INQUIRE)
@@ -135,7 +127,10 @@ compare("the messages got", counts[CMQC.MQIA_MSG_DEQ_COUNT], 2)
 compare("the highest depth", counts[CMQC.MQIA_HIGH_Q_DEPTH], 6)
 compare("a time since the reset", counts[CMQC.MQIA_TIME_SINCE_RESET] >= 0, True)
 
-channels = {each[CMQCFC.MQCACH_CHANNEL_NAME].strip(): each for each in asked("MQCMD_INQUIRE_CHANNEL", {CMQCFC.MQCACH_CHANNEL_NAME: b"*"})}
+channels = {
+    each[CMQCFC.MQCACH_CHANNEL_NAME].strip(): each
+    for each in asked("MQCMD_INQUIRE_CHANNEL", {CMQCFC.MQCACH_CHANNEL_NAME: b"*"})
+}
 for name, expected in CHANNEL_FIGURES.items():
     for selector, value in expected.items():
         compare(f"attribute {selector} of the channel {name.decode()}", channels[name].get(selector), value)

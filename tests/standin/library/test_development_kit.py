@@ -22,6 +22,8 @@ from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.development_kit import write_development_kit, write_headers
 from mqflow.standin.library.install import StandInError
 from mqflow.standin.library.shared_library import can_load
+from tests.foreign.languages import LANGUAGES, SAID, command
+from tests.foreign.serving import MissingError
 from tests.standin.harness import Program, only_in
 
 COMPILER = shutil.which("cc") or ""
@@ -31,11 +33,11 @@ pytestmark = [
 ]
 PROGRAM = Path(__file__).with_name("program.c")
 DEFAULTS = {"MQMD": "MD", "MQOD": "OD", "MQGMO": "GMO", "MQPMO": "PMO", "MQSD": "SD", "MQSRO": "SRO", "MQCMHO": "CMHO",
-            "MQSMPO": "SMPO", "MQIMPO": "IMPO", "MQPD": "PD", "MQDMPO": "DMPO"}  # fmt: skip
+            "MQSMPO": "SMPO", "MQIMPO": "IMPO", "MQPD": "PD", "MQDMPO": "DMPO", "MQCIH": "CIH", "MQIIH": "IIH"}  # fmt: skip
 
 
 MODULES = {"cmqc.h": "_CMQC_linux_x64", "cmqxc.h": "CMQXC", "cmqcfc.h": "CMQCFC"}
-LENGTHS = {layout.name: max(layout.lengths.values()) for layout in STRUCTURES} | {"MQMD": 364}
+LENGTHS = {layout.name: max(layout.lengths.values()) for layout in STRUCTURES} | {"MQMD": 364, "MQCIH": 180, "MQIIH": 84}
 
 
 def compiled(source: Path, *options: str) -> None:
@@ -125,6 +127,23 @@ def test_a_program_has_its_handles_and_callbacks_on_a_served_queue_manager(
     assert 0 == own.administration.queue_status("Q").depth
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_program_in_another_language_gets_the_same_results_and_reasons(
+    program: Path, queue_manager: tuple[EmbeddedQueueManager, str], tmp_path: Path, language: str
+) -> None:
+    own, url = queue_manager
+    own.administration.define(QueueAttributes(name="DEV.QUEUE.1"))
+    try:
+        words = command(language, tmp_path)
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    variables = os.environ | {"MQFLOW_URL": url, "LD_LIBRARY_PATH": str(program.with_name("lib64"))}
+
+    done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
+
+    assert SAID == done.stdout.splitlines(), done.stderr
+
+
 def test_a_program_that_ends_with_an_open_unit_of_work_leaves_nothing(
     program: Path, queue_manager: tuple[EmbeddedQueueManager, str]
 ) -> None:
@@ -176,7 +195,8 @@ TYPES = {
 def test_the_structures_and_calls_have_the_lengths_and_types_that_are_published(tmp_path: Path) -> None:
     write_headers(tmp_path)
     names = [layout.name for layout in STRUCTURES]
-    names += ["MQMD", "MQBO", "MQBNO", "MQAIR", "MQMDE", "MQRFH", "MQXQH", "MQTM", "MQTMC2", "MQEPH"]
+    names += ["MQMD", "MQMD2", "MQBO", "MQBNO", "MQAIR", "MQMDE", "MQRFH", "MQXQH", "MQTM", "MQTMC", "MQTMC2", "MQEPH"]
+    names += ["MQDH", "MQWIH", "MQRMH", "MQIIH", "MQCIH"]
     lengths = {name: f"{name}_CURRENT_LENGTH" for name in names} | FIXED
     checks = [f'_Static_assert(sizeof({name}) == {length}, "{name}");' for name, length in lengths.items()]
     checks += [f"const {name} initial{name} = {{{name}_DEFAULT}};" for name in lengths]
