@@ -190,7 +190,7 @@ def why_not_as_stated(
 ) -> tuple[Reason, str] | None:
     """Return why a program that only states its TLS cannot use the channel of this name, or None if it can.
 
-    `channels` has the values of all channel definitions. Without a definition of a server-connection channel of this name, every
+    `channels` has the values of all channel definitions. If none of them is a server-connection channel of this name, every
     program can. `common_names` is as in `why_not_secure`, but nobody has seen a certificate: SSLPEER is not checked.
     """
     found = next((each for each in channels if each["name"] == name and each["kind"] == ChannelType.SVRCONN), None)
