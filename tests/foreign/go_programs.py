@@ -41,6 +41,11 @@ _RUNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("amqsset DEV.QUEUE.2 QM1", ("Object attributes successfully changed",)),
 )
 _FIGURES: Final = re.compile(r'^ibmmq_(queue_[a-z0-9_]+)\{.*queue="DEV\.QUEUE\.1".*\} ([0-9.e+]+)$', re.MULTILINE)
+_LEFT_OUT: Final = frozenset({"TestAsyncPutComparison"})
+"""Its result is chance: it expects that 50 asynchronous puts take less than 90 % of the time of 50 puts just before.
+
+The library waits for the queue manager in an asynchronous put too.
+"""
 _CONFIGURATION: Final = """\
 global: {useObjectStatus: true, usePublications: true, logLevel: ERROR}
 connection: {queueManager: QM1}
@@ -70,7 +75,9 @@ def jms20(cache: Path, queues: Path, source: Callable[[str], Path]) -> Iterator[
         downloads.mkdir()
         for name, text in _JSON.items():
             (downloads / name).write_text(text, encoding="utf-8")
-        for name in names:  # one process for each test: a failed test of this suite can end its process
+        for name in (
+            each for each in names if each not in _LEFT_OUT
+        ):  # one process for each test: a failed test of this suite can end its process
             code, said = ran([str(program.resolve()), "-test.run", f"^{name}$"], work, settings)
             yield name, "" if code == 0 else _why(said)
 
