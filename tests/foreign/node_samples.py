@@ -16,7 +16,7 @@ __all__ = ("samples",)
 
 VERSION: Final = "2.1.9"
 # The arguments of each run in order, and the words that its output has if its calls succeeded.
-# amqsbra.js, amqsgeta.js and amqsgetac.js use MQCB and MQCTL.
+# MQCB and MQCTL are in amqsbra.js, amqsgeta.js and amqsgetac.js.
 _RUNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("amqsconn.js QM1", ("MQCONN to QM1 successful", "MQDISC successful")),
     ("amqsinq.js QM1", ('qmgrName = "QM1"',)),

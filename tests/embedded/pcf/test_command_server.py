@@ -496,7 +496,7 @@ def test_the_status_of_a_queue_has_its_messages_and_its_handles(
     put(queue_manager, "Q", 2)
     name = CFST(NAME, "Q")
 
-    # Datadog's check sends the type of a queue (here MQQT_ALL), which is not a parameter of this command, and IBM MQ answers it.
+    # Datadog's check sends MQQT_ALL, which is no parameter of this command, and IBM MQ answers it.
     (status,) = commander.done(CommandCode.INQUIRE_Q_STATUS, name, CFIN(TYPE, 1001))
     (handle,) = commander.done(CommandCode.INQUIRE_Q_STATUS, name, CFIN(ParameterId.Q_STATUS_TYPE, ParameterId.Q_HANDLE))
 
