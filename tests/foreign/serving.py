@@ -10,12 +10,18 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from mqflow.embedded import mqsc
+from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.server.listener import serve
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.listener import Room, serve
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.connection_flows import Credentials
+from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.standin.library.development_kit import write_development_kit
 from mqflow.standin.library.install import StandInError
+from tests.fap.client_half import ChannelClient
 
-__all__ = ("MissingError", "development_kit", "ran", "served", "served_at")
+__all__ = ("MissingError", "channel_program", "development_kit", "ran", "served", "served_at")
 
 _LONGEST_S: Final = 120
 
@@ -34,10 +40,14 @@ def development_kit(cache: Path) -> Path:
     return (cache / "sdk").resolve()
 
 
+def _groups(user: str) -> frozenset[str]:
+    return frozenset({"mqm"} if user == "admin" else ())
+
+
 @contextmanager
 def served_at(queues: Path) -> Iterator[tuple[EmbeddedQueueManager, str]]:
     """Serve a queue manager QM1 in memory with these queues. Yield it, and its URL."""
-    with TemporaryDirectory() as place, EmbeddedQueueManager("QM1") as queue_manager:
+    with TemporaryDirectory() as place, EmbeddedQueueManager("QM1", groups=_groups) as queue_manager:
         results = mqsc.run(queues.read_text(encoding="utf-8"), queue_manager.administration)
         assert results.exit_code() == 0, [each.text for each in results.responses]
         with closing(serve(queue_manager, Path(place) / "s")) as server:
@@ -50,6 +60,21 @@ def served(cache: Path, queues: Path) -> Iterator[tuple[EmbeddedQueueManager, Ma
     library = development_kit(cache) / "lib64"
     with TemporaryDirectory() as home, served_at(queues) as (queue_manager, url):
         yield queue_manager, os.environ | {"LD_LIBRARY_PATH": str(library), "MQFLOW_URL": url, "HOME": home}
+
+
+@contextmanager
+def channel_program(queue_manager: EmbeddedQueueManager) -> Iterator[None]:
+    """Let a program connect by a channel. It has called MQCONN, MQOPEN and MQPUT, and stays connected."""
+    with TemporaryDirectory() as place:
+        users = UsersFile(Path(place) / "users.json", bytes, cost=2)
+        users.set("app", "secret", administrator=True)
+        with (
+            serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=Room(1)) as server,
+            closing(ChannelClient(server.address.port).begin(Credentials("app", "secret"))) as client,
+        ):
+            handle = client.open("DEV.QUEUE.2", OpenOption.OUTPUT).handle
+            client.put(handle, b"by a channel", PutOption.NO_SYNCPOINT)
+            yield
 
 
 def ran(command: Sequence[str], folder: Path, settings: Mapping[str, str]) -> tuple[int, str]:

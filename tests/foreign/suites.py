@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from mqflow.standin.library.c_headers import write_kit
 from tests.foreign import go_programs, languages, node_samples
-from tests.foreign.serving import MissingError, served_at
+from tests.foreign.serving import MissingError, channel_program, served_at
 from tests.foreign.theirs import ENDLESS, THEIRS
 
 __all__ = ("CHECKS", "Outcome", "main", "prepare", "table")
@@ -165,9 +165,9 @@ def program(
 
 
 def in_both_places(check: str, environment: str, command: str) -> Iterator[Outcome]:
-    """Run a program of ours with a queue manager in its process, and with a served one."""
+    """Run a program of ours with a queue manager in its process, and with a served one, to which a channel program connects."""
     yield from program(check, environment, command)
-    with served_at(QUEUES) as (_, url):
+    with served_at(QUEUES) as (queue_manager, url), channel_program(queue_manager):
         yield from program(check, environment, command, url=url, place=", served")
 
 

@@ -1,5 +1,6 @@
 """The calls of Datadog's check ibm_mq, by pymqi, in its order and its form: each figure is that of the queue or channel."""
 
+import os
 import sys
 
 import pymqi
@@ -51,7 +52,7 @@ CHANNEL_FIGURES = {
         CMQCFC.MQIACH_NPM_SPEED: 1,
     },
     b"DEV.RECEIVER": {CMQCFC.MQIACH_MR_COUNT: 16, CMQCFC.MQIACH_MR_INTERVAL: 17},
-    b"DEV.SERVER": {CMQCFC.MQIACH_SHARING_CONVERSATIONS: 5},
+    b"DEV.APP.SVRCONN": {CMQCFC.MQIACH_SHARING_CONVERSATIONS: 5},
 }
 wrong = []
 
@@ -134,11 +135,15 @@ for name, expected in CHANNEL_FIGURES.items():
     for selector, value in expected.items():
         compare(f"attribute {selector} of the channel {name.decode()}", channels[name].get(selector), value)
 
+# A served queue manager has a program on a channel: it has called MQCONN, MQOPEN and MQPUT.
 try:
-    asked("MQCMD_INQUIRE_CHANNEL_STATUS", {CMQCFC.MQCACH_CHANNEL_NAME: b"*"})
-    wrong.append("there is a status of a channel without a program")
+    found = asked("MQCMD_INQUIRE_CHANNEL_STATUS", {CMQCFC.MQCACH_CHANNEL_NAME: b"*"})
+    running = [(each[CMQCFC.MQIACH_CHANNEL_STATUS], each[CMQCFC.MQIACH_MSGS]) for each in found]
 except pymqi.MQMIError as error:
-    compare("the status of no channel", (error.comp, error.reason), (CMQC.MQCC_FAILED, CMQCFC.MQRCCF_CHL_STATUS_NOT_FOUND))
+    running = [(error.comp, error.reason)]
+served = os.environ["MQFLOW_STANDIN_URL"].startswith("embedded+unix:")
+expected = (CMQCFC.MQCHS_RUNNING, 3) if served else (CMQC.MQCC_FAILED, CMQCFC.MQRCCF_CHL_STATUS_NOT_FOUND)
+compare("the status of the channels", running, [expected])
 
 statistics = pymqi.Queue(manager, "SYSTEM.ADMIN.STATISTICS.QUEUE")
 try:
