@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -142,6 +143,16 @@ def test_a_program_in_another_language_gets_the_same_results_and_reasons(
     done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
 
     assert SAID == done.stdout.splitlines(), done.stderr
+
+
+def test_the_definition_of_its_channel_refuses_a_program_without_tls(
+    program: Path, queue_manager: tuple[EmbeddedQueueManager, str]
+) -> None:
+    own, url = queue_manager
+    results = mqsc.run("DEFINE CHANNEL(TLS.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12)", own.administration)
+
+    assert 0 == results.exit_code()
+    assert ["MQCONNX MQRC_SSL_INITIALIZATION_ERROR"] == run(program, "channel", url)
 
 
 def test_a_program_that_ends_with_an_open_unit_of_work_leaves_nothing(
