@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,10 +68,11 @@ def channel_program(queue_manager: EmbeddedQueueManager) -> Iterator[None]:
     with TemporaryDirectory() as place:
         users = UsersFile(Path(place) / "users.json", bytes, cost=2)
         users.set("app", "secret", administrator=True)
-        with (
-            serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=Room(1)) as server,
-            closing(ChannelClient(server.address.port).begin(Credentials("app", "secret"))) as client,
-        ):
+        with ExitStack() as opened:
+            server = opened.enter_context(serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=Room(1)))
+            assert isinstance(server.address, TcpAddress)
+            client = opened.enter_context(closing(ChannelClient(server.address.port)))
+            client.begin(Credentials("app", "secret"))
             handle = client.open("DEV.QUEUE.2", OpenOption.OUTPUT).handle
             client.put(handle, b"by a channel", PutOption.NO_SYNCPOINT)
             yield

@@ -137,7 +137,7 @@ def test_a_program_in_another_language_gets_the_same_results_and_reasons(
     try:
         words = command(language, tmp_path)
     except MissingError as missing:
-        pytest.skip(str(missing))
+        pytest.skip(f"there is no {language}: {missing}")
     variables = os.environ | {"MQFLOW_URL": url, "LD_LIBRARY_PATH": str(program.with_name("lib64"))}
 
     done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
