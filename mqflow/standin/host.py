@@ -7,8 +7,8 @@ options, rc2471.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from enum import Enum, IntEnum
 from hmac import compare_digest
 from typing import Final, Protocol
@@ -34,10 +34,16 @@ __all__ = (
     "SetWhere",
     "Sharing",
     "Values",
+    "WhyNot",
     "text_of",
 )
 
 Values = Mapping[str, int | str | bytes]
+WhyNot = Callable[[str, Sequence[str] | None], tuple[int, str] | None]
+"""Returns why a program cannot use the channel of this name, as a reason and a sentence, or None if it can.
+
+The second argument is None for a program without TLS; otherwise it has the label of the certificate that the program names.
+"""
 
 
 class Sharing(Enum):
@@ -70,6 +76,11 @@ class ConnectRequest(Struct, frozen=True, kw_only=True):
     def user(self) -> str:
         """The user of the MQCSP; if the MQCSP has no user, the user of the MQCD."""
         return text_of(self.security.get("CSPUserId", b"")) or text_of(self.channel.get("UserIdentifier", b""))
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether the MQCD names a cipher."""
+        return bool(text_of(self.channel.get("SSLCipherSpec", b"")))
 
     def __repr__(self) -> str:
         return f"ConnectRequest({self.queue_manager!r}, options=0x{self.options:x}, application_name={self.application_name!r})"
@@ -211,9 +222,18 @@ class Hconn:
     """A connection, which the application knows by its number."""
 
     def __init__(
-        self, number: int, connection: Connection, sharing: Sharing, *, local: bool, message_bytes_max: int = 0
+        self,
+        number: int,
+        connection: Connection,
+        sharing: Sharing,
+        *,
+        local: bool,
+        message_bytes_max: int = 0,
+        has_tls: bool = False,
     ) -> None:
         self.number = number
+        #: Whether the application asked for TLS: its MQCD names a cipher.
+        self.has_tls: Final = has_tls
         #: MQCD.MaxMsgLength: the longest message of a put; 0 for no limit.
         self.message_bytes_max = message_bytes_max
         self.connection = connection
@@ -258,6 +278,10 @@ class Hconn:
     def _no_handle(self, verb: str) -> MQIError:
         return error_for(Reason.HOBJ_ERROR, verb, queue_manager=self.connection.queue_manager_name)
 
+    def exclusively(self) -> AbstractContextManager[object]:
+        """Return a context in which no call of the application runs on the connection: the callbacks get messages in it."""
+        return self._busy
+
     @contextmanager
     def used(self, verb: str, *, controls: bool = False) -> Iterator[None]:
         """Hold the connection for one call.
@@ -296,12 +320,14 @@ class Host:
         numbers: Iterator[int],
         on_connect: Callable[[ConnectRequest], None] | None = None,
         users: Mapping[str, str] | None = None,
+        why_not: WhyNot | None = None,
     ) -> None:
         self.queue_manager = queue_manager
         self.clock = clock
         self.runner = runner
         self._on_connect = on_connect
         self._users = users
+        self._why_not = why_not
         self._lock = threading.Lock()
         self._hconns: dict[int, Hconn] = {}
         # A process never uses a number twice: a program can close the handles of a connection that ended long ago.
@@ -319,7 +345,9 @@ class Host:
     def connect(self, request: ConnectRequest, sharing: Sharing, *, local: bool) -> tuple[Hconn, int]:
         """Return a new connection and 0, or the connection that this thread has already and 2002.
 
-        2002 comes if neither of the two connections shares its handles (MQCNO_HANDLE_SHARE_NONE).
+        2002 comes if neither of the two connections shares its handles (MQCNO_HANDLE_SHARE_NONE). A new connection with an
+        MQSCO gets 2391 while the process has another connection with TLS: IBM's library then ignores the MQSCO.
+        Source: IBM, "SSLConfigPtr (PMQSCO)" of the MQCNO (q095520).
         """
         if not _reaches(request.queue_manager, self.queue_manager.name):
             detail = f"This process has the queue manager {self.queue_manager.name}"
@@ -332,6 +360,8 @@ class Host:
             self._on_connect(request)
         if self._users is not None:
             _check_password(request, self._users, self.queue_manager.name, local=local)
+        if request.channel and self._why_not is not None:
+            _check_channel(request, self._why_not, self.queue_manager.name)
         connection = self.queue_manager.connect(application_name=request.application_name, user=request.user)
         message_bytes_max = request.channel.get("MaxMsgLength", 0)
         hconn = Hconn(
@@ -340,9 +370,11 @@ class Host:
             sharing,
             local=local,
             message_bytes_max=message_bytes_max if isinstance(message_bytes_max, int) else 0,
+            has_tls=request.has_tls,
         )
+        ignored = request.has_tls and bool(request.tls) and any(each.has_tls for each in list(self._hconns.values()))
         self._hconns[hconn.number] = hconn
-        return hconn, Reason.NONE
+        return hconn, Reason.SSL_ALREADY_INITIALIZED if ignored else Reason.NONE
 
     def next_number(self) -> int:
         """Return a number that no connection and no message handle has had."""
@@ -378,6 +410,14 @@ def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str
     password = text_of(request.security.get("CSPPassword", b""))
     if not user or not compare_digest(users.get(user, "").encode(), password.encode()) or user not in users:
         raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", queue_manager=name)
+
+
+def _check_channel(request: ConnectRequest, why_not: WhyNot, name: str) -> None:
+    """Refuse a program whose TLS settings do not fit the channel that it names. The library reads no key repository."""
+    label = text_of(request.tls.get("CertificateLabel", b""))
+    found = why_not(text_of(request.channel.get("ChannelName", b"")), [label] * bool(label) if request.has_tls else None)
+    if found is not None:
+        raise error_for(found[0], "MQCONNX", queue_manager=name, detail=found[1])
 
 
 def _reaches(wanted: str, name: str) -> bool:

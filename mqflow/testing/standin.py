@@ -3,11 +3,12 @@
 This file knows the public names of the stand-in library; it imports neither package.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.rules.channel_instances import why_not_as_stated
 from mqflow.standin import ConnectRequest, install
 from mqflow.testing.kit import carry_out, definition
 
@@ -21,7 +22,13 @@ class StandInKit:
         self.queue_manager: Final = EmbeddedQueueManager(name)
         #: The requests of the applications that have connected, in order.
         self.requests: list[ConnectRequest] = []
-        self._installed: Final = install(self.queue_manager, on_connect=self.requests.append, users=users)
+        self._installed: Final = install(
+            self.queue_manager, on_connect=self.requests.append, users=users, why_not=self._why_not
+        )
+
+    def _why_not(self, channel: str, labels: Sequence[str] | None) -> tuple[int, str] | None:
+        objects = self.queue_manager.administration.objects
+        return why_not_as_stated(channel, (each.values for each in objects.all("CHANNEL")), labels)
 
     def mqsc(self, *commands: str) -> mqsc.Results:
         """Run MQSC commands; each string is a command or a script. Raises `MQSCError` with every refused line."""

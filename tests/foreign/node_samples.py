@@ -15,18 +15,24 @@ from tests.foreign.serving import MissingError, ran, served
 __all__ = ("samples",)
 
 VERSION: Final = "2.1.9"
-# The arguments of each run in order, and the words that its output has if its calls succeeded. Three samples are left out:
-# amqsbra.js, amqsgeta.js and amqsgetac.js. The package notes after MQCTL START that callbacks are active. After an earlier
-# callback it waits for ever.
+# The arguments of each run in order, and the words that its output has if its calls succeeded.
+# MQCB and MQCTL are in amqsbra.js, amqsgeta.js and amqsgetac.js. The sample amqsjwt.js is left out: it needs a token server.
 _RUNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("amqsconn.js QM1", ("MQCONN to QM1 successful", "MQDISC successful")),
     ("amqsinq.js QM1", ('qmgrName = "QM1"',)),
     ("amqsput.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
     ("amqsget.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "no more messages")),
+    ("amqsput.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqsbra.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "No more messages available.", "Exiting ...")),
+    ("amqsgeta.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "No more messages available.", "Exiting ...")),
+    ("amqsput.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
+    ("amqsgetac.js DEV.QUEUE.1 QM1", ("<Hello from Node at", "Commit OK", "No more messages available.", "Exiting ...")),
     ("amqsputp.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
     ("amqsprop.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
     ("amqsdlh.js DEV.QUEUE.1 QM1", ("MQPUT successful",)),
     ("amqspub.js dev/JSTopic QM1", ("MQRC_NO_SUBS_MATCHED [2550]", "MQDISC successful")),
+    ("amqssub.js dev/JSTopic QM1", ("MQSUB to topic dev/JSTopic successful", "no more messages", "MQDISC successful")),
+    ("amqsconntls.js QM1", ("MQCONN to QM1 successful", "MQDISC successful")),
     ("amqsset.js DEV.QUEUE.2 QM1", ("MQSET of queue successful",)),
 )
 

@@ -20,8 +20,8 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct
 
 from mqflow.standin.library.c_headers import write_kit
-from tests.foreign import go_programs, node_samples
-from tests.foreign.serving import MissingError
+from tests.foreign import go_programs, languages, node_samples
+from tests.foreign.serving import MissingError, channel_program, served_at
 from tests.foreign.theirs import ENDLESS, THEIRS
 
 __all__ = ("CHECKS", "Outcome", "main", "prepare", "table")
@@ -150,12 +150,25 @@ def examples(check: str, repository: str) -> Iterator[Outcome]:
         yield _ended(check, file.name, *_run(command, _ENDLESS_S if endless else 60), endless=endless)
 
 
-def program(check: str, environment: str, *command: str) -> Iterator[Outcome]:
-    """Run a program of ours that uses a package of another project, as a user of the stand-in runs it."""
+def program(
+    check: str, environment: str, *command: str, url: str = "embedded::memory:?qmgr=QM1", place: str = ""
+) -> Iterator[Outcome]:
+    """Run a program of ours that uses a package of another project, as a user of the stand-in runs it.
+
+    With `place`, a queue manager is served at this URL; otherwise the program has a queue manager of its own, in memory.
+    """
     python = prepare(environment)
-    url, queues = "embedded::memory:?qmgr=QM1", str(QUEUES)
-    run = [str(python.with_name("mqflow")), "standin", "run", "--url", url, "--mqsc", queues, "--"]
-    yield _ended(check, command[-1], *_run([*run, str(python), *command[:-1], str(PROGRAMS / command[-1])], 120))
+    queues = () if place else ("--mqsc", str(QUEUES))
+    run = [str(python.with_name("mqflow")), "standin", "run", "--url", url, *queues, "--"]
+    ended = _run([*run, str(python), *command[:-1], str(PROGRAMS / command[-1])], 120)
+    yield _ended(check, f"{command[-1]}{place}", *ended)
+
+
+def in_both_places(check: str, environment: str, command: str) -> Iterator[Outcome]:
+    """Run a program of ours with a queue manager in its process, and with a served one, to which a channel program connects."""
+    yield from program(check, environment, command)
+    with served_at(QUEUES) as (queue_manager, url), channel_program(queue_manager):
+        yield from program(check, environment, command, url=url, place=", served")
 
 
 def patterns(check: str) -> Iterator[Outcome]:
@@ -213,7 +226,10 @@ CHECKS: Final[dict[str, Check]] = {
     "jms20": lambda: compiled("jms20", go_programs.jms20(CACHE, QUEUES, source)),
     "go-samples": lambda: compiled("go-samples", go_programs.samples(CACHE, QUEUES, source)),
     "mq_prometheus": lambda: compiled("mq_prometheus", go_programs.exporter(CACHE, QUEUES, source)),
-    "monitor": partial(program, "monitor", "packages", "monitor.py"),
+    "perl": lambda: compiled("perl", languages.language("perl", CACHE, QUEUES)),
+    "csharp": lambda: compiled("csharp", languages.language("csharp", CACHE, QUEUES)),
+    "monitor": partial(in_both_places, "monitor", "packages", "monitor.py"),
+    "datadog": partial(in_both_places, "datadog", "packages", "datadog.py"),
     "airflow": partial(program, "airflow", "airflow", "airflow_hook.py"),
 }
 """The checks, by name."""

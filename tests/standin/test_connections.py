@@ -82,6 +82,27 @@ def test_the_fields_of_the_channel_reach_the_library(program: Program) -> None:
 
 
 @in_package
+def test_a_channel_with_tls_refuses_a_program_without_it_or_without_a_certificate(program: Program) -> None:
+    mq, c = program.mq, program.c
+    program.kit.mqsc("DEFINE CHANNEL(TLS.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLCAUTH(REQUIRED)")
+
+    def connected(cipher: bytes = b"", label: bytes = b"") -> Any:
+        channel = mq.CD(ChannelName=b"TLS.SVRCONN", ConnectionName=b"mq.example(1414)", SSLCipherSpec=cipher)
+        sco = mq.SCO(KeyRepository=b"/keys/app", CertificateLabel=label)
+        manager = mq.QueueManager(None)
+        manager.connect_with_options(b"QM1", opts=c.MQCNO_HANDLE_SHARE_BLOCK, cd=channel, sco=sco)
+        return manager
+
+    program.refused(c.MQRC_SSL_INITIALIZATION_ERROR, connected)
+    program.refused(c.MQRC_SSL_INITIALIZATION_ERROR, lambda: connected(b"ANY_TLS12"))
+    first = connected(b"ANY_TLS12", b"app")
+    warning = program.refused(c.MQRC_SSL_ALREADY_INITIALIZED, lambda: connected(b"ANY_TLS12", b"other"))
+    first.disconnect()
+
+    assert c.MQCC_WARNING == warning.comp
+
+
+@in_package
 def test_every_call_says_that_the_queue_manager_has_stopped(program: Program) -> None:
     queue, c = program.open(), program.c
     program.kit.queue_manager.stop()

@@ -71,7 +71,7 @@ def library(folder: Path) -> None:
     A program that loads libmqm_r.so or libmqic_r.so from FOLDER/lib64 reaches the queue manager of `mqflow standin run`, or
     otherwise the queue manager of the settings. The library starts this Python in the process of the program.
 
-    The command needs a C compiler, the shared library of Python, and the package ibmmq, which publishes the constants.
+    The command needs a C compiler and the shared library of Python.
     """
     if why := can_load():
         raise ConfigurationError(why)

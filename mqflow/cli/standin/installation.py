@@ -3,6 +3,9 @@
 import atexit
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -10,7 +13,11 @@ from mqflow.app.channels.location import OpenQueueManager, open_queue_manager, r
 from mqflow.app.config.settings import load
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.embedded import mqsc
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.rules.channel_instances import why_not_as_stated
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import Installed, StandInError, install
 from mqflow.standin.calls.table import CALLS
@@ -35,7 +42,7 @@ def start() -> None:
         queue_manager = open_queue_manager(os.environ[URL])
         if script := os.environ.get(MQSC):
             _define(queue_manager, Path(script))
-        installed = install(queue_manager)
+        installed = install(queue_manager, why_not=partial(_why_not, queue_manager))
     except Exception as error:  # noqa: BLE001 - after any error the program must not start
         give_up(sentence_of(error))
     atexit.register(_end, installed, queue_manager)
@@ -71,7 +78,8 @@ def begin(table_at: int, soname: str, calls: str = "") -> None:
                 _define(_opened.queue_manager, Path(script))
         except Exception as error:  # noqa: BLE001 - an exception cannot pass through C
             sys.stderr.write(f"mqflow standin: {sentence_of(error)}\n")
-    _opened.installed = fill(table_at, soname, _opened.queue_manager)
+    reached = _opened.queue_manager
+    _opened.installed = fill(table_at, soname, reached, why_not=None if reached is None else partial(_why_not, reached))
 
 
 def end() -> None:
@@ -85,6 +93,22 @@ def give_up(sentence: str) -> NoReturn:
     """End the program before its first line. If this raised, Python would report a fatal error of the interpreter."""
     os.write(sys.stderr.fileno(), f"mqflow standin: {sentence}\n".encode())
     os._exit(EXIT_FAILED)
+
+
+def _why_not(queue_manager: OpenQueueManager, channel: str, labels: Sequence[str] | None) -> tuple[int, str] | None:
+    """Return why a program cannot use the channel, as its definition in the queue manager says, or None if it can.
+
+    A user who cannot read the definitions can use every channel.
+    """
+    try:
+        with ExitStack() as opened:
+            if isinstance(queue_manager, ServedQueueManager):
+                administration: Administration = opened.enter_context(closing(queue_manager.administration))
+            else:
+                administration = queue_manager.administration
+            return why_not_as_stated(channel, (each.values for each in administration.objects.all("CHANNEL")), labels)
+    except MQIError:
+        return None
 
 
 def _define(queue_manager: OpenQueueManager, script: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.reason_codes import Reason
@@ -22,6 +23,7 @@ __all__ = (
     "RunningChannel",
     "RunningListener",
     "settings_of",
+    "why_not_as_stated",
     "why_not_one_more",
     "why_not_secure",
 )
@@ -180,6 +182,19 @@ def why_not_secure(settings: ChannelSettings, common_names: Sequence[str] | None
     if settings.certificate_required and not common_names:
         return Reason.SSL_INITIALIZATION_ERROR, "SSLCAUTH(REQUIRED) needs a certificate, and the program has none"
     return _why_another_name(settings.peer_name, common_names) if settings.peer_name else None
+
+
+# Any: as in `settings_of`.
+def why_not_as_stated(
+    name: str, channels: Iterable[Mapping[str, Any]], common_names: Sequence[str] | None
+) -> tuple[Reason, str] | None:
+    """Return why a program that only states its TLS cannot use the channel of this name, or None if it can.
+
+    `channels` has the values of all channel definitions. If none of them is a server-connection channel of this name, every
+    program can. `common_names` is as in `why_not_secure`, but nobody has seen a certificate: SSLPEER is not checked.
+    """
+    found = next((each for each in channels if each["name"] == name and each["kind"] == ChannelType.SVRCONN), None)
+    return None if found is None else why_not_secure(replace(_settings(found, name), peer_name=""), common_names)
 
 
 def _why_another_name(peer_name: str, common_names: Sequence[str]) -> tuple[Reason, str] | None:

@@ -130,7 +130,7 @@ class Consumers:
     @property
     def active(self) -> bool:
         """True if the callbacks use the connection now: they are started and not suspended."""
-        return self.running and not self._paused.is_set()
+        return self.running and not self._suspended
 
     def runs_in(self, thread: int) -> bool:
         """Return whether this thread calls the callbacks."""
@@ -162,8 +162,6 @@ class Consumers:
     def suspend_all(self, *, suspended: bool) -> None:
         """Suspend or resume all callbacks. Suspending waits for the running callback, unless this callback makes the call."""
         self._suspended = suspended
-        if not suspended:
-            self._paused.clear()
         self._woken.set()
         if suspended and not self.runs_in(threading.get_ident()):
             self._paused.wait()
@@ -222,6 +220,7 @@ class Consumers:
         while self._suspended and not self._stopping:
             self._woken.wait()
             self._woken.clear()
+        self._paused.clear()
 
     def _begin(self) -> None:
         for consumer in list(self._registered.values()):
@@ -241,7 +240,8 @@ class Consumers:
         if request is None or handle is None:
             return False
         try:
-            got = next_message(self._connection, handle, request, wait_ms=wait_ms)
+            with self._hconn.exclusively():
+                got = next_message(self._connection, handle, request, wait_ms=wait_ms)
         except MQIError as error:
             self._failed(consumer, error.reason)
             return True

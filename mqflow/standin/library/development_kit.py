@@ -1,11 +1,10 @@
 """Writes C headers and client libraries for programs in any language: `mqflow standin library FOLDER`.
 
-The libraries start Python in the process of the program. The layouts of the headers come from `mqi.c_structures`. The names and
-values of the constants come from the installed package ibmmq, which publishes them. No text of IBM is copied.
+The libraries start Python in the process of the program. The layouts of the headers come from `mqi.c_structures`, the names and
+numbers of the constants from `constants`. No text of IBM is copied.
 """
 
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -13,14 +12,13 @@ import sysconfig
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from ctypes.util import find_library
-from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import Final
 
 from mqflow.mqi.c_structures import MQCHARV, STRUCTURES, Layout
-from mqflow.standin.calls.buffers import Conversion
 from mqflow.standin.calls.table import BAGS, CALLS, SIGNATURES, SYMBOLS
+from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.install import StandInError
 
 __all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_libraries")
@@ -30,9 +28,6 @@ EMBEDDED: Final = "MQFLOW_STANDIN_EMBEDDED"
 
 LIBRARIES: Final = ("libmqm_r.so", "libmqm.so", "libmqic_r.so", "libmqic.so")
 HEADERS: Final = ("cmqc.h", "cmqxc.h", "cmqcfc.h", "cmqstrc.h")
-
-_MODULES: Final = {"cmqc.h": "_CMQC_linux_x64", "cmqxc.h": "CMQXC", "cmqcfc.h": "CMQCFC"}
-"""The module of ibmmq with the constants of each header."""
 
 _C_TYPES: Final = {"i": "MQLONG", "q": "MQHMSG", "P": "MQPTR"}
 _ARGUMENTS: Final = {"i": "MQLONG", "q": "MQHMSG"}
@@ -111,24 +106,40 @@ _CHAR_LENGTHS: Final = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 128, 256, 264)
 _MQMD1: Final = """StrucId:4s Version:i Report:i MsgType:i Expiry:i Feedback:i Encoding:i CodedCharSetId:i Format:8s Priority:i
     Persistence:i MsgId:24s CorrelId:24s BackoutCount:i ReplyToQ:48s ReplyToQMgr:48s UserIdentifier:12s AccountingToken:32s
     ApplIdentityData:32s PutApplType:i PutApplName:28s PutDate:8s PutTime:8s ApplOriginData:4s"""
+_MQMD2: Final = "GroupId:24s MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i"
+_HEADER: Final = "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i"
+_TRIGGER: Final = "QName:48s ProcessName:48s TriggerData:64s"
 _OTHER: Final = {
     "cmqc.h": {
         "MQMD1": _MQMD1,
-        "MQMD": f"{_MQMD1} GroupId:24s MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i",
+        "MQMD": f"{_MQMD1} {_MQMD2}",
+        "MQMD2": f"{_MQMD1} {_MQMD2}",
         "MQBO": "StrucId:4s Version:i Options:i",
         "MQBNO": "StrucId:4s Version:i ApplType:i Timeout:i Options:i",
         "MQDLH": """StrucId:4s Version:i Reason:i DestQName:48s DestQMgrName:48s Encoding:i CodedCharSetId:i Format:8s
             PutApplType:i PutApplName:28s PutDate:8s PutTime:8s""",
-        "MQRFH2": """StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i NameValueCCSID:i""",
-        "MQTM": """StrucId:4s Version:i QName:48s ProcessName:48s TriggerData:64s ApplType:i ApplId:256s EnvData:128s
-            UserData:128s""",
-        "MQTMC2": """StrucId:4s Version:4s QName:48s ProcessName:48s TriggerData:64s ApplType:4s ApplId:256s EnvData:128s
-            UserData:128s QMgrName:48s""",
+        "MQRFH2": f"{_HEADER} NameValueCCSID:i",
+        "MQTM": f"StrucId:4s Version:i {_TRIGGER} ApplType:i ApplId:256s EnvData:128s UserData:128s",
+        "MQTMC": f"StrucId:4s Version:4s {_TRIGGER} ApplType:4s ApplId:256s EnvData:128s UserData:128s",
+        "MQTMC2": f"StrucId:4s Version:4s {_TRIGGER} ApplType:4s ApplId:256s EnvData:128s UserData:128s QMgrName:48s",
         "MQAIR": """StrucId:4s Version:i AuthInfoType:i AuthInfoConnName:264s LDAPUserNamePtr:P LDAPUserNameOffset:i
             LDAPUserNameLength:i LDAPPassword:32s OCSPResponderURL:256s""",
-        "MQMDE": """StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i GroupId:24s
-            MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i""",
-        "MQRFH": "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i",
+        "MQMDE": f"{_HEADER} {_MQMD2}",
+        "MQRFH": _HEADER,
+        "MQDH": f"{_HEADER} PutMsgRecFields:i RecsPresent:i ObjectRecOffset:i PutMsgRecOffset:i",
+        "MQOR": "ObjectName:48s ObjectQMgrName:48s",
+        "MQRR": "CompCode:i Reason:i",
+        "MQWIH": f"{_HEADER} ServiceName:32s ServiceStep:8s MsgToken:16s Reserved:32s",
+        "MQRMH": f"""{_HEADER} ObjectType:8s ObjectInstanceId:24s SrcEnvLength:i SrcEnvOffset:i SrcNameLength:i SrcNameOffset:i
+            DestEnvLength:i DestEnvOffset:i DestNameLength:i DestNameOffset:i DataLogicalLength:i DataLogicalOffset:i
+            DataLogicalOffset2:i""",
+        "MQIIH": f"""{_HEADER} LTermOverride:8s MFSMapName:8s ReplyToFormat:8s Authenticator:8s TranInstanceId:16s TranState:1s
+            CommitMode:1s SecurityScope:1s Reserved:1s""",
+        "MQCIH": f"""{_HEADER} ReturnCode:i CompCode:i Reason:i UOWControl:i GetWaitInterval:i LinkType:i OutputDataLength:i
+            FacilityKeepTime:i ADSDescriptor:i ConversationalTask:i TaskEndStatus:i Facility:8s Function:4s AbendCode:4s
+            Authenticator:8s Reserved1:8s ReplyToFormat:8s RemoteSysId:4s RemoteTransId:4s TransactionId:4s FacilityLike:4s
+            AttentionId:4s StartCode:4s CancelCode:4s NextTransactionId:4s Reserved2:8s Reserved3:8s CursorPosition:i
+            ErrorOffset:i InputItem:i Reserved4:i""",
         "MQXQH": "StrucId:4s Version:i RemoteQName:48s RemoteQMgrName:48s MsgDesc:MQMD1",
     },
     "cmqxc.h": {},
@@ -145,7 +156,7 @@ _OTHER: Final = {
         "MQCFIF": "Type:i StrucLength:i Parameter:i Operator:i FilterValue:i",
         "MQCFSF": "Type:i StrucLength:i Parameter:i Operator:i CodedCharSetId:i FilterValueLength:i",
         "MQCFBF": "Type:i StrucLength:i Parameter:i Operator:i FilterValueLength:i",
-        "MQEPH": "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i PCFHeader:MQCFH",
+        "MQEPH": f"{_HEADER} PCFHeader:MQCFH",
     },
 }
 """The other structures: their fields in order, with the kinds of `mqi.c_structures`, or the name of a structure."""
@@ -157,6 +168,18 @@ _OF_DESCRIPTOR: Final[Mapping[str, int | str]] = {
 _INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
     "MQMD1": _OF_DESCRIPTOR,
     "MQMD": {**_OF_DESCRIPTOR, "MsgSeqNumber": 1, "OriginalLength": -1},
+    "MQMD2": {**_OF_DESCRIPTOR, "Version": 2, "MsgSeqNumber": 1, "OriginalLength": -1},
+    "MQOR": {},
+    "MQRR": {},
+    "MQDH": {"StrucId": "DH  ", "Version": 1, "StrucLength": 48, "Format": " " * 8},
+    "MQWIH": {"StrucId": "WIH ", "Version": 1, "StrucLength": 120, "Format": " " * 8},
+    "MQRMH": {"StrucId": "RMH ", "Version": 1, "StrucLength": 108, "Encoding": 546, "Format": " " * 8},
+    "MQIIH": {"StrucId": "IIH ", "Version": 1, "StrucLength": 84, "Format": " " * 8, "CommitMode": "0", "SecurityScope": "C"},
+    "MQCIH": {
+        "StrucId": "CIH ", "Version": 2, "StrucLength": 180, "Format": " " * 8, "UOWControl": 273, "GetWaitInterval": -2,
+        "LinkType": 1, "OutputDataLength": -1,
+    },
+    "MQTMC": {"StrucId": "TMC ", "Version": "   1"},
     "MQBO": {"StrucId": "BO  ", "Version": 1},
     "MQBNO": {"StrucId": "BNO ", "Version": 1, "Timeout": -1},
     "MQDLH": {"StrucId": "DLH ", "Version": 1, "Encoding": 546},
@@ -209,7 +232,7 @@ _INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
 def write_development_kit(folder: Path) -> None:
     """Write `inc` and `lib64` into the folder: C programs compile, link and run with them.
 
-    Raises `StandInError` if the package ibmmq, a C compiler or the shared library of Python is missing.
+    Raises `StandInError` if a C compiler or the shared library of Python is missing.
     """
     for name in ("inc", "lib64"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -218,17 +241,15 @@ def write_development_kit(folder: Path) -> None:
 
 
 def write_headers(folder: Path) -> None:
-    """Write the headers. Raises `StandInError` if the package ibmmq is not installed."""
-    of_header = {header: _constants(module) for header, module in _MODULES.items()}
-    # The package ibmmq has no MQXCNVC, and so no options of MQXCNVC.
-    of_header["cmqxc.h"] |= {f"MQDCC_{option.name}": int(option) for option in Conversion}
+    """Write the headers."""
+    constants = read_constants()
     for header in HEADERS:
         guard = f"MQFLOW_{header[:-2].upper()}_H"
         if header == "cmqstrc.h":
-            text = _names_of_values(_constants("CMQSTRC"))
+            text = _names_of_values(constants.names)
         else:
             text = "".join((_TYPES + _arrays() if header == "cmqc.h" else '#include "cmqc.h"\n', *_structures(header)))
-            text += "".join(map(_define, of_header[header].items()))
+            text += "".join(map(_define, constants.of_header[header].items()))
             if header == "cmqc.h":
                 text += _prototypes() + '#include "cmqxc.h"\n'
         head = f"/* Made by mqflow for its stand-in library. This is not IBM's {header}. */\n"
@@ -292,18 +313,7 @@ def _functions() -> Iterator[str]:
         yield f"void {name}({declared}) {{ ((void (*)({', '.join(types)}))call({number}))({given}); }}\n"
 
 
-def _constants(module: str) -> dict[str, Any]:  # Any: numbers, bytes and dictionaries
-    """Return the constants of a module of ibmmq. Its compiled part is not loaded."""
-    spec = find_spec("ibmmq")
-    if spec is None or spec.origin is None:
-        raise StandInError(
-            "The names and values of the constants come from the package ibmmq: pip install ibmmq, and try again."
-        )
-    found = runpy.run_path(str(Path(spec.origin).with_name(f"{module}.py")))
-    return {name: value for name, value in found.items() if name.startswith("MQ") and not isinstance(value, list)}
-
-
-def _define(constant: tuple[str, Any]) -> str:  # Any: as above
+def _define(constant: tuple[str, int | bytes]) -> str:
     name, value = constant
     if isinstance(value, int):
         shown = str(value) if -(2**31) <= value < 2**31 else f"{value}LL"
@@ -387,7 +397,7 @@ def _initialiser(name: str, fields: Iterable[tuple[str, str]], initial: Mapping[
         if kind == "V" or kind.startswith("MQ"):
             values.append(f"{{{_embedded(kind)}_DEFAULT}}")
         elif kind == "1s":
-            values.append("' '")
+            values.append(f"'{value or ' '}'")
         elif kind.endswith("s"):
             letters = ",".join(f"'{letter}'" for letter in str(value)) or "0"
             values.append(f"{{{letters}}}")
@@ -406,16 +416,12 @@ def _prototypes() -> str:
     return "".join(f"void MQENTRY {name}({', '.join(types(name, each))});\n" for name, each in SIGNATURES.items())
 
 
-def _names_of_values(dictionaries: Mapping[str, Mapping[int, str]]) -> str:
+def _names_of_values(groups: Mapping[str, Mapping[int, str]]) -> str:
     """Return a function for each group of constants: it returns the name of a value, or an empty text."""
     parts = ['#include "cmqc.h"\n#include "cmqcfc.h"\n']
-    for group, names in dictionaries.items():
-        numbers = {value: name for value, name in names.items() if isinstance(value, int)}
-        if not numbers:
-            continue
-        cases = "".join(f'case {value}: return (char *)"{name}";\n' for value, name in numbers.items())
-        function = group.removesuffix("_DICT") + "_STR"
+    for group, names in groups.items():
+        cases = "".join(f'case {value}: return (char *)"{name}";\n' for value, name in names.items())
         parts.append(
-            f'static inline char *{function}(MQLONG v) {{\nswitch (v) {{\n{cases}default: return (char *)"";\n}}\n}}\n'
+            f'static inline char *{group}_STR(MQLONG v) {{\nswitch (v) {{\n{cases}default: return (char *)"";\n}}\n}}\n'
         )
     return "".join(parts)

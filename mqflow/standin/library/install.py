@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin.host import ConnectRequest, Host
+from mqflow.standin.host import ConnectRequest, Host, WhyNot
 from mqflow.standin.library.shared_library import SONAMES, Library, can_load, filled, load, mapped_clients
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
@@ -58,6 +58,7 @@ def install(
     *,
     on_connect: Callable[[ConnectRequest], None] | None = None,
     users: Mapping[str, str] | None = None,
+    why_not: WhyNot | None = None,
     clock: Clock = SYSTEM_CLOCK,
     runner: Runner = THREADS,
 ) -> Installed:
@@ -65,7 +66,7 @@ def install(
 
     `on_connect` receives the request of each application that connects. If `on_connect` raises an `MQIError`, the application
     gets this error. `users` has passwords by user; with it, the library refuses (2035) any other password, and a client that
-    names no user.
+    names no user. `why_not` decides whether a program can use the channel that it names.
 
     Raises `StandInError` if the process has loaded a real client library, or if the stand-in does not run on this system.
     """
@@ -78,20 +79,28 @@ def install(
         )
     if _state.host is not None:
         _state.host.abandon()
-    _state.host = Host(queue_manager, clock=clock, runner=runner, numbers=_state.numbers, on_connect=on_connect, users=users)
+    _state.host = Host(
+        queue_manager,
+        clock=clock,
+        runner=runner,
+        numbers=_state.numbers,
+        on_connect=on_connect,
+        users=users,
+        why_not=why_not,
+    )
     if not _state.libraries:
         _state.libraries = [load(soname, _host) for soname in SONAMES]
     return Installed(_state.host)
 
 
-def fill(table_at: int, soname: str, queue_manager: QueueManager | None) -> Installed | None:
+def fill(table_at: int, soname: str, queue_manager: QueueManager | None, *, why_not: WhyNot | None = None) -> Installed | None:
     """Let a library that this process has loaded from a file reach the queue manager: fill its table of calls.
 
     If an earlier call has given a queue manager, this library reaches that queue manager too. Without a queue manager every
     MQCONN gets 2059.
     """
     if _state.host is None and queue_manager is not None:
-        _state.host = Host(queue_manager, clock=SYSTEM_CLOCK, runner=THREADS, numbers=_state.numbers)
+        _state.host = Host(queue_manager, clock=SYSTEM_CLOCK, runner=THREADS, numbers=_state.numbers, why_not=why_not)
     _state.libraries.append(Library(soname, filled(table_at, soname, _host)))
     return None if _state.host is None else Installed(_state.host)
 

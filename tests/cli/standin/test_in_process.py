@@ -3,15 +3,20 @@
 import atexit
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from mqflow.cli.standin import command, installation
+from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import StandInError
 from mqflow.standin.calls.table import CALLS
+from mqflow.standin.host import WhyNot
 from mqflow.standin.library.development_kit import EMBEDDED
 from tests.cli.conftest import Run
 
@@ -21,8 +26,9 @@ IN_MEMORY = "embedded::memory:?qmgr=QM1"
 class Installed:
     """The library on a queue manager, as the process of a program has it."""
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: Any, why_not: WhyNot | None) -> None:
         self.arguments = arguments
+        self.why_not = why_not
         self.is_withdrawn = False
 
     @property
@@ -51,8 +57,8 @@ def installed(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[Installed]:
     """Return what was installed in this process; no library is loaded."""
     found: list[Installed] = []
 
-    def install(*arguments: Any) -> Installed:
-        found.append(Installed(*arguments))
+    def install(*arguments: Any, why_not: WhyNot | None) -> Installed:
+        found.append(Installed(*arguments, why_not=why_not))
         return found[-1]
 
     def leave(code: int) -> NoReturn:
@@ -107,6 +113,27 @@ def test_a_program_begins_with_its_queues_and_its_end_withdraws_the_library(
     assert ["Q"] * with_script == queues(library.queue_manager)
     end(*arguments)
     assert (True, True) == (library.is_withdrawn, library.is_closed)
+
+
+@pytest.mark.usefixtures("ends")
+def test_the_definition_of_its_channel_says_why_a_program_is_refused(
+    installed: list[Installed], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = "DEFINE CHANNEL(TLS) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLCAUTH(OPTIONAL)"
+    with EmbeddedQueueManager("QM1") as own, closing(serve(own, tmp_path / "s")) as server:
+        mqsc.run(script, own.administration)
+        for url in (f"embedded+unix:{server.path}?qmgr=QM1", IN_MEMORY):
+            monkeypatch.setenv(installation.URL, url)
+            installation.start()
+            mqsc.run(script, installed[-1].queue_manager.administration)
+            why_not = installed[-1].why_not
+            assert why_not is not None
+
+            assert Reason.SSL_INITIALIZATION_ERROR == (why_not("TLS", None) or (0, ""))[0]
+            assert (None, None) == (why_not("TLS", []), why_not("OTHER", None))
+    served = installed[0].why_not
+    assert served is not None
+    assert served("TLS", None) is None  # nobody can read the definition: MQCONN says why
 
 
 def test_the_python_of_a_library_for_any_language_installs_nothing_at_its_start(

@@ -496,7 +496,8 @@ def test_the_status_of_a_queue_has_its_messages_and_its_handles(
     put(queue_manager, "Q", 2)
     name = CFST(NAME, "Q")
 
-    (status,) = commander.done(CommandCode.INQUIRE_Q_STATUS, name)
+    # Datadog's check sends MQQT_ALL, which is no parameter of this command, and IBM MQ answers it.
+    (status,) = commander.done(CommandCode.INQUIRE_Q_STATUS, name, CFIN(TYPE, 1001))
     (handle,) = commander.done(CommandCode.INQUIRE_Q_STATUS, name, CFIN(ParameterId.Q_STATUS_TYPE, ParameterId.Q_HANDLE))
 
     assert {DEPTH: 2, 17: 1, 18: 0, 1027: 0, ParameterId.Q_STATUS_TYPE: ParameterId.Q_STATUS}.items() <= status.items()

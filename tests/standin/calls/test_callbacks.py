@@ -336,15 +336,16 @@ def test_stopped_callbacks_are_not_suspended_and_suspended_ones_not_started(prog
 
 
 @with_callbacks
-def test_a_callback_may_suspend_the_callbacks_of_its_own_connection(program: Program) -> None:
+def test_a_callback_may_suspend_its_connection_which_another_thread_uses_before_the_callback_ends(program: Program) -> None:
     consumer, c = Consumer(program), program.c
-    suspended = threading.Event()
+    suspended, committed = threading.Event(), threading.Event()
     bodies: list[bytes] = []
 
     def once(*, msg: bytes, queue_manager: Any, **_: Any) -> None:
         bodies.append(msg)
         queue_manager.ctl(c.MQOP_SUSPEND, program.mq.CTLO())
         suspended.set()
+        committed.wait(30)
 
     gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
     consumer.queue.cb(operation=c.MQOP_REGISTER, md=program.mq.MD(), gmo=gmo, cbd=program.mq.CBD(CallbackFunction=once))
@@ -352,6 +353,8 @@ def test_a_callback_may_suspend_the_callbacks_of_its_own_connection(program: Pro
         program.other.put1(b"Q", body)
     consumer.control(c.MQOP_START)
     assert suspended.wait(30)
+    program.manager.commit()
+    committed.set()
     consumer.control(c.MQOP_STOP)
 
     assert ([b"one"], 1) == (bodies, program.depth())

@@ -112,9 +112,15 @@ static void in_another_thread(void) {
 int main(int argc, char **argv) {
     MQCHAR48 name = "QM1";
     MQCNO cno = {MQCNO_DEFAULT};
+    MQCD cd = {MQCD_CLIENT_CONN_DEFAULT};
     MQOD od = {MQOD_DEFAULT};
     const char *mode = argc > 1 ? argv[1] : "";
     cno.Options = strcmp(mode, "alone") ? MQCNO_HANDLE_SHARE_BLOCK : MQCNO_HANDLE_SHARE_NONE;
+    strncpy(cd.ChannelName, "TLS.SVRCONN", MQ_CHANNEL_NAME_LENGTH);
+    if (!strcmp(mode, "channel")) {
+        cno.Version = MQCNO_VERSION_2;
+        cno.ClientConnPtr = &cd;
+    }
     MQCONNX(name, &cno, &hcon, &cc, &rc);
     say("MQCONNX");
     if (cc == MQCC_FAILED)

@@ -1,24 +1,30 @@
 """Programs in C on the headers and libraries of `mqflow standin library`, without Python in the program."""
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.c_structures import STRUCTURES
-from mqflow.standin.library import development_kit
+from mqflow.standin.calls.buffers import Conversion
+from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.development_kit import write_development_kit, write_headers
 from mqflow.standin.library.install import StandInError
 from mqflow.standin.library.shared_library import can_load
+from tests.foreign.languages import LANGUAGES, SAID, command
+from tests.foreign.serving import MissingError
 from tests.standin.harness import Program, only_in
 
 COMPILER = shutil.which("cc") or ""
@@ -28,10 +34,11 @@ pytestmark = [
 ]
 PROGRAM = Path(__file__).with_name("program.c")
 DEFAULTS = {"MQMD": "MD", "MQOD": "OD", "MQGMO": "GMO", "MQPMO": "PMO", "MQSD": "SD", "MQSRO": "SRO", "MQCMHO": "CMHO",
-            "MQSMPO": "SMPO", "MQIMPO": "IMPO", "MQPD": "PD", "MQDMPO": "DMPO"}  # fmt: skip
+            "MQSMPO": "SMPO", "MQIMPO": "IMPO", "MQPD": "PD", "MQDMPO": "DMPO", "MQCIH": "CIH", "MQIIH": "IIH"}  # fmt: skip
 
 
-LENGTHS = {layout.name: max(layout.lengths.values()) for layout in STRUCTURES} | {"MQMD": 364}
+MODULES = {"cmqc.h": "_CMQC_linux_x64", "cmqxc.h": "CMQXC", "cmqcfc.h": "CMQCFC"}
+LENGTHS = {layout.name: max(layout.lengths.values()) for layout in STRUCTURES} | {"MQMD": 364, "MQCIH": 180, "MQIIH": 84}
 
 
 def compiled(source: Path, *options: str) -> None:
@@ -121,6 +128,33 @@ def test_a_program_has_its_handles_and_callbacks_on_a_served_queue_manager(
     assert 0 == own.administration.queue_status("Q").depth
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_program_in_another_language_gets_the_same_results_and_reasons(
+    program: Path, queue_manager: tuple[EmbeddedQueueManager, str], tmp_path: Path, language: str
+) -> None:
+    own, url = queue_manager
+    own.administration.define(QueueAttributes(name="DEV.QUEUE.1"))
+    try:
+        words = command(language, tmp_path)
+    except MissingError as missing:
+        pytest.skip(f"there is no {language}: {missing}")
+    variables = os.environ | {"MQFLOW_URL": url, "LD_LIBRARY_PATH": str(program.with_name("lib64"))}
+
+    done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
+
+    assert SAID == done.stdout.splitlines(), done.stderr
+
+
+def test_the_definition_of_its_channel_refuses_a_program_without_tls(
+    program: Path, queue_manager: tuple[EmbeddedQueueManager, str]
+) -> None:
+    own, url = queue_manager
+    results = mqsc.run("DEFINE CHANNEL(TLS.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12)", own.administration)
+
+    assert 0 == results.exit_code()
+    assert ["MQCONNX MQRC_SSL_INITIALIZATION_ERROR"] == run(program, "channel", url)
+
+
 def test_a_program_that_ends_with_an_open_unit_of_work_leaves_nothing(
     program: Path, queue_manager: tuple[EmbeddedQueueManager, str]
 ) -> None:
@@ -172,7 +206,8 @@ TYPES = {
 def test_the_structures_and_calls_have_the_lengths_and_types_that_are_published(tmp_path: Path) -> None:
     write_headers(tmp_path)
     names = [layout.name for layout in STRUCTURES]
-    names += ["MQMD", "MQBO", "MQBNO", "MQAIR", "MQMDE", "MQRFH", "MQXQH", "MQTM", "MQTMC2", "MQEPH"]
+    names += ["MQMD", "MQMD2", "MQBO", "MQBNO", "MQAIR", "MQMDE", "MQRFH", "MQXQH", "MQTM", "MQTMC", "MQTMC2", "MQEPH"]
+    names += ["MQDH", "MQWIH", "MQRMH", "MQIIH", "MQCIH"]
     lengths = {name: f"{name}_CURRENT_LENGTH" for name in names} | FIXED
     checks = [f'_Static_assert(sizeof({name}) == {length}, "{name}");' for name, length in lengths.items()]
     checks += [f"const {name} initial{name} = {{{name}_DEFAULT}};" for name in lengths]
@@ -224,8 +259,20 @@ def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path, monke
         write_development_kit(tmp_path)
 
 
-def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(development_kit, "find_spec", lambda _: None)
+def test_every_constant_and_every_name_of_a_number_is_that_of_the_package() -> None:
+    """The package stays unimported: its modules of constants are files of their own."""
+    spec = find_spec("ibmmq")
+    assert spec is not None
+    assert spec.origin is not None
+    theirs = {name: runpy.run_path(str(Path(spec.origin).with_name(f"{name}.py"))) for name in (*MODULES.values(), "CMQSTRC")}
 
-    with pytest.raises(StandInError, match="pip install ibmmq"):
-        write_headers(tmp_path)
+    ours = read_constants()
+
+    for header, module in MODULES.items():
+        constants = {name: value for name, value in theirs[module].items() if name[:2] == "MQ" and not isinstance(value, list)}
+        own = {"MQDCC"} if header == "cmqxc.h" else set()  # the options of MQXCNVC, a call that the package does not have
+        assert constants == {name: value for name, value in ours.of_header[header].items() if name.split("_")[0] not in own}
+    options = {f"MQDCC_{option.name}": int(option) for option in Conversion}
+    assert options.items() <= ours.of_header["cmqxc.h"].items()
+    groups = {name.removesuffix("_DICT"): values for name, values in theirs["CMQSTRC"].items() if isinstance(values, dict)}
+    assert {name: values for name, values in groups.items() if name[:2] == "MQ"} == ours.names
