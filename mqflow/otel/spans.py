@@ -231,8 +231,12 @@ class PutSpans:
 
 def _senders(delivery: Incoming) -> Sequence[SpanContext]:
     """Return the spans that sent the messages. A message without properties names no span."""
-    found = [properties for message in delivery.messages if (properties := _properties(message))]
-    return [sender for properties in found if (sender := carrier.extract(properties))] if found else ()
+    found: list[SpanContext] = []
+    for message in delivery.messages:
+        properties = _properties(message)
+        if properties and (sender := carrier.extract(properties)):
+            found.append(sender)
+    return found
 
 
 def _properties(message: Message) -> Mapping[str, PropertyValue]:
