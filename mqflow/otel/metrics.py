@@ -236,7 +236,7 @@ class Metrics:
 
     def _buckets(self, _: CallbackOptions) -> Iterable[Observation]:
         for labels, counts in _counted(self._handled):
-            so_far = 0
+            so_far: float = 0
             for bound, count in zip((*map(str, DURATION_BOUNDS_S), "+Inf"), counts[:-1], strict=True):
                 so_far += count
                 yield Observation(so_far, {**_attributes(labels), "le": bound})

@@ -2,8 +2,8 @@
 
 If a hook raises an exception, this is reported once, and the hook still receives all events. No hook changes a message. A hook
 can name the events that it wants (`wants`, a tuple of event classes). An event that no hook wants is not made. A hook that only
-counts ordinary messages can have `listener_tally`: it returns the `Tally` of a queue, which listeners change instead of making
-events for this hook.
+counts ordinary messages can have `listener_tally`, which returns the `Tally` of a queue. A listener then changes these numbers,
+and makes no event for this hook.
 """
 
 import logging
