@@ -111,7 +111,7 @@ class _StopRequest:
 
     def cancel(self) -> None:
         """Cancel the handlers that run; without handlers, the function of `on_start` or `on_stop`, or the lifespan."""
-        _logger.warning("second signal: handlers are cancelled and backed out; a third signal ends the process immediately")
+        _logger.warning("second signal: handlers are backed out; a third ends the process")
         if self.running is None or not self.running.cancel():
             _logger.warning("functions of on_start or on_stop, or the lifespan, are cancelled")
             self.scope.cancel()

@@ -112,6 +112,8 @@ class Found(Struct, frozen=True, kw_only=True):
     queue: str
     message_id: bytes
     places: tuple[str, ...]
+    #: Why the message is on its queue; empty if it does not say so.
+    why: str = ""
 
 
 class SearchPage(Struct, frozen=True, kw_only=True):
@@ -301,9 +303,9 @@ class Desk:
 
 
 def _found(queue: str, got: Got, text: str) -> Iterator[Found]:
-    places = tuple(found_in(view(queue, got.descriptor, got.body, shown_max=0).facts, text))
-    if places:
-        yield Found(queue=queue, message_id=got.descriptor.message_id, places=places)
+    shown = view(queue, got.descriptor, got.body, shown_max=0)
+    if places := tuple(found_in(shown.facts, text)):
+        yield Found(queue=queue, message_id=got.descriptor.message_id, places=places, why=" ".join(shown.why))
 
 
 def first_with(connection: Connection, queue: str, message_id: bytes, *, bytes_max: int | None = None) -> tuple[Got, int]:
