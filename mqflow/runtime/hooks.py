@@ -71,7 +71,8 @@ class Broadcast:
 
     def tallies(self, queue: str) -> "tuple[Tally, ...]":
         """Return the numbers that ordinary messages of a queue change: one tally for each hook that counts them itself."""
-        return tuple(hook.listener_tally(queue) for hook in self._hooks if hasattr(hook, "listener_tally"))
+        made = (getattr(hook, "listener_tally", None) for hook in self._hooks)  # optional, as `wants` is
+        return tuple(tally(queue) for tally in made if tally is not None)
 
     def without_tally(self, event: type) -> tuple[Hook, ...]:
         """Return the hooks that want this class of event, and have no tally instead."""
