@@ -62,7 +62,7 @@ class WorkerEvents:
         """Report deliveries whose handlers have completed, and whose unit of work was committed in `settle_s` seconds."""
         if not self._tallies and not self._of_each_unit:
             return
-        handled_s = _handled_s(deliveries)
+        handled_s = deliveries[0].handled_s if len(deliveries) == 1 else _handled_s(deliveries)
         for tally in self._tallies:
             tally.complete(handled_s, settle_s)
         if self._of_each_unit:
@@ -212,4 +212,4 @@ def message_ids(deliveries: Sequence[Delivery]) -> tuple[bytes, ...]:
 
 def _handled_s(deliveries: Sequence[Delivery]) -> float:
     """Return the seconds that the handlers of these deliveries took."""
-    return deliveries[0].handled_s if len(deliveries) == 1 else sum([delivery.handled_s for delivery in deliveries])
+    return sum([delivery.handled_s for delivery in deliveries])
