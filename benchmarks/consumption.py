@@ -83,13 +83,16 @@ def framework(
     record: Record | None = "troubled",
     profile: Profile | None = None,
     plain: bool = False,
+    watched: bool = False,
 ) -> Sample:
     """Consume with an application that has one typed, trivial handler, and only the given middleware and hooks.
 
     The decision ledger records troubled messages, as it does by default for an embedded queue manager with a data folder. If
-    `record` is None, there is no ledger. With `plain`, the handler is a plain function.
+    `record` is None, there is no ledger. With `plain`, the handler is a plain function. With `watched`, the workers note what
+    they do, as in `mqflow run --http`.
     """
-    return anyio.run(_framework, transport, messages, unit_of_work, concurrency, middleware, hooks, record, profile, plain)
+    run = partial(_framework, transport, messages, unit_of_work, concurrency, middleware, hooks, record, profile)
+    return anyio.run(partial(run, plain=plain, watched=watched))
 
 
 async def _framework(
@@ -101,7 +104,9 @@ async def _framework(
     hooks: Sequence[Hook],
     record: Record | None,
     profile: Profile | None,
-    plain: bool,  # noqa: FBT001 - `anyio.run` passes no keywords
+    *,
+    plain: bool,
+    watched: bool,
 ) -> Sample:
     over = anyio.Event()
     at_end = LoopCaller()
@@ -110,9 +115,16 @@ async def _framework(
     with transport(messages) as queue_manager, _ledger(record) as ledger:
         app = App(middleware=middleware, hooks=[*hooks, *ledger])
         app.listener(QUEUE, concurrency=concurrency, unit_of_work=unit_of_work)(handle)
+        if watched:
+            app.on_start(partial(_watch, app))
         async with app.running(queue_manager):
             await over.wait()
     return course.sample
+
+
+def _watch(app: App) -> None:
+    if app.current is not None:
+        app.current.watch()
 
 
 @contextmanager

@@ -21,11 +21,11 @@ from benchmarks.machine import wait_for_idle
 from benchmarks.samples import Sample, interleaved
 from benchmarks.tables import Bar, Row, Table
 from benchmarks.transports import in_memory
+from mqflow.cli.watching.counts import EventCounts
 from mqflow.events import Hook
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.otel import OpenTelemetry
 from mqflow.otel.metrics import Metrics
-from mqflow.policy.poison.disposition import Completed, Settlement
 from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.listener_state import ListenerState
@@ -52,10 +52,11 @@ _OFF: Final = Bar(0.5, 0.2, at_most=True)
 _SAMPLED_OUT: Final = Observing("traced, and the sampler says no", Bar(5.0, 4.0, at_most=True))
 _SAMPLED: Final = Observing("traced, every message, batched for export", Bar(30.0, 20.0, at_most=True))
 _METRICS: Final = Observing("metrics", Bar(1.0, 0.3, at_most=True))
+_COUNTS: Final = Observing("the counts of `mqflow run --http`", Bar(1.0, 0.3, at_most=True))
 _TROUBLED: Final = Observing("the decision ledger with troubled messages only, as by default", None)
 _ALL: Final = Observing("the decision ledger with every delivery", Bar(10.0, 5.0, at_most=True))
 
-OBSERVING: Final = (_SAMPLED_OUT, _SAMPLED, _METRICS, _TROUBLED, _ALL)
+OBSERVING: Final = (_SAMPLED_OUT, _SAMPLED, _METRICS, _COUNTS, _TROUBLED, _ALL)
 
 
 def tables(effort: Effort) -> Iterator[Table]:
@@ -84,7 +85,8 @@ def observe(observing: Observing, unit_of_work: int, effort: Effort) -> Row:
         if observing in (_TROUBLED, _ALL):
             return framework(in_memory, messages, unit_of_work, record="all" if observing is _ALL else "troubled")
         middleware, hooks = _layers(observing)
-        return framework(in_memory, messages, unit_of_work, middleware=middleware, hooks=hooks, record=None)
+        watched = observing is _COUNTS
+        return framework(in_memory, messages, unit_of_work, middleware=middleware, hooks=hooks, record=None, watched=watched)
 
     busy = wait_for_idle(effort.patience_s)
     pairs = interleaved(observed, lambda: framework(in_memory, messages, unit_of_work, record=None), effort.pairs)
@@ -98,14 +100,14 @@ def _row_without(unit_of_work: int) -> Row:
 
 def off_us(unit_of_work: int) -> float:
     """Return the processor time to report the events of a message if no hook wants these events, in microseconds."""
-    state = SimpleNamespace(broadcast=Broadcast((LogEvents(),)), spec=SimpleNamespace(queue="Q", name="Q"))
+    state = SimpleNamespace(broadcast=Broadcast((LogEvents(),)), tallies=(), spec=SimpleNamespace(queue="Q", name="Q"))
     events = WorkerEvents(cast("ListenerState", state), 0)
     got = Got(descriptor=MessageDescriptor(), body=b"", data_bytes=0)
     deliveries = [Delivery(got, "Q", "Q", cast("Any", None)) for _ in range(unit_of_work)]
 
     def report() -> None:
         events.delivered(deliveries)
-        events.settled(Settlement.COMMIT, deliveries, Completed())
+        events.completed(deliveries, 0.0)
 
     return min(repeat(report, timer=process_time, number=_CALLS, repeat=5)) / _CALLS / unit_of_work * 1e6
 
@@ -124,6 +126,8 @@ def _layers(observing: Observing) -> tuple[Sequence[Any], Sequence[Hook]]:
     """Return the middleware and hooks of a kind of telemetry."""
     if observing is _METRICS:
         return [], [Metrics(MeterProvider())]
+    if observing is _COUNTS:
+        return [], [EventCounts()]
     telemetry = _traced(ALWAYS_ON if observing is _SAMPLED else ALWAYS_OFF)
     return [telemetry], [telemetry]
 

@@ -46,7 +46,7 @@ from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Ru
 if TYPE_CHECKING:
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
-    from mqflow.app.schedules import Schedule
+    from mqflow.app.schedules import NoDecorator, Schedule
 
 __all__ = ("App",)
 
@@ -284,14 +284,14 @@ class App:
     def schedule(
         self,
         when: str | timedelta | float,
-        queue: str,
+        queue: str = "",
         *,
         name: str = "",
         timezone: str = "UTC",
         state_queue: str = "MQFLOW.SCHEDULES",
         payload: Any = None,
         **keywords: Unpack[PutKeywords],
-    ) -> None:
+    ) -> "NoDecorator":
         """Put a message on a queue each time a schedule is due: one message, even if the application has several workers.
 
         `when` is a cron expression such as `"0 6 * * MON-FRI"`, in the time zone, or an interval: a timedelta or seconds. A
@@ -303,8 +303,13 @@ class App:
         the same `App.name` and the same queue manager. Raises `ConfigurationError` for a rule that cannot be used, for a second
         schedule with this name, and for a cron expression without the extra `mqflow[schedule]`.
         """
-        from mqflow.app.schedules import schedule_of  # noqa: PLC0415 - few applications have schedules
+        from mqflow.app.schedules import NoDecorator, schedule_of  # noqa: PLC0415 - few applications have schedules
 
+        if not queue:
+            raise ConfigurationError(
+                f"schedule({when!r}) has no queue. It puts messages on a queue, and a listener handles them: "
+                "app.schedule('0 6 * * *', 'NIGHTLY'), and @app.listener('NIGHTLY') above the function."
+            )
         check_target("schedule", queue, "", of_topics="")
         if any(other.name == (name or queue) for other in self._schedules):
             raise ConfigurationError(
@@ -312,6 +317,7 @@ class App:
             )
         keywords.setdefault("codec", self.codec)
         self._schedules.append(schedule_of(when, queue, name or queue, timezone, state_queue, payload, keywords))
+        return NoDecorator(f"{when!r}, {queue!r}", queue)
 
     def on_start(self, function: Startup) -> Startup:
         """Call the function at each start, before a listener gets its first message. Returns the function."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from mqflow.policy.schedule import Interval, ScheduleRule
 if TYPE_CHECKING:
     from cronsim import CronSim
 
-__all__ = ("STATE_QUEUE", "Cron", "Firing", "Schedule", "rule_of", "schedule_of")
+__all__ = ("STATE_QUEUE", "Cron", "Firing", "NoDecorator", "Schedule", "rule_of", "schedule_of")
 
 STATE_QUEUE: Final = "MQFLOW.SCHEDULES"
 """The queue for state messages, if a schedule does not name another."""
@@ -69,6 +69,23 @@ class Schedule(Struct, frozen=True, kw_only=True):
     state_queue: str
     #: Makes the descriptor and the data of the message to put, from the due time and the due time before that.
     message: Callable[[float, float], tuple[MessageDescriptor, bytes]]
+
+
+class NoDecorator:
+    """The result of `App.schedule`. Used as a decorator, it raises an error that says what to write."""
+
+    def __init__(self, arguments: str, queue: str) -> None:
+        self._arguments: Final = arguments
+        self._queue: Final = queue
+
+    def __call__(self, function: object) -> NoReturn:
+        """Raise `ConfigurationError`."""
+        name = getattr(function, "__name__", "the handler")  # a function has a name, another callable need not
+        raise ConfigurationError(
+            f"@app.schedule({self._arguments}) above {name}: schedule is no decorator. It puts messages on a queue, and a "
+            f"listener handles them. Write app.schedule({self._arguments}) on a line of its own, and "
+            f"@app.listener({self._queue!r}) above {name}."
+        )
 
 
 def schedule_of(

@@ -6,6 +6,7 @@ refusal names the verb and the object. The code of the verbs is in `calls`; this
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar, TypeVarTuple, cast, overload
@@ -65,7 +66,12 @@ class EmbeddedConnection:
     def __init__(self, queue_manager: QueueManagerState, *, application_name: str, user: str, number: int) -> None:
         end = partial(end_connection, queue_manager)
         self.state: Final = ConnectionState(application_name, user, f"{number:016X}", end)
+        self.state.process = os.getpid()
         self._queue_manager: Final = queue_manager
+
+    def belongs_to(self, process: int) -> None:
+        """Record the process of the program, for DISPLAY CONN. Without this call, it is the process of the queue manager."""
+        self.state.process = process
 
     @property
     def queue_manager_name(self) -> str:

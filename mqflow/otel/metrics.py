@@ -1,17 +1,15 @@
 """The metrics: counts of events, as plain numbers that a meter reads. To count an event takes well under a microsecond.
 
-All instruments are observable: the meter calls mqflow to read them. The method `add` of a counter takes ten to twenty times as
-long as the increment of a number. OpenTelemetry has no observable histogram. Therefore two counters show how long handlers run:
-the sum of the seconds, and the number of handlings in each bucket, with the attribute `le`.
+The hook receives events; listeners count their ordinary messages themselves, in a `Tally` of this hook. Instruments are
+observable, because `add` of a counter takes ten to twenty times as long as an increment. OpenTelemetry has no observable
+histogram, so the duration of handling has two counters: its sum, and its buckets with the attribute `le`.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final
 
-from msgspec import Struct
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation, get_meter_provider
 
 from mqflow.events import (
@@ -35,6 +33,7 @@ from mqflow.events import (
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import SYSTEM, TEMPLATE, destination_of, disposition_name, outcome_name
+from mqflow.policy.health.tally import Numbers, Tally, observe
 from mqflow.policy.poison.disposition import Completed, Settlement
 
 __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
@@ -46,12 +45,8 @@ SERIES_MAX: Final = 1_000
 """The largest number of label combinations of a counter. There is a limit because requesters choose some names in labels."""
 
 _Labels = tuple[tuple[str, str], ...]
-_T = TypeVar("_T")
 
-_Count = list[float]
-"""A list of one number, so that code which increments it needs no look-up by labels."""
-
-_Counts = dict[_Labels, _Count]
+_Counts = dict[_Labels, Numbers]
 
 #: The label of all further counts if there are more than `SERIES_MAX` series, as the OpenTelemetry specification names it.
 _OVERFLOW: Final[_Labels] = (("otel.metric.overflow", "true"),)
@@ -107,14 +102,6 @@ _GAUGES: Final = (
 )
 
 
-class _Units(Struct, frozen=True):
-    """The counts of a queue's units of work that had the same settlement and outcome. Without an outcome, durations stay 0."""
-
-    number: _Count
-    durations: list[int]
-    seconds: _Count
-
-
 class Metrics:
     """A hook that counts events, for the instruments of a meter."""
 
@@ -139,20 +126,15 @@ class Metrics:
     def __init__(self, provider: MeterProvider | None = None) -> None:
         self._counts: dict[str, _Counts] = {name: {} for name, _, _ in _COUNTERS}
         self._levels: dict[str, dict[_Labels, float]] = {name: {} for name, _, _ in _GAUGES}
-        #: The number of handlings by duration: one count for each bound, and one count above the last bound.
-        self._handled: defaultdict[_Labels, list[int]] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 1))
-        self._handled_s: _Counts = {}
-        # The counts that every message changes, by queue name: a look-up by labels takes longer than all else in this hook.
-        self._consumed: dict[str, _Count] = {}
-        self._completed: dict[str, _Units] = {}
+        #: The histograms of the seconds that handlers took.
+        self._handled: defaultdict[_Labels, Numbers] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 2))
         self._make_instruments((provider or get_meter_provider()).get_meter("mqflow"))
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
         """Count the event."""
         match event:
             case Delivered():
-                count = self._consumed.get(event.queue) or self._first_delivery(event.queue)
-                count[0] += 1
+                self._add(_CONSUMED, _queue(event.queue))
             case Settled():
                 self._settled(event)
             case Disposed():
@@ -189,29 +171,22 @@ class Metrics:
         """Count one message put by the application."""
         self._add(_SENT, _queue(queue))
 
-    def _first_delivery(self, queue: str) -> _Count:
-        return _remembered(self._consumed, queue, self._count(_CONSUMED, _queue(queue)))
+    def listener_tally(self, queue: str) -> Tally:
+        """Return the numbers that the ordinary messages of a queue change."""
+        labels = (*_queue(queue), ("mqflow.outcome", outcome_name(Completed())))
+        return Tally(
+            bounds_s=DURATION_BOUNDS_S,
+            delivered=self._count(_CONSUMED, _queue(queue)),
+            completed=self._count(_UNITS, (*labels, ("mqflow.settlement", Settlement.COMMIT.value))),
+            handled_s=self._handled[labels],
+        )
 
     def _settled(self, event: Settled) -> None:
-        is_completed = isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT
-        units = self._completed.get(event.queue) if is_completed else None
-        if units is None:
-            units = self._units(event)
-            if is_completed:
-                _remembered(self._completed, event.queue, units)
-        units.number[0] += 1
+        outcome = "not_handled" if event.outcome is None else outcome_name(event.outcome)
+        labels = (*_queue(event.queue), ("mqflow.outcome", outcome))
+        self._add(_UNITS, (*labels, ("mqflow.settlement", event.settlement.value)))
         if event.outcome is not None:
-            units.durations[bisect_left(DURATION_BOUNDS_S, event.handled_s)] += 1
-            units.seconds[0] += event.handled_s
-
-    def _units(self, event: Settled) -> _Units:
-        """Return the counts of the units of work of this queue that ended with this settlement and this outcome."""
-        if event.outcome is None:
-            labels = (*_queue(event.queue), ("mqflow.outcome", "not_handled"))
-            return _Units(self._count(_UNITS, (*labels, ("mqflow.settlement", event.settlement.value))), [], [])
-        labels = (*_queue(event.queue), ("mqflow.outcome", outcome_name(event.outcome)))
-        number = self._count(_UNITS, (*labels, ("mqflow.settlement", event.settlement.value)))
-        return _Units(number, self._handled[labels], self._handled_s.setdefault(labels, [0]))
+            observe(self._handled[labels], DURATION_BOUNDS_S, event.handled_s)
 
     def _disposed(self, event: Disposed) -> None:
         for attempt in event.attempts:
@@ -242,7 +217,7 @@ class Metrics:
     def _add(self, name: str, labels: _Labels) -> None:
         self._count(name, labels)[0] += 1
 
-    def _count(self, name: str, labels: _Labels) -> _Count:
+    def _count(self, name: str, labels: _Labels) -> Numbers:
         counts = self._counts[name]
         if len(counts) >= SERIES_MAX and labels not in counts:
             labels = _OVERFLOW
@@ -253,16 +228,16 @@ class Metrics:
             meter.create_observable_counter(name, [_count_reader(self._counts[name])], unit, description)
         for name, unit, description in _GAUGES:
             meter.create_observable_gauge(name, [_reader(self._levels[name])], unit, description)
-        seconds = _count_reader(self._handled_s)
+        seconds = _count_reader(self._handled, at=-1)
         meter.create_observable_counter("mqflow.process.duration.sum", [seconds], "s", "Seconds spent handling units of work")
         meter.create_observable_counter(
             "mqflow.process.duration.bucket", [self._buckets], "{unit}", "Units of work handled within `le` seconds, cumulative"
         )
 
     def _buckets(self, _: CallbackOptions) -> Iterable[Observation]:
-        for labels, counts in tuple(self._handled.items()):
-            so_far = 0
-            for bound, count in zip((*map(str, DURATION_BOUNDS_S), "+Inf"), counts, strict=True):
+        for labels, counts in _counted(self._handled):
+            so_far: float = 0
+            for bound, count in zip((*map(str, DURATION_BOUNDS_S), "+Inf"), counts[:-1], strict=True):
                 so_far += count
                 yield Observation(so_far, {**_attributes(labels), "le": bound})
 
@@ -287,23 +262,18 @@ def _attributes(labels: _Labels) -> dict[str, str]:
     return {"messaging.system": SYSTEM, **{name: value for name, value in labels if value}}
 
 
-def _remembered(known: dict[str, _T], queue: str, counts: _T) -> _T:
-    """Remember the counts by queue, if fewer than `SERIES_MAX` queues are known. Return the counts.
-
-    The limit is necessary because a requester can choose the name of a reply queue.
-    """
-    if len(known) < SERIES_MAX:
-        known[queue] = counts
-    return counts
-
-
-def _count_reader(counts: _Counts) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    """Return a callback like that of `_reader`, for counts that are lists of one number."""
+def _count_reader(counts: _Counts, at: int = 0) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    """Return a callback like `_reader` for counts that are lists, of which it reads one number."""
 
     def read(_: CallbackOptions) -> Iterable[Observation]:
-        return [Observation(count[0], _attributes(labels)) for labels, count in tuple(counts.items())]
+        return [Observation(numbers[at], _attributes(labels)) for labels, numbers in _counted(counts)]
 
     return read
+
+
+def _counted(counts: _Counts) -> list[tuple[_Labels, Numbers]]:
+    """Return the series that have counted something: a tally has its series before the first message."""
+    return [(labels, numbers) for labels, numbers in tuple(counts.items()) if any(numbers)]
 
 
 def _reader(counts: Mapping[_Labels, float]) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -231,9 +231,13 @@ class PutSpans:
 
 
 def _senders(delivery: Incoming) -> Sequence[SpanContext]:
-    """Return the contexts of the senders' spans, from the properties of the messages."""
-    found = [properties for message in delivery.messages if (properties := _properties(message))]
-    return [sender for properties in found if (sender := carrier.extract(properties))] if found else ()
+    """Return the spans that sent the messages. A message without properties names no span."""
+    found: list[SpanContext] = []
+    for message in delivery.messages:
+        properties = _properties(message)
+        if properties and (sender := carrier.extract(properties)):
+            found.append(sender)
+    return found
 
 
 def _properties(message: Message) -> Mapping[str, PropertyValue]:

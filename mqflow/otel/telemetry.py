@@ -14,6 +14,7 @@ from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.metrics import Metrics
 from mqflow.otel.spans import ProcessSpans, PutSpans, TraceSettings
 from mqflow.otel.tracers import Tracers
+from mqflow.policy.health.tally import Tally
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.verbs import Put
 from mqflow.world import SYSTEM_CLOCK, Clock
@@ -61,6 +62,10 @@ class OpenTelemetry:
         sent = await self._puts.publish(message, call_next)
         self._metrics.sent(message.queue)
         return sent
+
+    def listener_tally(self, queue: str) -> Tally:
+        """Return the numbers that the ordinary messages of a queue change."""
+        return self._metrics.listener_tally(queue)
 
     def __call__(self, event: Event) -> None:
         """Count the event. Make a span for a backout decision, or for an action of the DLQ handler."""

@@ -1,14 +1,16 @@
 """Passes events to the hooks, and writes the events that an operator must see to the log.
 
-If a hook raises an exception, mqflow reports this once, and the hook still receives all events. No hook can change a message. A
-hook can name the events that it wants in `wants`, a tuple of event classes. An event that no hook wants is not made.
+If a hook raises an exception, this is reported once, and the hook still receives all events. No hook changes a message. A hook
+can name the events that it wants (`wants`, a tuple of event classes). An event that no hook wants is not made. A hook that only
+counts ordinary messages can have `listener_tally`, which returns the `Tally` of a queue. A listener then changes these numbers,
+and makes no event for this hook.
 """
 
 import logging
 import traceback
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from mqflow.events import (
     ConsumerFailed,
@@ -30,6 +32,9 @@ from mqflow.events import (
 )
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Return, Undecodable
+
+if TYPE_CHECKING:  # most applications count nothing
+    from mqflow.policy.health.tally import Tally
 
 __all__ = ("LOG_FIELDS", "Broadcast", "LogEvents")
 
@@ -64,9 +69,22 @@ class Broadcast:
         """Return whether a hook wants this class of event. Code that runs for each message asks this first."""
         return bool(self._listeners(event))
 
+    def tallies(self, queue: str) -> "tuple[Tally, ...]":
+        """Return the numbers that ordinary messages of a queue change: one tally for each hook that counts them itself."""
+        made = (getattr(hook, "listener_tally", None) for hook in self._hooks)  # optional, as `wants` is
+        return tuple(tally(queue) for tally in made if tally is not None)
+
+    def without_tally(self, event: type) -> tuple[Hook, ...]:
+        """Return the hooks that want this class of event, and have no tally instead."""
+        return tuple(hook for hook in self._listeners(event) if not hasattr(hook, "listener_tally"))
+
     def __call__(self, event: Event) -> None:
         """Pass the event to every hook that wants it, in the order of the hooks."""
-        for hook in self._by_event.get(type(event)) or self._listeners(type(event)):  # nearly always, the first operand is true
+        self.pass_on(event, self._by_event.get(type(event)) or self._listeners(type(event)))  # nearly always the first
+
+    def pass_on(self, event: Event, hooks: Sequence[Hook]) -> None:
+        """Pass the event to these hooks only, in their order."""
+        for hook in hooks:
             try:
                 hook(event)
             except Exception as error:  # noqa: BLE001 - a hook is user code; the message of the event is not affected

@@ -165,7 +165,7 @@ async def test_an_application_does_not_start_without_the_queue_of_a_schedule(mq:
         (("0 6 * * *", "TICKS"), {"timezone": "Berlin"}, "there is no such time zone, as 'Europe/Berlin'"),
         ((0, "TICKS"), {}, "an interval of 1 second or more"),
         ((timedelta(0), "TICKS"), {}, "an interval of 1 second or more"),
-        ((60, ""), {}, "neither a queue nor a topic"),
+        ((60,), {}, "schedule(60) has no queue. It puts messages on a queue, and a listener handles them: app.schedule("),
         ((60, "TICKS"), {"delay": 5}, "a firing has no delay"),
         ((60, "OTHER"), {"name": "TICKS"}, "there is a schedule TICKS already. Give one of them another name"),
     ],
@@ -179,3 +179,18 @@ def test_a_schedule_that_makes_no_sense_is_refused(arguments: Any, options: dict
         app.schedule(*arguments, **options)
 
     assert said in str(refused.value)
+
+
+def test_a_schedule_above_a_function_says_what_to_write() -> None:
+    app = App()
+
+    with pytest.raises(ConfigurationError) as refused:
+
+        @app.schedule("0 6 * * *", "NIGHTLY")
+        async def report() -> None: ...
+
+    assert str(refused.value) == (
+        "@app.schedule('0 6 * * *', 'NIGHTLY') above report: schedule is no decorator. It puts messages on a queue, and a "
+        "listener handles them. Write app.schedule('0 6 * * *', 'NIGHTLY') on a line of its own, and "
+        "@app.listener('NIGHTLY') above report."
+    )

@@ -5,6 +5,7 @@ names the key, the source and the accepted values. This file knows no queue mana
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
@@ -278,6 +279,8 @@ _Layer = dict[_Key, _Given]
 _SHOWN_CHARS: Final = 80
 _PREFIX: Final = "MQFLOW_"
 _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
+_TOOL_TABLE: Final = r"""^\s*\[?\s*["']?tool["']?\s*(\]|=|\.\s*["']?mqflow)"""
+"""A line of a pyproject.toml that begins [tool.mqflow] or [tool], or a key of them."""
 _NO_SETTINGS: Final = frozenset(
     {_CONFIG_VARIABLE, "MQFLOW_CONTROL_FOLDER", "MQFLOW_DEBUG", "MQFLOW_NOTES_FILE", "MQFLOW_WORKER"}
 )
@@ -397,9 +400,17 @@ def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
         own, shared = place / "mqflow.toml", place / "pyproject.toml"
         if own.is_file():
             return _table_layer(own, _toml(own))
-        if shared.is_file() and (table := _toml(shared).get("tool", {}).get("mqflow")):
+        if shared.is_file() and _may_have_settings(shared) and (table := _toml(shared).get("tool", {}).get("mqflow")):
             return _table_layer(shared, table)
     return {}
+
+
+def _may_have_settings(pyproject: Path) -> bool:
+    """Return whether the file can have [tool.mqflow]. To load tomllib and to parse a file takes some milliseconds."""
+    try:
+        return re.search(_TOOL_TABLE, pyproject.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    except (OSError, ValueError):
+        return True  # `_toml` says why it cannot be read
 
 
 def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds values of any kind

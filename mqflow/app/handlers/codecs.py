@@ -5,6 +5,7 @@ JSON: by pydantic for its own models, and otherwise by msgspec (Struct, dataclas
 can have its own codec, an object with `decode` and `encode`.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -12,6 +13,7 @@ import msgspec
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.mistakes import check_floats
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format
 from mqflow.policy.poison.outcomes import UndecodableError
@@ -22,6 +24,8 @@ CCSID_UTF8: Final = 1208
 _UTF8: Final = frozenset({0, CCSID_UTF8, 367})
 """Character sets in which JSON is UTF-8 without conversion; 0 is the queue manager's character set, here 1208."""
 _PLAIN: Final = frozenset({Format.NONE, Format.STRING})
+
+_has_null: Final = re.compile(b"null").search  # a third of the time of `in`
 
 Decode = Callable[[Message], Any]
 Encoded = tuple[bytes, str, int] | tuple[bytes, str, int, int]
@@ -74,7 +78,8 @@ def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
 def encode(payload: Any, codec: Codec | str | None = None) -> Encoded:
     """Return body, format and character set for a payload: bytes unchanged, text and JSON as UTF-8 in MQSTR.
 
-    Raises `ConfigurationError` if `codec` is a name: only declarations may name a codec, so that it is looked up once.
+    Raises `ConfigurationError` if the codec of a put is a name: only declarations look up names, once. Raises `ValueError` for
+    nan and inf, which JSON does not have.
     """
     if isinstance(codec, str):  # a `str` has an `encode` of its own
         problem = "the codec of a put is an object. App, listener and publisher also take the name of a plugin"
@@ -85,9 +90,15 @@ def encode(payload: Any, codec: Codec | str | None = None) -> Encoded:
         return bytes(payload), Format.NONE, 0
     if isinstance(payload, str):
         return payload.encode(), Format.STRING, CCSID_UTF8
-    if hasattr(payload, "model_dump_json"):  # an instance of a pydantic model
-        return payload.model_dump_json().encode(), Format.STRING, CCSID_UTF8
-    return msgspec.json.encode(payload), Format.STRING, CCSID_UTF8
+    if hasattr(payload, "model_dump_json"):  # an instance of a pydantic model, as above
+        body = payload.model_dump_json().encode()
+        if _has_null(body) and "ser_json_inf_nan" not in payload.model_config:  # otherwise the model says how to write nan
+            check_floats(payload.model_dump())
+        return body, Format.STRING, CCSID_UTF8
+    body = msgspec.json.encode(payload)
+    if _has_null(body):  # msgspec writes null for None, and also for nan and inf
+        check_floats(payload)
+    return body, Format.STRING, CCSID_UTF8
 
 
 def _json(message: Message) -> bytes:

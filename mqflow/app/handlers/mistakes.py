@@ -4,6 +4,7 @@ The functions accept values of any type, because a user can pass anything.
 """
 
 import inspect
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
@@ -16,6 +17,7 @@ from mqflow.policy.poison.disposition import OUTCOMES
 
 __all__ = (
     "check_codec",
+    "check_floats",
     "check_hooks",
     "check_keywords",
     "check_layers",
@@ -34,6 +36,8 @@ _LIFESPAN: Final = "Write @asynccontextmanager (of contextlib) above an `async d
 _CODEC: Final = ("decode", "encode")
 _JSON: Final = (dict, list, str, int, float, bool, type(None))
 _LAYER: Final = ("consume", "decided", "publish")
+_NAN_OR_INF: Final = (b"\xcb\x7f", b"\xcb\xff")
+"""The bytes of MessagePack with which nan, inf and the largest numbers begin. No text has them, because they are not UTF-8."""
 
 
 def check_target(call: str, queue: object, topic: object, *, of_topics: str) -> None:
@@ -137,6 +141,29 @@ def check_codec(codec: object) -> None:
     for name in _CODEC:
         if not callable(getattr(codec, name, None)):  # the methods that the protocol names
             raise ConfigurationError(f"codec={codec!r} has no method {name}. A codec has decode and encode.")
+
+
+def check_floats(payload: Any) -> None:
+    """Raise `ValueError`, with the field, for a payload with nan or inf: JSON has no such number, and it would become null."""
+    try:
+        packed = msgspec.msgpack.encode(payload)  # a look into these bytes is much quicker than a look at each field
+    except (TypeError, ValueError, ArithmeticError):
+        packed = _NAN_OR_INF[0]  # MessagePack cannot hold some numbers of JSON
+    if any(start in packed for start in _NAN_OR_INF) and (found := _not_finite(msgspec.to_builtins(payload), "")):
+        field, value = found
+        raise ValueError(f"{field.lstrip('.') or 'it'} is {value}, and JSON has no such number")
+
+
+def _not_finite(value: Any, field: str) -> tuple[str, float] | None:
+    """Return the first field with a float that is not finite, and this float."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else (field, value)
+    inner: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, dict):
+        inner = ((f"{field}.{name}", each) for name, each in value.items())
+    elif isinstance(value, list | tuple):
+        inner = ((f"{field}[{index}]", each) for index, each in enumerate(value))
+    return next((found for name, each in inner if (found := _not_finite(each, name))), None)
 
 
 def check_payload_type(payload_type: Any, handler: str) -> None:

@@ -231,10 +231,14 @@ def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WOR
 def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     """Return the entries of a message, oldest first; empty if the ledger has none.
 
+    Several processes write into one ledger, in groups, so the order of its entries is not the order of their times.
+
     Raises `LedgerError` if the ledger does not exist or cannot be read.
     """
     with _reading(path) as connection:
-        rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY id", (message_id.hex(),)).fetchall()
+        rows = connection.execute(
+            "SELECT at, event FROM entry WHERE message = ? ORDER BY at, id", (message_id.hex(),)
+        ).fetchall()
     return tuple(Entry(at, message_id, _decode(event)) for at, event in rows)
 
 

@@ -21,9 +21,9 @@ from mqflow.cli.console.handler_payload import HandlerPayload, handler_payload
 from mqflow.cli.console.message_search import found_in
 from mqflow.cli.console.queue_rows import QueueRow, queue_rows, roles_of
 from mqflow.cli.messages.browse import browse
-from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, disposals, with_failure
+from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, LastDisposal, disposals, with_failure
 from mqflow.cli.messages.redrive import is_wanted
-from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, view
+from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, reason_words, view
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.watching.figures import OldestAges, figures
 from mqflow.cli.watching.status_report import History, StatusReport, report
@@ -113,6 +113,8 @@ class Found(Struct, frozen=True, kw_only=True):
     queue: str
     message_id: bytes
     places: tuple[str, ...]
+    #: Why the message failed, in one line; empty if neither the message nor the ledger says it.
+    why: str = ""
 
 
 class SearchPage(Struct, frozen=True, kw_only=True):
@@ -259,13 +261,13 @@ class Desk:
         found: list[Found] = []
         cut: list[str] = []
         looked_at = 0
-        with self.opened() as queue_manager:
+        with self.opened() as queue_manager, disposals(self.settings) as last_disposal:
             for name in queues:
                 with _connection(queue_manager) as connection:
                     messages = browse(connection, name, bytes_max=_BYTES_MAX)
                     for got in islice(messages, LOOKED_AT_MAX):
                         looked_at += 1
-                        found += _found(name, got, text)
+                        found += _found(name, got, text, last_disposal)
                         if len(found) == _SHOWN_MAX:
                             break
                     if next(messages, None) is not None:
@@ -301,10 +303,14 @@ class Desk:
         return found, dead_letters, str(refused) if refused else ""
 
 
-def _found(queue: str, got: Got, text: str) -> Iterator[Found]:
+def _found(queue: str, got: Got, text: str, last_disposal: LastDisposal) -> Iterator[Found]:
     places = tuple(found_in(view(queue, got.descriptor, got.body, shown_max=0).facts, text))
     if places:
-        yield Found(queue=queue, message_id=got.descriptor.message_id, places=places)
+        failed = with_failure(failed_message(got.descriptor, got.body), last_disposal).why
+        why = ": ".join(part for part in (failed.error, failed.text) if part) or (
+            reason_words(failed.reason) if failed.reason else ""
+        )
+        yield Found(queue=queue, message_id=got.descriptor.message_id, places=places, why=" ".join(why.split()))
 
 
 def first_with(connection: Connection, queue: str, message_id: bytes, *, bytes_max: int | None = None) -> tuple[Got, int]:

@@ -84,6 +84,7 @@ class ConnectionRow(Struct, frozen=True, kw_only=True):
 
     application: str
     user: str
+    process: int
     identifier: str
     #: The puts and gets that are not committed yet.
     operations: int
@@ -192,6 +193,7 @@ def connections(desk: Desk) -> ConnectionsPage:
         ConnectionRow(
             application=each.application,
             user=each.user,
+            process=each.process,
             identifier=each.identifier,
             operations=each.operations,
             objects=tuple(sorted({handle.name for handle in each.handles})),

@@ -20,7 +20,7 @@ def found_in(facts: dict[str, Any], text: str) -> Iterator[str]:
     if len(digits) >= _DIGITS_MIN and all(letter in string.hexdigits for letter in digits):
         for name, title in (("message_id", "MsgId"), ("correlation_id", "CorrelId")):
             value = facts["descriptor"][name]
-            if value.startswith(digits) or value.endswith(digits):
+            if value.strip("0") and (value.startswith(digits) or value.endswith(digits)):  # zeros are no identifier
                 yield title
     for name, value in facts["properties"].items():
         if text in str(value):

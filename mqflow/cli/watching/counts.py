@@ -1,9 +1,9 @@
 """Counts the events of one process, for the metrics of its application. Only an application that serves metrics counts.
 
-Any thread may read the numbers while the event loop counts.
+The hook knows events and numbers. Any thread can read the numbers while the event loop counts. Listeners count their ordinary
+messages themselves, in a `Tally` of this hook.
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -30,6 +30,7 @@ from mqflow.events import (
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.health.records import Counts, Series
+from mqflow.policy.health.tally import Numbers, Tally, observe
 from mqflow.policy.poison.disposition import Completed, Settlement
 
 __all__ = ("BOUNDS_S", "COUNTED", "OVERFLOW", "SERIES_MAX", "Counted", "EventCounts", "counts_of_all")
@@ -88,9 +89,6 @@ COUNTED: Final = {
 }
 """The metrics of `EventCounts`; their names here lack the prefix `mqflow_`."""
 
-_COMMIT: Final = Settlement.COMMIT  # a look-up on an enumeration takes longer than a global name
-_Number = list[float]
-
 
 class EventCounts:
     """A hook that counts events."""
@@ -114,39 +112,41 @@ class EventCounts:
     )
 
     def __init__(self) -> None:
-        self._numbers: dict[str, dict[tuple[str, ...], _Number]] = {name: {} for name in COUNTED}
-        #: The first `SERIES_MAX` series, by the metric and the labels of the events, so that they are found quickly.
-        self._known: dict[tuple[str, ...], _Number] = {}
-        #: By queue: the two series that every completed message changes, for its unit of work and for its handling.
-        self._completed: dict[str, tuple[_Number, _Number]] = {}
-        #: By queue: the number of delivered messages.
-        self._delivered: dict[str, _Number] = {}
+        self._numbers: dict[str, dict[tuple[str, ...], Numbers]] = {name: {} for name in COUNTED}
+        #: The first `SERIES_MAX` series, by metric and by labels as the events have them: a quick look-up.
+        self._known: dict[tuple[str, ...], Numbers] = {}
+
+    def listener_tally(self, queue: str) -> Tally:
+        """Return the numbers that the ordinary messages of a queue change."""
+        return Tally(
+            bounds_s=BOUNDS_S,
+            delivered=self._number("messages_delivered", queue),
+            completed=self._number("units_of_work", queue, Settlement.COMMIT.value, "completed"),
+            handled_s=self._number("handling_seconds", queue, "completed"),
+            settled_s=self._number("settling_seconds", queue),
+        )
 
     def counts(self) -> Counts:
         """Return the present numbers. Any thread may call this function.
 
-        A row of a histogram has one more label: the bound of a bucket ("le"), "+Inf" or "sum". The buckets are not cumulative.
+        A row of a histogram has one more label: the bound of a bucket ("le"), "+Inf" or "sum". Buckets are not cumulative. A
+        counter or a histogram that has counted nothing is left out.
         """
-        return {
-            name: tuple(row for labels, number in series.copy().items() for row in _rows(COUNTED[name].kind, labels, number))
-            for name, series in self._numbers.items()
-            if series
-        }
+        found = dict[str, Series]()
+        for name, series in self._numbers.items():
+            kind = COUNTED[name].kind
+            counted = {labels: number for labels, number in series.copy().items() if any(number) or kind == "gauge"}
+            if counted:
+                found[name] = tuple(row for labels, number in counted.items() for row in _rows(kind, labels, number))
+        return found
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
         """Count the event."""
-        if type(event) is Delivered:  # the two classes that each message causes come first, without `match`
-            number = self._delivered.get(event.queue)
-            if number is None:
-                number = self._number("messages_delivered", event.queue)
-                if len(self._delivered) < SERIES_MAX:
-                    self._delivered[event.queue] = number
-            number[0] += 1
-            return
-        if type(event) is Settled:
-            self._settled(event)
-            return
         match event:
+            case Delivered():
+                self._add("messages_delivered", event.queue)
+            case Settled():
+                self._settled(event)
             case Decided():
                 self._add("backout_decisions", event.queue, type(event.plan[0]).__name__.lower())
             case Disposed():
@@ -182,23 +182,13 @@ class EventCounts:
                 return
 
     def _settled(self, event: Settled) -> None:
-        is_usual = type(event.outcome) is Completed and event.settlement is _COMMIT
-        known = self._completed.get(event.queue) if is_usual else None
-        if known is None:
-            outcome = type(event.outcome).__name__.lower() if event.outcome is not None else "not_handled"
-            units = self._number("units_of_work", event.queue, event.settlement.value, outcome)
-            if event.outcome is None:
-                units[0] += 1
-                return
-            known = units, self._number("handling_seconds", event.queue, outcome)
-            if is_usual and len(self._completed) < SERIES_MAX:
-                self._completed[event.queue] = known
-        if event.settle_s:
-            self._observe("settling_seconds", event.settle_s, event.queue)
-        units, seconds = known
-        units[0] += 1
-        seconds[bisect_left(BOUNDS_S, event.handled_s)] += 1
-        seconds[-1] += event.handled_s
+        if isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT:  # not from a listener of this hook
+            self.listener_tally(event.queue).complete(event.handled_s, event.settle_s)
+            return
+        outcome = type(event.outcome).__name__.lower() if event.outcome is not None else "not_handled"
+        self._add("units_of_work", event.queue, event.settlement.value, outcome)
+        if event.outcome is not None:
+            self._observe("handling_seconds", event.handled_s, event.queue, outcome)
 
     def _disposed(self, event: Disposed) -> None:
         for attempt in event.attempts:
@@ -222,17 +212,15 @@ class EventCounts:
         self._number(name, *labels)[0] = value
 
     def _observe(self, name: str, seconds: float, *labels: str) -> None:
-        number = self._number(name, *labels)
-        number[bisect_left(BOUNDS_S, seconds)] += 1
-        number[-1] += seconds
+        observe(self._number(name, *labels), BOUNDS_S, seconds)
 
-    def _number(self, *key: str) -> _Number:
-        """Return the numbers of a series: one number; or for a histogram, a number for each bucket, and then the sum."""
+    def _number(self, *key: str) -> Numbers:
+        """Return the numbers of a series: one number, or for a histogram a number for each bucket and then the sum."""
         found = self._known.get(key)
         return self._made(key) if found is None else found
 
-    def _made(self, key: tuple[str, ...]) -> _Number:
-        # Each dynamic queue has another name. Its pattern is used instead, to keep the number of series small.
+    def _made(self, key: tuple[str, ...]) -> Numbers:
+        # Each dynamic queue has a new name; its pattern keeps the number of series small.
         name, *given = key
         labels = tuple(dynamic_pattern(label) or label for label in given)
         series = self._numbers[name]
@@ -260,7 +248,7 @@ def counts_of_all(counters: Mapping[str, EventCounts]) -> Counts:
     return found
 
 
-def _rows(kind: str, labels: tuple[str, ...], number: _Number) -> Sequence[tuple[tuple[str, ...], float]]:
+def _rows(kind: str, labels: tuple[str, ...], number: Numbers) -> Sequence[tuple[tuple[str, ...], float]]:
     if kind != "histogram":
         return ((labels, number[0]),)
     bounds = (*(str(bound) for bound in BOUNDS_S), "+Inf", "sum")

@@ -1,5 +1,6 @@
 """`mqflow top`: shows the running applications live in the terminal, with depths, rates and the state of each worker."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,9 @@ def view(found: Sequence[StatusReport], history: History) -> "Group":
 @click.option(
     "--every", "every_s", type=Seconds(0.1), default=1.0, show_default=True, metavar="SECONDS", help="The time between updates."
 )
-@click.option("--turns", type=click.IntRange(1), help="End after N updates; default: Ctrl-C ends the command.")
+@click.option(
+    "--turns", type=click.IntRange(1), help="End after N updates; default: Ctrl-C ends the command, or 1 without a terminal."
+)
 def command(application: str | None, every_s: float, turns: int | None) -> None:
     """Show the running applications live: depth and rate of each queue, and what each worker does.
 
@@ -64,6 +67,8 @@ def command(application: str | None, every_s: float, turns: int | None) -> None:
         from rich.live import Live  # noqa: PLC0415 - optional, and slow to import
     except ImportError as error:
         raise ConfigurationError("mqflow top needs rich: pip install 'mqflow[cli]'. `mqflow status` needs nothing.") from error
+    if turns is None and not sys.stdout.isatty():
+        turns = 1
     history, waiting, turn = History(), THREADS.event(), 0
     with Live(auto_refresh=False) as live:
         while True:

@@ -116,6 +116,8 @@ class ConnectionStatus(Struct, frozen=True, kw_only=True):
     #: CHANNEL and CONNAME: the channel and the address of a client program; empty for other connections.
     channel: str = ""
     address: str = ""
+    #: PID: the process of the program; for a program on another machine, the process of the queue manager.
+    process: int = 0
     #: APPLTYPE: true for a connection of the queue manager itself, false for a connection of a user.
     system: bool
     #: Puts and gets that are not committed.

@@ -126,6 +126,7 @@ def _status(connection: ConnectionState, *, system: bool) -> ConnectionStatus:
         user=connection.user,
         channel=connection.channel,
         address=connection.address,
+        process=connection.process,
         system=system,
         operations=connection.unit_of_work.operations,
         handles=tuple(sorted(handles, key=lambda handle: handle.name)),

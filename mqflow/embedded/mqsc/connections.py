@@ -90,6 +90,7 @@ CONNECTION: Final = keyword_table(
         AttributeSpec("unit_of_work", "UOWSTATE", 1128, words={"NONE": 0, "ACTIVE": 1}),
         AttributeSpec("channel", "CHANNEL", 3501, chars=20),
         AttributeSpec("address", "CONNAME", 3506, chars=264),
+        AttributeSpec("process", "PID", 1024, high=2**31 - 1),
     )
 )
 CONNECTION_HANDLE: Final = keyword_table(
@@ -291,5 +292,6 @@ def connection_rows(
                 "unit_of_work": min(status.operations, 1),
                 "channel": status.channel,
                 "address": status.address,
+                "process": status.process,
             }
             yield whose | {"application": status.application, "user": status.user} | own

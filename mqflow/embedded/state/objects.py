@@ -465,6 +465,7 @@ class ConnectionState:
         "handles",
         "identifier",
         "pending_refusal",
+        "process",
         "subscriptions",
         "undone",
         "unit_of_work",
@@ -482,6 +483,8 @@ class ConnectionState:
         self.channel: str
         self.address: str
         self.channel = self.address = ""
+        #: The process of the program; for a program on another machine, the process of the queue manager.
+        self.process: int = 0
         #: The name that `DISPLAY QSTATUS TYPE(HANDLE)` shows: 16 hexadecimal digits.
         self.identifier: str = identifier
         self.handles: set[ObjectHandle] = set()

@@ -51,6 +51,8 @@ class ListenerState:
         self.spec: Final = spec
         self.supervisor: Final = supervisor
         self.broadcast: Final = broadcast
+        #: The numbers that the ordinary messages of this listener change.
+        self.tallies: Final = broadcast.tallies(spec.queue)
         self.clock: Final = world.clock
         self.random: Final = world.random
         self.application_name: Final = application_name

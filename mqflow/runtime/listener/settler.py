@@ -17,7 +17,6 @@ from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S, units_ahead
 from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.runtime.listener.delivery import ListenerSpec
-from mqflow.runtime.listener.handler_call import COMPLETED
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.unit import BackOut, Refusal, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents, message_ids
@@ -262,7 +261,7 @@ class Settler:
         completed = unit.completed
         if completed:
             state.accept()
-            self._events.settled(Settlement.COMMIT, completed, COMPLETED, settle_s=self._settle_s(unit))
+            self._events.completed(completed, self._settle_s(unit))
         if completed is unit.deliveries:
             return
         for staged in unit.staged:

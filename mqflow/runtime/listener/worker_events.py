@@ -1,6 +1,7 @@
 """Reports the work of a worker as events, and records the results in the state of the listener.
 
-This module makes no decision and settles nothing. It makes no event that no hook wants.
+This module decides nothing and settles nothing. An event that no hook wants is not made. A hook with a `Tally` wants no event
+of an ordinary message.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from mqflow.policy.poison.disposition import Failed, Outcome, Return, Settlement
 from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.listener.backout_settings import BackoutSettings
 from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.handler_call import COMPLETED
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.unit import BackOut, DisposedDelivery, Staged, Unit
 from mqflow.runtime.message_notes import message_key
@@ -31,13 +33,18 @@ class WorkerEvents:
         self._state: Final = state
         self._worker: Final = worker
         self._spec: Final = state.spec
-        # Asked once, because every message passes here. The hooks of an application do not change while it runs.
-        self._wants_delivered: Final = state.broadcast.wanted(Delivered)
+        self._tallies: Final = state.tallies
+        # Asked once, because every message comes here: the hooks of an application do not change while it runs.
         self._wants_settled: Final = state.broadcast.wanted(Settled)
+        #: The hooks that need an event for each message got, and for each completed unit of work.
+        self._of_each_message: Final = state.broadcast.without_tally(Delivered)
+        self._of_each_unit: Final = state.broadcast.without_tally(Settled)
 
     def delivered(self, deliveries: Sequence[Delivery]) -> None:
         """Report messages that were got and are handled next."""
-        if not self._wants_delivered:
+        for tally in self._tallies:
+            tally.delivered[0] += len(deliveries)
+        if not self._of_each_message:
             return
         broadcast, spec = self._state.broadcast, self._spec
         for delivery in deliveries:
@@ -49,7 +56,26 @@ class WorkerEvents:
                 backout_count=got.descriptor.backout_count,
                 body_bytes=got.data_bytes,
             )
-            broadcast(event)
+            broadcast.pass_on(event, self._of_each_message)
+
+    def completed(self, deliveries: Sequence[Delivery], settle_s: float) -> None:
+        """Report deliveries whose handlers have completed, and whose unit of work was committed in `settle_s` seconds."""
+        if not self._tallies and not self._of_each_unit:
+            return
+        handled_s = deliveries[0].handled_s if len(deliveries) == 1 else _handled_s(deliveries)
+        for tally in self._tallies:
+            tally.complete(handled_s, settle_s)
+        if self._of_each_unit:
+            event = Settled(
+                queue=self._spec.queue,
+                listener=self._spec.name,
+                settlement=Settlement.COMMIT,
+                message_ids=message_ids(deliveries),
+                outcome=COMPLETED,
+                settle_s=settle_s,
+                handled_s=handled_s,
+            )
+            self._state.broadcast.pass_on(event, self._of_each_unit)
 
     def decision(
         self,
@@ -135,21 +161,17 @@ class WorkerEvents:
         deliveries: Sequence[Delivery],
         outcome: Outcome | None,
         others: Sequence[Delivery] = (),
-        *,
-        settle_s: float = 0.0,
     ) -> None:
-        """Report the end of deliveries whose unit of work was committed or backed out, with the outcome of their handling."""
+        """Report the end of deliveries that are not `completed`: with the outcome of their handling, and how it was settled."""
         if self._wants_settled:
-            is_one = len(deliveries) == 1  # in this usual case no loops are necessary
             event = Settled(
                 queue=self._spec.queue,
                 listener=self._spec.name,
                 settlement=how,
-                message_ids=(deliveries[0].got.descriptor.message_id,) if is_one else message_ids(deliveries),
-                others=message_ids(others) if others else (),
+                message_ids=message_ids(deliveries),
+                others=message_ids(others),
                 outcome=outcome,
-                settle_s=settle_s,
-                handled_s=deliveries[0].handled_s if is_one else sum([delivery.handled_s for delivery in deliveries]),
+                handled_s=_handled_s(deliveries),
             )
             self._state.broadcast(event)
 
@@ -183,4 +205,11 @@ class WorkerEvents:
 
 def message_ids(deliveries: Sequence[Delivery]) -> tuple[bytes, ...]:
     """Return the MsgId of each delivery."""
+    if len(deliveries) == 1:  # the usual case: without a loop
+        return (deliveries[0].got.descriptor.message_id,)
     return tuple([delivery.got.descriptor.message_id for delivery in deliveries])
+
+
+def _handled_s(deliveries: Sequence[Delivery]) -> float:
+    """Return the seconds that the handlers of these deliveries took."""
+    return sum([delivery.handled_s for delivery in deliveries])

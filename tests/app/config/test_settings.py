@@ -105,6 +105,29 @@ def test_mqflow_config_names_the_file(tmp_path: Path) -> None:
     assert 5.0 == load(environment={"MQFLOW_CONFIG": str(other)}, folder=tmp_path).drain_s
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool]\nmqflow.drain_s = 3",
+        "[tool]\nmqflow = {drain_s = 3}",
+        "tool.mqflow.drain_s = 3",
+        "tool = {mqflow = {drain_s = 3}}",
+        "  [ 'tool' . \"mqflow\" ]\ndrain_s = 3",
+        "[tool.mqflow.ledger]\n[tool.mqflow]\ndrain_s = 3",
+    ],
+)
+def test_each_spelling_of_the_table_of_a_pyproject_is_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+
+    assert 3.0 == load(environment={}, folder=tmp_path).drain_s
+
+
+def test_a_pyproject_without_settings_is_not_parsed(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'mqflow'\n[tool.ruff]\nnot TOML")
+
+    assert Settings() == load(environment={}, folder=tmp_path)
+
+
 def test_mqflow_config_can_name_a_pyproject_and_then_its_table_of_mqflow_counts(tmp_path: Path) -> None:
     named = tmp_path / "pyproject.toml"
 

@@ -1,5 +1,6 @@
 """Codecs convert a body with any character set and headers to a payload, and back."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqflow.app.errors import PayloadError
 from mqflow.app.handlers.codecs import decoder_for, encode
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.outgoing_message import outgoing
@@ -123,6 +125,59 @@ def test_no_body_raises_another_error(body: bytes, message_format: str, characte
 )
 def test_a_payload_becomes_body_format_and_character_set(payload: object, expected: tuple[bytes, str, int]) -> None:
     assert expected == encode(payload)
+
+
+class Line(msgspec.Struct, rename="camel"):
+    unit_price: float
+    note: str | None = None
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        (Line(NAN), "unitPrice is nan, and JSON has no such number"),
+        ({"order": {"lines": [Line(1.0), Line(INF)]}}, "order.lines[1].unitPrice is inf, and JSON has no such number"),
+        ((None, -INF), "[1] is -inf, and JSON has no such number"),
+        ({"big": 2**70, "price": NAN}, "price is nan, and JSON has no such number"),
+        (NAN, "it is nan, and JSON has no such number"),
+    ],
+)
+def test_a_number_that_json_does_not_have_is_refused_and_does_not_become_null(payload: object, said: str) -> None:
+    with pytest.raises(PayloadError) as refused:
+        outgoing("OUT", payload)
+
+    assert said == refused.value.problem
+    assert str(refused.value).startswith("The payload for OUT (")
+
+
+def test_a_model_of_pydantic_refuses_nan_unless_it_says_how_to_write_it() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    saying = pydantic.create_model("Saying", __config__=pydantic.ConfigDict(ser_json_inf_nan="null"), price=(float, ...))
+    silent = pydantic.create_model("Silent", price=(float, ...))
+
+    assert b'{"price":null}' == encode(saying(price=NAN))[0]
+    with pytest.raises(ValueError, match="price is nan, and JSON has no such number"):
+        encode(silent(price=NAN))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(JSON.filter(lambda payload: not isinstance(payload, str)))
+def test_a_payload_comes_back_as_it_was_or_is_refused(payload: object) -> None:
+    try:
+        body, *_ = encode(payload)
+    except ValueError:
+        assert re.search("nan|inf", repr(payload))
+    else:
+        assert payload == msgspec.json.decode(body)
 
 
 def test_the_given_descriptor_names_the_format_of_bytes() -> None:

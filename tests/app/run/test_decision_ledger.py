@@ -203,6 +203,15 @@ def test_two_processes_may_write_the_same_ledger(path: Path, ledger: DecisionLed
     assert 2 == len(story(path, ONE))
 
 
+def test_a_story_of_two_processes_has_the_order_of_its_times(path: Path, ledger: DecisionLedger) -> None:
+    other = DecisionLedger(path, world=World(Ticking()))
+
+    told(ledger, delivered(ONE), settled(ONE, good=False))
+    told(other, disposed(ONE))
+
+    assert [1.0, 1.0, 2.0] == [entry.at for entry in story(path, ONE)]
+
+
 def test_only_the_owner_may_read_the_file(path: Path, ledger: DecisionLedger) -> None:
     told(ledger, disposed(ONE))
 

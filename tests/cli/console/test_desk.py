@@ -72,6 +72,7 @@ def test_a_search_looks_at_queues_of_failed_messages_only(bench: Bench) -> None:
     assert ((BOQ,), 3, ()) == (everywhere.queues, everywhere.looked_at, everywhere.cut)
     assert [expected[0].places, ("property mqflow.text",), expected[1].places] == [each.places for each in everywhere.found]
     assert (first, third) == (everywhere.found[0].message_id, everywhere.found[2].message_id)
+    assert "ValueError: no price" == everywhere.found[0].why
     assert (("ORDERS.IN",), 1, ("body",)) == (there.queues, there.looked_at, there.found[0].places)
 
 

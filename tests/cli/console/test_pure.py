@@ -90,6 +90,12 @@ def test_a_search_names_the_places_of_the_text(text: str, places: list[str]) -> 
     assert places == list(found_in(FACTS, text))
 
 
+def test_a_search_for_zeros_does_not_find_each_message_without_a_correlation_id() -> None:
+    assert [] == list(
+        found_in({"descriptor": {"message_id": "ab" * 24, "correlation_id": "00" * 24}, "properties": {}, "body": ""}, "0" * 8)
+    )
+
+
 @pytest.mark.parametrize("text", ["one line", "two\nlines\n", "dos\r\nlines\r\n", "tab\tä€", ""])
 def test_a_text_that_is_editable_comes_back_from_a_form_as_it_was(text: str) -> None:
     sent = text.replace("\r\n", "\n").replace("\n", "\r\n")  # as browsers send it

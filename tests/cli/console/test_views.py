@@ -33,7 +33,7 @@ async def test_the_overview_has_the_queue_that_is_red_first(bench: Bench) -> Non
     names = re.findall(r'href="/queue\?queue=([\w.]+)"', page)
     assert ["ORDERS.BOQ", "DEAD.LETTERS", "ORDERS.IN"] == names
     assert "backout queue of ORDERS.IN" in page
-    assert "BOTHRESH 1 BOQNAME ORDERS.BOQ MAXDEPTH 5,000" in page
+    assert "BOTHRESH&nbsp;1 BOQNAME&nbsp;ORDERS.BOQ MAXDEPTH&nbsp;5,000" in page
 
 
 async def test_a_stuck_application_is_named_above_the_queues_and_its_stack_below_them(bench: Bench) -> None:
@@ -321,7 +321,10 @@ class Stream:
 
 @pytest.mark.parametrize(
     ("query", "has"),
-    [(b"", b"MAXDEPTH 5,000"), (b"page=decisions", b'<div class="scroll" tabindex="0" role="region" aria-label="Decisions">')],
+    [
+        (b"", b"MAXDEPTH&nbsp;5,000"),
+        (b"page=decisions", b'<div class="scroll" tabindex="0" role="region" aria-label="Decisions">'),
+    ],
 )
 async def test_the_decisions_are_live_too(bench: Bench, query: bytes, has: bytes) -> None:
     app = bench.app()

@@ -212,6 +212,14 @@ def test_top_shows_the_applications_once_in_each_turn(run: Run, serve: Serve) ->
     assert "orders on embedded:data: ready, process 71" in shown.stdout
 
 
+def test_top_without_a_terminal_shows_the_applications_once_and_ends(run: Run, serve: Serve) -> None:
+    source = serve()
+
+    shown = run("top")
+
+    assert (0, 1) == (shown.exit_code, source.looks)
+
+
 def test_top_without_rich_names_the_extra(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     serve()
     monkeypatch.setitem(sys.modules, "rich.live", None)

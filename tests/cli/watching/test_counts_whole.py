@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mqflow import App
 from mqflow.cli.watching.control import QueueFigures
 from mqflow.cli.watching.counts import BOUNDS_S, OVERFLOW, SERIES_MAX, EventCounts, counts_of_all
 from mqflow.cli.watching.metrics import exposed, families
@@ -31,6 +32,7 @@ from mqflow.policy.health.records import (
     WorkerStatus,
 )
 from mqflow.policy.poison.disposition import Completed, DeadLetter, Discard, Failed, Outcome, Requeue, Settlement, Undecodable
+from mqflow.testing.kit import QueueManagerKit
 from tests.cli.watching.test_counts import ID, IN, ONE
 
 Rows = dict[str, dict[tuple[str, ...], float]]
@@ -62,6 +64,38 @@ def test_completed_units_of_work_are_counted_with_their_times() -> None:
         },
         "settling_seconds": {("IN", "0.5"): 2, ("IN", "sum"): 0.6},
     } == counted(done, done, settled(Completed(), handled_s=61.0))
+
+
+class Passed:
+    """A hook that passes every event to another hook, and hides its tallies."""
+
+    def __init__(self, hook: EventCounts) -> None:
+        self.wants, self._hook = hook.wants, hook
+
+    def __call__(self, event: Event) -> None:
+        self._hook(event)
+
+
+async def test_a_listener_counts_its_messages_as_their_events_do(mq: QueueManagerKit) -> None:
+    by_listener, by_events = EventCounts(), EventCounts()
+    app = App(hooks=[by_listener, Passed(by_events)])
+
+    @app.listener("IN", unit_of_work=4)
+    async def book(body: str) -> None:
+        if body == "bad":
+            raise ValueError(body)
+
+    mq.define("BOQ")
+    mq.define("IN", BOTHRESH=2, BOQNAME="BOQ")
+    async with mq.run(app) as running:
+        running.watch()
+        for body in ("one", "bad", "two", "three", "four"):
+            await mq.put("IN", body)
+        await mq.drain("BOQ")
+
+    counts, expected = ({name: dict(series) for name, series in each.counts().items()} for each in (by_listener, by_events))
+    assert expected == counts
+    assert counts["messages_delivered"]["IN",] >= 6
 
 
 def test_units_of_work_are_counted_by_queue_settlement_and_outcome() -> None:

@@ -1,5 +1,6 @@
 """Channels, namelists, processes, authentication information, listeners, services and connections, by MQSC."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,14 +200,18 @@ def test_the_authority_records_of_an_object_go_with_it(queue_manager: EmbeddedQu
 def test_connections_are_shown_with_user_application_and_unit_of_work(
     queue_manager: EmbeddedQueueManager,
 ) -> None:
-    mine = queue_manager.connect(application_name="reader", user="bob")
+    mine, other = queue_manager.connect(application_name="reader", user="bob"), queue_manager.connect()
     mine.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.BROWSE)
+    other.belongs_to(4711)
 
     (found,) = shown(queue_manager, f"DISPLAY CONN({mine.identifier}) ALL")
     handles = shown(queue_manager, f"DISPLAY CONN({mine.identifier}) TYPE(HANDLE) OBJNAME OBJTYPE OPENOPTS")
 
     expected = {"CONN": mine.identifier, "APPLTAG": "reader", "USERID": "bob", "APPLTYPE": "USER", "UOWSTATE": "NONE"}
     assert expected.items() <= found.items()
+    assert [os.getpid(), 4711] == [
+        shown(queue_manager, f"DISPLAY CONN({each}) PID")[0]["PID"] for each in (mine.identifier, other.identifier)
+    ]
     # EXTCONN begins with AMQC and the queue manager's name.
     assert "AMQCQM1" == bytes.fromhex(found["EXTCONN"]).decode().rstrip()
     assert {"OBJNAME": "SYSTEM.DEFAULT.LOCAL.QUEUE", "OBJTYPE": "QUEUE", "OPENOPTS": 8}.items() <= handles[0].items()

@@ -45,7 +45,8 @@ class Bench:
             pause=self._pause,
         )  # fmt: skip
         events: Any = SimpleNamespace(
-            settled=self._settled, backed_out=lambda unit, step: self._note("backed out", names(unit.deliveries), step),
+            settled=self._settled, completed=self._completed,
+            backed_out=lambda unit, step: self._note("backed out", names(unit.deliveries), step),
             in_doubt=lambda error, ids, puts: self._note("in doubt", error.reason, ids, puts),
             staged=lambda staged: self._note("staged", staged.delivery.name),
             disposed=lambda disposed: self._note("disposed", disposed.delivery.name),
@@ -62,8 +63,11 @@ class Bench:
         if found := b"".join(key[:1] for key in keys):
             self._note("forgive", found)
 
-    def _settled(self, settlement: Settlement, deliveries: Any, outcome: Any, *, settle_s: float = 0.0) -> None:
-        self._note("settled", settlement, names(deliveries), outcome, settle_s)
+    def _settled(self, settlement: Settlement, deliveries: Any, outcome: Any) -> None:
+        self._note("settled", settlement, names(deliveries), outcome, 0.0)
+
+    def _completed(self, deliveries: Any, settle_s: float) -> None:
+        self._note("settled", COMMIT, names(deliveries), Completed(), settle_s)
 
     def _answer(self) -> Any:
         answer = self.answers.pop(0) if self.answers else None

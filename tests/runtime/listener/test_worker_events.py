@@ -24,6 +24,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.health.tally import Tally
 from mqflow.policy.poison import backout
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Requeue, Return, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
@@ -53,8 +54,11 @@ FAILED = Failed("ValueError", "no price")
 class Heard:
     """The state of a listener, and the events of its worker 7 in order."""
 
-    def __init__(self, *wanted: type) -> None:
+    def __init__(self, *wanted: type, tally: Tally | None = None) -> None:
         self.events: list[Event] = []
+        self.tally = tally
+        if tally is not None:
+            self.listener_tally = lambda _: tally
         if wanted:
             self.wants = wanted
         self.clock = VirtualClock()
@@ -95,7 +99,8 @@ async def test_each_event_of_a_worker_has_its_queue_its_listener_and_its_message
     worker, one, two = heard.worker, delivery(1, 0.5), delivery(2, 0.25)
 
     worker.delivered([one, two])
-    worker.settled(Settlement.COMMIT, [one], Completed(), settle_s=0.125)
+    worker.completed([one], 0.125)
+    worker.completed([one, two], 0.0)
     worker.settled(Settlement.BACKOUT, [one, two], FAILED, [delivery(3)])
     worker.in_doubt(error_for(Reason.CONNECTION_BROKEN, "MQCMIT"), ids(1), ids(2))
     worker.staged(Staged(two, 4, FAILED, 90.0))
@@ -104,6 +109,7 @@ async def test_each_event_of_a_worker_has_its_queue_its_listener_and_its_message
         Delivered(queue="IN", message_id=ids(1)[0], listener="book", backout_count=1, body_bytes=2),
         Delivered(queue="IN", message_id=ids(2)[0], listener="book", backout_count=2, body_bytes=2),
         settled(Settlement.COMMIT, (1,), Completed(), handled_s=0.5, settle_s=0.125),
+        settled(Settlement.COMMIT, (1, 2), Completed(), handled_s=0.75),
         settled(Settlement.BACKOUT, (1, 2), FAILED, 3, handled_s=0.75),
         InDoubt(queue="IN", listener="book", reason=2009, message_ids=ids(1), put_message_ids=ids(2)),
         WaitsOnQueue(queue="IN", message_id=ids(2)[0], listener="book", backout_count=4, after_s=90.0, staging_queue=""),
@@ -115,9 +121,23 @@ async def test_an_event_that_no_hook_wants_is_not_made() -> None:
     heard = Heard(InDoubt)
 
     heard.worker.delivered([delivery(1)])
-    heard.worker.settled(Settlement.COMMIT, [delivery(1)], Completed())
+    heard.worker.completed([delivery(1)], 0.125)
+    heard.worker.settled(Settlement.BACKOUT, [delivery(1)], FAILED)
 
     assert [] == heard.events
+
+
+async def test_ordinary_messages_change_the_numbers_of_a_hook_with_a_tally_and_make_no_event_for_it() -> None:
+    heard = Heard(tally=Tally((0.1, 0.5), [0], [0], [0, 0, 0, 0], [0, 0, 0, 0]))
+    worker, one, two = heard.worker, delivery(1, 0.5), delivery(2, 0.25)
+
+    worker.delivered([one, two])
+    worker.completed([one], 0.125)
+    worker.completed([one, two], 0.0)
+    worker.settled(Settlement.BACKOUT, [two], FAILED)
+
+    assert Tally((0.1, 0.5), [2], [2], [0, 1, 1, 1.25], [0, 1, 0, 0.125]) == heard.tally
+    assert [settled(Settlement.BACKOUT, (2,), FAILED, handled_s=0.25)] == heard.events
 
 
 async def test_a_decision_has_the_settings_and_their_sources() -> None:

@@ -32,7 +32,7 @@ from mqflow.embedded.wire.server.answer_parts import AnswerParts
 from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
 from mqflow.embedded.wire.server.contract import Admit, Host, Servable, ServableConnection
 from mqflow.embedded.wire.server.idle_poller import IdlePoller
-from mqflow.embedded.wire.server.login import Login
+from mqflow.embedded.wire.server.login import Login, process_of_other
 from mqflow.embedded.wire.server.settle_many import settled_many
 from mqflow.embedded.wire.server.verb_calls import VerbCalls
 from mqflow.many_verbs import without_wait
@@ -285,6 +285,8 @@ class ClientConnection:
         user = self._known(hello)
         self._admit(self, administers=False)
         connection = self._queue_manager.connect(application_name=hello.application_name, user=user)
+        if process := process_of_other(self._raw):
+            connection.belongs_to(process)
         try:
             self._live_by(hello.pulse)
         except MQIError:

@@ -59,6 +59,10 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         """
         ...
 
+    def belongs_to(self, process: int) -> None:
+        """Record the process of the application, for DISPLAY CONN."""
+        ...
+
     def abandon(self) -> None:
         """End the connection as after the death of the application: back out the unit of work."""
         ...

@@ -18,7 +18,7 @@ from mqflow.embedded.wire.server.users_file import why_no_user
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Login", "SameUser", "WithPassword")
+__all__ = ("Login", "SameUser", "WithPassword", "process_of_other")
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _READ_BYTES: Final = 64 * 1024
@@ -58,12 +58,8 @@ class SameUser:
 
     def admits(self, raw: socket.socket) -> bool:
         """Admit the same user. If the system does not return the peer's user, the socket's mode (0600) excludes other users."""
-        # getattr: `socket` has the option only on Linux.
-        option = getattr(socket, "SO_PEERCRED", None)
-        if option is None:
-            return True
-        _, user, _ = _CREDENTIALS.unpack(raw.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
-        return bool(user == os.geteuid())
+        peer = _peer(raw)
+        return peer is None or peer[1] == os.geteuid()
 
     def secured(self, raw: socket.socket) -> Stream:
         """Return the socket itself."""
@@ -78,6 +74,22 @@ class SameUser:
 
     def close(self) -> None:
         """Do nothing, because `user_of` never waits."""
+
+
+def process_of_other(raw: object) -> int:
+    """Return the process at the other end of a Unix socket; 0 for this process, for another stream, and if nobody knows."""
+    peer = _peer(raw) if isinstance(raw, socket.socket) and raw.family == socket.AF_UNIX else None
+    return 0 if peer is None or peer[0] == os.getpid() else peer[0]
+
+
+def _peer(raw: socket.socket) -> tuple[int, int] | None:
+    """Return the process and the user of the peer; None if the system does not tell them."""
+    # getattr: `socket` has the option only on Linux.
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    process, user, _ = _CREDENTIALS.unpack(raw.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
+    return int(process), int(user)
 
 
 class WithPassword:

@@ -2,13 +2,16 @@
 
 import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqflow.embedded.wire.protocol.requests import Hello
 from mqflow.embedded.wire.protocol.streams import TlsStream
-from mqflow.embedded.wire.server.login import SameUser, WithPassword
+from mqflow.embedded.wire.server.login import SameUser, WithPassword, process_of_other
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
@@ -138,3 +141,19 @@ def test_the_same_user_gets_in_over_a_unix_socket_and_works_as_any_user(monkeypa
         assert not login.admits(one)
 
     assert ["owner", "app"] == users
+
+
+def test_a_unix_socket_tells_the_process_of_a_program_beside_this_one(tmp_path: Path) -> None:
+    address = str(tmp_path / "s")
+    code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({address!r}); s.recv(1)"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        with subprocess.Popen([sys.executable, "-S", "-c", code]) as beside:
+            accepted, _ = server.accept()
+            with accepted:
+                told = process_of_other(accepted)
+
+    one, other = socket.socketpair()
+    with one, other:
+        assert [beside.pid, 0, 0] == [told, process_of_other(one), process_of_other(object())]
