@@ -21,6 +21,7 @@ __all__ = ("PAGE", "Peer", "Promise", "page", "read")
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "promises.md"
 _TABLE: Final = Path(__file__).with_name("promises.toml")
+# A list of numbers, or of pairs of a number and the same text.
 _LIST: Final = re.compile(r"(\(\d+, ('[^']*')\)|\b\d+)(?:, (?:\(\d+, \2\)|\d+)){3,}")
 _HEAD: Final = """\
 # Promises
@@ -129,8 +130,8 @@ def _times(totals: dict[str, Totals]) -> Iterator[str]:
     yield "## Times"
     yield ""
     yield '"An application back" is the time until an application is connected again. The machine counts as busy if its load'
-    yield "average (one minute) was above the number of its processors when the campaign began. The promised times hold only for a"
-    yield "machine that is not busy, so a row of a busy machine has no promised time."
+    yield "average (one minute) was above the number of its processors when the campaign began. The promised times hold only"
+    yield "for a machine that is not busy, so a row of a busy machine has no promised time."
     if all(name.endswith("busy machine") for _, name, _ in rows):
         yield "So far every campaign ran on a busy machine, so these promises have no figure yet."
 
@@ -151,8 +152,8 @@ def _findings(totals: dict[str, Totals]) -> Iterator[str]:
     yield "## Findings"
     yield ""
     yield "Each row is a run that broke its promise, with the day and the commit of that run. If the column *mended* has a day,"
-    yield "the code was corrected on that day, and the finding no longer counts as wrong in the first table. `...` stands for the"
-    yield "rest of a long list or text."
+    yield "the code was corrected on that day, and the finding no longer counts as wrong in the first table. `...` stands for"
+    yield "the rest of a long list or text."
     yield ""
     yield "| campaign | seed | finding | found | mended |"
     yield "|---|---:|---|---|---|"
