@@ -29,7 +29,7 @@ _HEAD: Final = """\
 This page lists the promises of mqflow for each fault, the test of each promise, and the results so far. A campaign is a test
 that runs with many seeds, and continues where its last run ended: `python -m tests.campaign kills --minutes 10`. The figures
 are totals of campaigns. An example is "1,400 of 100,000 kills, 0 wrong". The goal of this campaign is 100,000 kills. It has
-made 1,400 kills so far, and no [finding](#findings) is open: a finding is a run that broke the promise, and it counts as wrong
+made 1,400 kills so far, and no [finding](#findings) is open. A finding is a run that broke the promise. It counts as wrong
 until the code is corrected. `python -m tests.campaign` prints all totals, and the command that repeats each finding.
 
 `python -m tests.campaign promises` writes this page from tables, and a test compares the page with the tables. The campaigns
@@ -45,8 +45,8 @@ _TAIL: Final = """\
 
 - **Several queue managers.** There is no replica on another machine and no cluster. The standby shares the disk of the owner.
 - **A disk that reports a sync without doing it.** The tests assume that a reported sync is done, and that a sector of 512
-  bytes is written whole. If the disk loses a write that it has reported as synced, a power
-  cut can also lose a change that got its answer, and the next start does not always notice the loss.
+  bytes is written whole. If a disk breaks this rule, a power cut can also lose a change
+  that got its answer. The next start does not always notice the loss.
 - **Non-persistent messages.** They are lost in a restart. They are never doubled.
 - **A stopped owner.** A standby cannot take over from an owner that is only stopped (SIGSTOP), because the stopped owner still
   holds the lock of the folder. An operator must kill the stopped owner.
@@ -152,7 +152,7 @@ def _findings(totals: dict[str, Totals]) -> Iterator[str]:
     yield "## Findings"
     yield ""
     yield "Each row is a run that broke its promise, with the day and the commit of that run. If the column *mended* has a day,"
-    yield "the code was corrected on that day, and the finding no longer counts as wrong in the first table. `...` stands for"
+    yield "the code was corrected on that day. The finding then no longer counts as wrong in the first table. `...` stands for"
     yield "the rest of a long list or text."
     yield ""
     yield "| campaign | seed | finding | found | mended |"
