@@ -3,8 +3,10 @@
 `python -m tests.campaign promises` writes it. Figures of campaigns are not written by hand.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from textwrap import shorten
 from typing import Final
 
 import msgspec
@@ -19,20 +21,23 @@ __all__ = ("PAGE", "Peer", "Promise", "page", "read")
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "promises.md"
 _TABLE: Final = Path(__file__).with_name("promises.toml")
+# A list of numbers, or of pairs of a number and the same text.
+_LIST: Final = re.compile(r"(\(\d+, ('[^']*')\)|\b\d+)(?:, (?:\(\d+, \2\)|\d+)){3,}")
 _HEAD: Final = """\
 # Promises
 
 This page lists the promises of mqflow for each fault, the test of each promise, and the results so far. A campaign is a test
 that runs with many seeds, and continues where its last run ended: `python -m tests.campaign kills --minutes 10`. The figures
 are totals of campaigns. An example is "1,400 of 100,000 kills, 0 wrong". The goal of this campaign is 100,000 kills. It has
-made 1,400 kills so far, and no kill broke the promise. `python -m tests.campaign` prints all totals, and the command that
-repeats each finding.
+made 1,400 kills so far, and no [finding](#findings) is open. A finding is a run that broke the promise. It counts as wrong
+until the code is corrected. `python -m tests.campaign` prints all totals, and the command that repeats each finding.
 
 `python -m tests.campaign promises` writes this page from tables, and a test compares the page with the tables. The campaigns
 ran on a machine with two processors that was busy with other work.
 
-The *owner* is the process that runs an embedded queue manager and holds the lock of its folder. A standby waits for this lock.
-A *lander* is the process that moves messages from queues into a journal (`mqflow land`).
+The *owner* is the process that runs an [embedded queue manager](embedded-queue-manager.md) and holds the lock of its folder. A
+standby is a second process, which waits for this lock. A *lander* is the process that moves messages from queues into a
+[journal](landing.md), a folder of Parquet files (`mqflow land`).
 """
 _TAIL: Final = """\
 
@@ -40,7 +45,8 @@ _TAIL: Final = """\
 
 - **Several queue managers.** There is no replica on another machine and no cluster. The standby shares the disk of the owner.
 - **A disk that reports a sync without doing it.** The tests assume that a reported sync is done, and that a sector of 512
-  bytes is written whole. If the disk lost a reported sync, even the first answer after a power cut can be wrong.
+  bytes is written whole. If a disk breaks this rule, a power cut can also lose a change
+  that got its answer. The next start does not always notice the loss.
 - **Non-persistent messages.** They are lost in a restart. They are never doubled.
 - **A stopped owner.** A standby cannot take over from an owner that is only stopped (SIGSTOP), because the stopped owner still
   holds the lock of the folder. An operator must kill the stopped owner.
@@ -123,8 +129,12 @@ def _times(totals: dict[str, Totals]) -> Iterator[str]:
     yield ""
     yield "## Times"
     yield ""
-    yield '"An application back" is the time until an application is connected again. A machine is busy if more programs than'
-    yield "processors wanted to run before the campaign. No time is promised for a busy machine, so its last column is empty."
+    yield '"An application back" is the time until an application is connected again. The machine counts as busy if its load'
+    yield "average (one minute) was above the number of its processors when the campaign began. The promised times hold only"
+    yield "for a machine that is not busy, so a row of a busy machine has no promised time."
+    if all(name.endswith("busy machine") for _, name, _ in rows):
+        yield "So far every campaign ran on a busy machine, so these promises have no figure yet."
+
     yield ""
     yield "| | count | p50, ms | p99, ms | most, ms | promised |"
     yield "|---|---:|---:|---:|---:|---|"
@@ -141,10 +151,14 @@ def _findings(totals: dict[str, Totals]) -> Iterator[str]:
     yield ""
     yield "## Findings"
     yield ""
+    yield "Each row is a run that broke its promise, with the day and the commit of that run. If the column *mended* has a day,"
+    yield "the code was corrected on that day. The finding then no longer counts as wrong in the first table. `...` stands for"
+    yield "the rest of a long list or text."
+    yield ""
     yield "| campaign | seed | finding | found | mended |"
     yield "|---|---:|---|---|---|"
     for name, found in rows:
-        says = " ".join(found.says.split()).replace("|", "\\|")[:200]
+        says = shorten(_LIST.sub(r"\1, ...", found.says), 200, placeholder=" ...").replace("|", "\\|")
         yield f"| {name} | {found.seed} | {says} | {found.date}, {found.revision} | {found.mended or 'no'} |"
 
 
@@ -152,7 +166,7 @@ def _peers(peers: tuple[Peer, ...]) -> Iterator[str]:
     yield ""
     yield "## The promises of other products"
     yield ""
-    yield "These promises come from the documentation of each product, read in November 2026, in other words:"
+    yield "These promises come from the documentation of each product, read in November 2026. The wording is ours:"
     yield ""
     yield "| product | promise | compared with mqflow |"
     yield "|---|---|---|"
@@ -168,11 +182,13 @@ def _zoo() -> Iterator[str]:
     names = [name for name in CAMPAIGNS if any(name in each.by for each in every)]
     found = {name: sum(name in verdict.found_by for verdict in judged.values()) for name in names}
     caught = sum(bool(verdict.found_by) for verdict in judged.values())
+    planted = "All" if len(judged) == len(every) else str(len(judged))
+    noticed = "each planted defect" if caught == len(judged) else f"{caught} of the planted defects"
     yield "## Planted defects"
     yield ""
     yield "A test that never failed proves nothing. `python -m tests.campaign zoo` plants defects in a copy of the sources,"
-    yield f"and runs the campaigns with few seeds. The list has {len(every)} defects. {len(judged)} of them were planted, and"
-    yield f"at least one campaign found {caught} of the planted defects. In the table, `+` means that the campaign found the"
+    yield f"and runs the campaigns with few seeds. The list has {len(every)} defects. {planted} of them were planted, and"
+    yield f"at least one campaign found {noticed}. In the table, `+` means that the campaign found the"
     yield "defect, and `-` that it did not. If a cell is empty, the campaign was not tried. The last row counts the defects"
     yield "that each campaign found."
     yield ""

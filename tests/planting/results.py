@@ -145,15 +145,17 @@ def sentences(all_of: Figures) -> Iterator[str]:
     if all_of.noticed > all_of.noticed_at_first:
         yield (
             f"Then tests were written for missed defects, and now the tests notice {all_of.noticed} of the same defects"
-            f" ({all_of.percent:.1f} %). Only the first figure says how many new defects the tests can notice."
+            f" ({all_of.percent:.1f} %). These tests were written for these"
+            " defects, so only the first figure shows what share of new defects the tests notice."
         )
 
 
 def earlier_sentences() -> Iterator[str]:
     """Yield the result of each earlier sample over the same packages as results.json, the latest first."""
+    yield ""
+    yield "Earlier samples had other defects, and some days have two samples. The tests noticed these shares, before new tests"
+    yield "were written for the missed ones:"
+    yield ""
     for each in reversed(msgspec.toml.decode(_SAMPLES.read_text("utf-8"), type=_Samples).sample):
         percent = 100 * each.noticed_at_first / each.with_effect
-        yield (
-            f"The tests noticed {each.noticed_at_first} of the {each.with_effect} defects of an earlier sample ({each.day})"
-            f" at first ({percent:.1f} %)."
-        )
+        yield (f"- {each.day}: {each.noticed_at_first} of {each.with_effect} ({percent:.1f} %)")
