@@ -165,7 +165,9 @@ class QueueManagerKit:
             for each, note in notes:
                 each.hooks.remove(note)
         if scope.cancelled_caught:
-            raise AssertionError(f"{app.name} did not start, or did not end, within {_START_OR_END_S:g} virtual seconds.")
+            raise AssertionError(
+                f"{app.name or 'mqflow'} did not start, or did not end, within {_START_OR_END_S:g} virtual seconds."
+            )
         if running.incidents and not incidents:
             failed = next(event for event in reversed(self.events) if isinstance(event, ConsumerFailed))
             raise AssertionError(f"{failed.consumer} ended although nothing stopped it.\n{failed.traceback}")

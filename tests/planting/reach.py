@@ -21,6 +21,8 @@ __all__ = ("Reach", "only", "read")
 
 _TIMES_S: Final = defaultdict[str, float](float)
 _FAILED: Final = set[str]()
+_FAR: Final = 4
+"""How many times the time of a test of another folder counts in the order of the tests."""
 
 
 class Reach(Struct, frozen=True):
@@ -34,22 +36,22 @@ class Reach(Struct, frozen=True):
     def order(self, source: PurePath, lines: range, bound_s: float) -> list[str]:
         """Return the tests for a defect in these lines of a source below `mqflow`, with `bound_s` seconds of processor time.
 
-        The tests of the file that mirrors the source come first, then those of its folder, then the others that reach the line.
-        Tests of the folder that do not reach it come last, because only programs that they start can. A quick test comes before
-        a slow test. If only tests of other folders reach the line, only this matters. `lines` begins with the function's body:
-        coverage notes some statements at their first line.
+        The tests of the file that mirrors the source come first, then all others that reach the line. Tests of the folder that
+        do not reach it come last, because only programs that they start can. A quick test comes before a slow test; the time of
+        a test of another folder counts several times. If only tests of other folders reach the line, only the time matters.
+        `lines` begins with the function's body: coverage notes some statements at their first line.
         """
         own = PurePath("tests", *source.with_name(f"test_{source.name}").parts[1:])
         noted = self.tests.get(source.as_posix(), {})
         reaching = set(next((noted[line] for line in reversed(lines) if noted.get(line)), ()))
         paths = {test: PurePath(test.partition("::")[0]) for test in self.times_s}
         only_far = bool(reaching) and not any(paths[test].parent == own.parent for test in reaching & paths.keys())
-        ranks: dict[str, tuple[bool, bool, bool, float]] = {}
+        ranks: dict[str, tuple[bool, bool, float]] = {}
         for test, path in paths.items():
             is_near = path.parent == own.parent
             if is_near or test in reaching:
-                late, not_own, far = (False, False, False) if only_far else (test not in reaching, path != own, not is_near)
-                ranks[test] = (late, not_own, far, self.times_s[test])
+                late, not_own = (False, False) if only_far else (test not in reaching, path != own)
+                ranks[test] = (late, not_own, self.times_s[test] * (1 if is_near or only_far else _FAR))
         chosen: list[str] = []
         left_s = bound_s
         for test in sorted(ranks, key=ranks.__getitem__):

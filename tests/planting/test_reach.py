@@ -14,9 +14,10 @@ OWN, FOLDER, FAR, PROGRAM = (
     "tests/app/test_app.py::test_far",
     "tests/policy/poison/test_raised.py::test_program",
 )
+QUICK = "tests/app/test_app.py::test_quick"
 KNOWN = Reach(
-    tests={SOURCE.as_posix(): {10: [FAR], 12: [FAR, FOLDER, OWN]}},
-    times_s={FAR: 0.5, FOLDER: 2.0, OWN: 3.0, PROGRAM: 1.0, "tests/app/test_app.py::test_elsewhere": 0.1},
+    tests={SOURCE.as_posix(): {10: [FAR], 12: [FAR, FOLDER, OWN], 30: [FAR, QUICK, FOLDER, OWN]}},
+    times_s={FAR: 0.6, FOLDER: 2.0, OWN: 3.0, PROGRAM: 1.0, QUICK: 0.1, "tests/app/test_app.py::test_elsewhere": 0.1},
 )
 
 
@@ -24,6 +25,9 @@ KNOWN = Reach(
     ("lines", "bound_s", "order"),
     [
         pytest.param(range(10, 13), 9.0, [OWN, FOLDER, FAR, PROGRAM], id="the nearest tests that reach the line come first"),
+        pytest.param(
+            range(30, 31), 5.2, [OWN, QUICK, FOLDER], id="a quick test elsewhere comes before a slow test of the folder"
+        ),
         pytest.param(range(10, 12), 9.0, [FAR, PROGRAM, FOLDER, OWN], id="programs of near tests can reach the line too"),
         pytest.param(range(20, 22), 9.0, [PROGRAM, OWN, FOLDER], id="a line that no test reaches has the tests of its folder"),
         pytest.param(range(10, 13), 5.2, [OWN, FOLDER], id="the order ends at the bound"),

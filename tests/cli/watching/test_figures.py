@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow import ConfigurationError
+from mqflow.app.config.settings import Settings
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.cli.connection_options import administered
+from mqflow.cli.watching import endpoints
 from mqflow.cli.watching.control import QueueFigures
 from mqflow.cli.watching.figures import OldestAges, _depth, figures
 from mqflow.embedded import mqsc
@@ -139,6 +141,14 @@ def test_the_command_server_tells_the_ages_if_the_settings_ask_for_them(package:
     full = QueueFigures(queue="IN", depth=2, oldest_message_age_s=10)
     assert (full, QueueFigures(queue="EMPTY", depth=0), replace(full, queue="SHORT")) == asked
     assert (QueueFigures(queue="IN", depth=2),) == not_asked
+
+
+@pytest.mark.parametrize(("queue_status", "age_s"), [(True, 10), (False, None)])
+def test_an_application_asks_for_the_ages_if_its_settings_say_so(age_s: int | None, *, queue_status: bool) -> None:
+    with ibm_mq("the seam") as (_, there):
+        inquire = endpoints._figures_of(("",), lambda _: nullcontext(there), Settings(queue_status=queue_status))
+
+        assert (QueueFigures(queue="IN", depth=2, oldest_message_age_s=age_s),) == inquire(["IN"])
 
 
 @pytest.mark.parametrize(

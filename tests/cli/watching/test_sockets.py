@@ -1,11 +1,14 @@
 """Control sockets: the users that may ask, the answers, and how the parent of worker processes gathers states."""
 
+import errno
 import os
 import socket
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +17,7 @@ from mqflow.cli.watching.control import Order, OrderError, QueueFigures
 from mqflow.cli.watching.sockets import ControlServer, Request, applications, ask, control_folder, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_socket
 from mqflow.policy.health.records import ApplicationStatus, ListenerStatus, ProcessStatus
+from mqflow.world import THREADS, Runner, World
 
 
 class Named:
@@ -247,3 +251,28 @@ def test_an_order_names_the_worker_process_that_did_not_take_it(folder: Path, st
         workers(folder, {1: 101, 2: 102}).order(Order(listener="booking", held=True))
     assert 1 == len(source.orders)
     assert (Order(listener="booking", held=True),) == first_orders(worker_socket(folder, 2))
+
+
+def test_if_no_file_descriptor_is_free_the_thread_rests_before_it_accepts_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float | None] = []
+
+    class EndsAtRest(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            rests.append(timeout)
+            self.set()
+            return True
+
+    class Threads:
+        event, lock, mailbox, start = EndsAtRest, THREADS.lock, THREADS.mailbox, staticmethod(THREADS.start)
+
+    def refuse(_: socket.socket) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket.socket, "accept", refuse)
+    server = ControlServer(folder / "a.sock", Named(), depths, World(runner=cast("Runner", Threads())))
+    server._thread.join(1)
+    server.close()
+
+    assert [1.0] == rests

@@ -1,6 +1,8 @@
 """A session in its caller's task: every 64th call lets other tasks run, and the options of the last get are converted once."""
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -92,6 +94,27 @@ async def test_each_get_at_once_has_the_options_of_its_call(bench: Bench) -> Non
     assert [[b"0"], [b"1"], [b"2"], [b"3"]] == [bench.at_once(most=2) for _ in range(4)]  # got again, so each is alone
     bench.put(3)
     assert [[b"0", b"1"], [b"2"], []] == [bench.at_once(most=2) for _ in range(3)]
+
+
+async def test_a_wait_asks_for_one_notice_and_waits_for_it(bench: Bench) -> None:
+    asked = 0
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.connection, name)
+
+        def on_arrival(self, *arguments: Any) -> Callable[[], None] | None:
+            nonlocal asked
+            asked += 1
+            assert 1 == asked, "it asks again although nothing has come"
+            return bench.connection.on_arrival(*arguments)
+
+    bench.session = InlineSession(cast("Any", Noting()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.exchange)
+        await anyio.wait_all_tasks_blocked()
+        assert 1 == asked
+        bench.session.interrupt()
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -100,6 +100,17 @@ async def test_a_processor_that_waits_inquires_the_put_attribute_once_a_second(
     assert 60 == inquiries
 
 
+@pytest.mark.parametrize("queue", ["STAGED", STAGING])
+async def test_a_message_is_delivered_in_the_millisecond_in_which_it_is_due(mq: QueueManagerKit, queue: str) -> None:
+    app = App(settings=Settings(delay_queue=queue))
+    async with mq.run(app):
+        for delay_s in (2.5, 5):
+            await app.put("LATER", b"x", delay=delay_s)
+        await anyio.sleep(10)
+
+    assert [0, 0] == [event.late_ms for event in mq.told(DelayedDelivered)]
+
+
 @pytest.mark.parametrize("queue", ["STAGED", STAGING, ""])
 async def test_an_application_delivers_from_the_staging_queue_of_its_queue_manager_whatever_its_own_is(
     mq: QueueManagerKit, queue: str

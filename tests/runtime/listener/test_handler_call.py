@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
 from mqflow.runtime.cancellation import undisturbed
+from mqflow.runtime.listener import handler_call
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.handler_call import COMPLETED, call_handler, call_handler_in_middleware, call_handler_within
+from mqflow.verbs import Got
 
 pytestmark = pytest.mark.anyio
 
@@ -135,3 +139,26 @@ async def test_an_undisturbed_wait_outlives_a_cancellation_of_its_task_but_not_a
 
     assert event.is_set()
     assert scope.cancelled_caught
+
+
+async def test_the_log_of_a_batch_that_outlasts_its_time_limit_names_its_first_message(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler_call, "_LATE_S", -1.0)
+    session: Any = None
+    batch = [
+        Delivery(
+            Got(descriptor=MessageDescriptor(message_id=bytes([number]) * 24), body=b"", data_bytes=0),
+            "IN",
+            "listener",
+            session,
+        )
+        for number in (1, 2, 3)
+    ]
+
+    async def handle(_: Sequence[Delivery]) -> Outcome | None:
+        return None
+
+    await call_handler_within(0.5, handle, batch, ())
+
+    assert f"listener: the handler of message {'01' * 24} took" in caplog.text

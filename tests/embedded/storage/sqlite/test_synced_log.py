@@ -97,6 +97,26 @@ def test_nothing_is_noted_behind_a_refused_transaction_until_the_log_begins_agai
     assert log.synced.is_clean
 
 
+def test_nothing_is_noted_behind_a_broken_frame_that_the_last_owner_left(log: Log, tmp_path: Path) -> None:
+    for key in ("a", "b", "c", "d"):
+        log.commit(key)
+    left = prepare_folder(tmp_path / "left", create=True)
+    data = bytearray(log.log)
+    data[HEAD + 2 * FRAME + 100] ^= 1
+    left.database.write_bytes(log.folder.database.read_bytes())
+    left.database.with_name("queue_manager.db-wal").write_bytes(data)
+
+    synced = SyncedLog(left)
+    was_clean = synced.is_clean
+    with closing(open_database(left)) as database:
+        database.execute("INSERT OR REPLACE INTO state VALUES ('e', x'01', 1)")
+        synced.note()
+        note = left.database.with_name("queue_manager.db-synced").read_bytes()
+    synced.close()
+
+    assert (False, b"") == (was_clean, note)
+
+
 @pytest.mark.parametrize("damage", ["none", "the later", "both", "short"])
 def test_the_later_note_that_is_whole_counts(log: Log, damage: str) -> None:
     for key in ("a", "b", "c"):
