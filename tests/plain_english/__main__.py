@@ -6,17 +6,15 @@ finds sentences of more than 25 words. The check fails if it finds anything: the
 
 import argparse
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from tests.plain_english.sentences import WORDS_MAX, long_sentences
+from tests.plain_english.sentences import WORDS_MAX, comments_of, long_sentences, nodes_of
 
 __all__ = ("Finding", "Pattern", "docstrings_of", "findings_in", "main", "sentences_of")
 
@@ -119,7 +117,7 @@ _LONG: Final = _pattern(
 def docstrings_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the first line of each docstring of a file, also of the docstrings below constants and fields."""
     if path.suffix == ".py":
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes_of(path.read_text("utf-8")):
             match node:
                 case ast.Expr(value=ast.Constant(value=str(text))):
                     yield node.lineno, text.lstrip().partition("\n")[0]
@@ -136,10 +134,9 @@ def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
             elif not code:
                 yield number, re.sub(r"`[^`]*`", "`x`", line).lstrip("#-*> |")
         return
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string.lstrip("#: ")
-    for node in ast.walk(ast.parse(text)):
+    for token in comments_of(text):
+        yield token.start[0], token.string.lstrip("#: ")
+    for node in nodes_of(text):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield node.lineno, node.name.removeprefix("test_").replace("_", " ")
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:

@@ -8,11 +8,12 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ("WORDS_MAX", "long_sentences")
+__all__ = ("WORDS_MAX", "comments_of", "long_sentences", "nodes_of")
 
 WORDS_MAX: Final = 25
 
@@ -22,6 +23,18 @@ _END: Final = re.compile(rf"[.!?:]{_CLOSING}$")
 _ITEM: Final = re.compile(r"^([-*]|\d\.) ")
 _SOURCES: Final = re.compile(r"Source: ")
 _CODE: Final = re.compile(r"`[^`]*`|\[([^\]]*)\]\([^)]*\)")
+
+
+@lru_cache(maxsize=1)  # each file is asked for several times in a row
+def nodes_of(source: str) -> Sequence[ast.AST]:
+    """Return the nodes of the syntax tree."""
+    return list(ast.walk(ast.parse(source)))
+
+
+@lru_cache(maxsize=1)
+def comments_of(source: str) -> Sequence[tokenize.TokenInfo]:
+    """Return the comments."""
+    return [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT]
 
 
 def long_sentences(path: Path) -> Iterator[tuple[int, str]]:
@@ -44,9 +57,8 @@ def _without_code(page: str) -> str:
 
 def _texts(source: str) -> Iterator[tuple[int, str]]:
     yield from _comments(source)
-    tree = ast.parse(source)
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
+    parts = {id(part) for node in nodes_of(source) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes_of(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
             yield from _paragraphs(node.value, node.lineno)
         if isinstance(node, ast.JoinedStr):
@@ -56,9 +68,7 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
     block, start = list[str](), 0
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT:
-            continue
+    for token in comments_of(source):
         continues = block and token.line.lstrip().startswith("#") and token.start[0] == start + len(block)
         if not continues:
             yield start, " ".join(block)
