@@ -161,6 +161,9 @@ class QueueManagerKit:
                         yield running
                     finally:
                         scope.deadline = anyio.current_time() + _START_OR_END_S
+                if running.incidents and not incidents:
+                    failed = next(event for event in reversed(self.events) if isinstance(event, ConsumerFailed))
+                    raise AssertionError(f"{failed.consumer} ended although nothing stopped it.\n{failed.traceback}")
         finally:
             for each, note in notes:
                 each.hooks.remove(note)
@@ -168,9 +171,6 @@ class QueueManagerKit:
             raise AssertionError(
                 f"{app.name or 'mqflow'} did not start, or did not end, within {_START_OR_END_S:g} virtual seconds."
             )
-        if running.incidents and not incidents:
-            failed = next(event for event in reversed(self.events) if isinstance(event, ConsumerFailed))
-            raise AssertionError(f"{failed.consumer} ended although nothing stopped it.\n{failed.traceback}")
 
     async def put(
         self,
