@@ -76,7 +76,7 @@ class Broadcast:
 
     def without_tally(self, event: type) -> tuple[Hook, ...]:
         """Return the hooks that want this class of event, and have no tally instead."""
-        return tuple(hook for hook in self._listeners(event) if not hasattr(hook, "listener_tally"))
+        return tuple(hook for hook in self._listeners(event) if not hasattr(hook, "listener_tally"))  # optional, as above
 
     def __call__(self, event: Event) -> None:
         """Pass the event to every hook that wants it, in the order of the hooks."""
