@@ -124,13 +124,14 @@ def test_puts_that_the_client_does_not_wait_for_are_committed_together_or_not_at
 def test_a_consumer_that_reads_ahead_has_more_messages_than_the_program_and_loses_them_at_its_end(
     jms: Scenario, queue_manager: EmbeddedQueueManager
 ) -> None:
-    """The messages are not persistent. The program receives 40 of 60."""
+    """The messages are not persistent. The program receives 40 of 60. The client decides when it asks for the last ones."""
     left: list[int] = []
 
     said = jms("read-ahead", stop=lambda: left.append(len(messages(queue_manager, "Q1"))))
 
-    assert (["in order 40", "stop", "end"], [0]) == (said, left)
-    assert [] == messages(queue_manager, "Q1")
+    assert ["in order 40", "stop", "end"] == said
+    assert left[0] < 20, "the client has messages that the program has not received"
+    assert len(messages(queue_manager, "Q1")) <= left[0], "these messages do not come back"
 
 
 def test_mqstat_tells_of_a_failed_put_that_the_client_did_not_wait_for(jms: Scenario) -> None:
