@@ -69,10 +69,6 @@ class EmbeddedConnection:
         self.state.process = os.getpid()
         self._queue_manager: Final = queue_manager
 
-    def belongs_to(self, process: int) -> None:
-        """Record the process of the program, for DISPLAY CONN. Without this call, it is the process of the queue manager."""
-        self.state.process = process
-
     @property
     def queue_manager_name(self) -> str:
         """The name of the queue manager."""

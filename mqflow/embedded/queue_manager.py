@@ -174,13 +174,14 @@ class EmbeddedQueueManager:
         application_name: str = "",
         application_type: int = ApplicationType.UNIX,
         user: str = "",
+        process: int = 0,
         channel: str = "",
         address: str = "",
     ) -> EmbeddedConnection:
         """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after a stop, and 2035 without authority.
 
-        The application is the context of its messages: its type is their PutApplType. DISPLAY CONN shows the channel and the
-        address of a client program.
+        The application is the context of its messages: its type is their PutApplType. DISPLAY CONN shows the process, which is
+        this one by default, and the channel and the address of a client program.
         """
         state = self._state
         with state.lock:
@@ -196,6 +197,7 @@ class EmbeddedQueueManager:
             connection = self._connection(application_name, user)
             connection.state.channel, connection.state.address = channel, address
             connection.state.application_type = application_type
+            connection.state.process = process or connection.state.process
             state.connections.add(connection.state)
             state.connected += 1
             return connection

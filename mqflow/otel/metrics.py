@@ -263,7 +263,7 @@ def _attributes(labels: _Labels) -> dict[str, str]:
 
 
 def _count_reader(counts: _Counts, at: int = 0) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    """Return a callback like `_reader` for counts that are lists, of which it reads one number."""
+    """Return a callback like that of `_reader`. Each count is a list, and the callback reads the number at this place."""
 
     def read(_: CallbackOptions) -> Iterable[Observation]:
         return [Observation(numbers[at], _attributes(labels)) for labels, numbers in _counted(counts)]

@@ -26,7 +26,14 @@ class ServableToClients(Servable, Protocol):
     """A queue manager in this process, with the running channels of its client programs."""
 
     def connect(
-        self, *, application_name: str = "", application_type: int = ..., user: str = "", channel: str = "", address: str = ""
+        self,
+        *,
+        application_name: str = "",
+        application_type: int = ...,
+        user: str = "",
+        process: int = 0,
+        channel: str = "",
+        address: str = "",
     ) -> ServableConnection:
         """Return a new connection. DISPLAY CONN shows its channel and address if it belongs to a client program."""
         ...

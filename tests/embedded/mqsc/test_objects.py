@@ -200,9 +200,8 @@ def test_the_authority_records_of_an_object_go_with_it(queue_manager: EmbeddedQu
 def test_connections_are_shown_with_user_application_and_unit_of_work(
     queue_manager: EmbeddedQueueManager,
 ) -> None:
-    mine, other = queue_manager.connect(application_name="reader", user="bob"), queue_manager.connect()
+    mine, other = queue_manager.connect(application_name="reader", user="bob"), queue_manager.connect(process=4711)
     mine.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.BROWSE)
-    other.belongs_to(4711)
 
     (found,) = shown(queue_manager, f"DISPLAY CONN({mine.identifier}) ALL")
     handles = shown(queue_manager, f"DISPLAY CONN({mine.identifier}) TYPE(HANDLE) OBJNAME OBJTYPE OPENOPTS")

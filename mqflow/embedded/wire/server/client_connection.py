@@ -284,9 +284,9 @@ class ClientConnection:
     def _connected(self, hello: requests.Hello) -> ServableConnection:
         user = self._known(hello)
         self._admit(self, administers=False)
-        connection = self._queue_manager.connect(application_name=hello.application_name, user=user)
-        if process := process_of_other(self._raw):
-            connection.belongs_to(process)
+        connection = self._queue_manager.connect(
+            application_name=hello.application_name, user=user, process=process_of_other(self._raw)
+        )
         try:
             self._live_by(hello.pulse)
         except MQIError:

@@ -59,10 +59,6 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         """
         ...
 
-    def belongs_to(self, process: int) -> None:
-        """Record the process of the application, for DISPLAY CONN."""
-        ...
-
     def abandon(self) -> None:
         """End the connection as after the death of the application: back out the unit of work."""
         ...
@@ -96,8 +92,8 @@ class Servable(Protocol):
         """
         ...
 
-    def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
-        """Return a new connection."""
+    def connect(self, *, application_name: str = "", user: str = "", process: int = 0) -> ServableConnection:
+        """Return a new connection. DISPLAY CONN shows the process; 0 is the process of the queue manager."""
         ...
 
 

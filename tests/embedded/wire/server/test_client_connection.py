@@ -143,8 +143,17 @@ ENDS: list[tuple[Any, ...]] = [("remove",), ("leave", 0), ("abandon",), ("close"
 def test_an_application_takes_a_place_connects_and_leaves_nothing_behind(kit: Kit) -> None:
     assert [requests.Reply(None, "QM1")] == kit.run(hello())
 
-    assert [("add",), ("admit", False), ("connect", "app", "u"), *ENDS] == kit.called()
+    assert [("add",), ("admit", False), ("connect", "app", "u", 0), *ENDS] == kit.called()
     assert (None, False) == (kit.made.unknown_until, kit.made.is_checked)
+
+
+def test_the_connection_of_an_application_has_its_process(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    processes = {kit.raw: 4711}
+    monkeypatch.setattr("mqflow.embedded.wire.server.client_connection.process_of_other", processes.__getitem__)
+
+    kit.run(hello())
+
+    assert [("connect", "app", "u", 4711)] == [call for call in kit.called() if call[0] == "connect"]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +193,7 @@ def test_a_peer_that_begins_with_a_verb_gets_no_answer(kit: Kit, full: object) -
 def test_a_hello_with_a_pulse_joins_it_and_sends_no_heartbeats_of_its_own(kit: Kit, administers: bool) -> None:  # noqa: FBT001
     assert [requests.Reply(None, "QM1")] == kit.run(hello(pulse=3, administers=administers))
 
-    begin = [("administration_of", "u"), ("admit", True)] if administers else [("admit", False), ("connect", "app", "u")]
+    begin = [("administration_of", "u"), ("admit", True)] if administers else [("admit", False), ("connect", "app", "u", 0)]
     end = [("remove",), ("leave", 3), *([] if administers else [("abandon",)]), ("close",), ("over",)]
     assert [("add",), *begin, ("join", 3), ("remove",), *end] == kit.called()
 
@@ -311,7 +320,7 @@ def test_a_log_in_is_checked_before_the_peer_takes_a_place(kit: Kit, refuses: bo
 
     assert (["u", "mqm", "the Unix socket", True, True], False) == (kit.login.seen, kit.made.is_checked)
     places = (
-        [("admit", False), ("connect", "app", "alice"), *ENDS]
+        [("admit", False), ("connect", "app", "alice", 0), *ENDS]
         if not refuses
         else [each for each in ENDS if each != ("abandon",)]
     )
