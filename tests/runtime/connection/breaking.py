@@ -75,10 +75,10 @@ class Behind:
     def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
         self.queue_manager.require_authorities(made_administrator)
 
-    def connect(self, *, application_name: str = "", user: str = "") -> Any:
+    def connect(self, *, application_name: str = "", user: str = "", process: int = 0) -> Any:
         if not self._admits:
             raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self.name)
-        return _Breaking(self.queue_manager.connect(application_name=application_name, user=user), self)
+        return _Breaking(self.queue_manager.connect(application_name=application_name, user=user, process=process), self)
 
     # -- the connection of an application
 
