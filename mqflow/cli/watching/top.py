@@ -78,5 +78,7 @@ def command(application: str | None, every_s: float, turns: int | None) -> None:
             live.update(view(found, history), refresh=True)
             turn += 1
             if turn == turns:
-                return
+                break
             waiting.wait(every_s)
+    if not live.console.is_terminal:
+        live.console.line()  # rich ends the last line only in a terminal

@@ -218,6 +218,7 @@ def test_top_without_a_terminal_shows_the_applications_once_and_ends(run: Run, s
     shown = run("top")
 
     assert (0, 1) == (shown.exit_code, source.looks)
+    assert shown.stdout.endswith("\n")
 
 
 def test_top_without_rich_names_the_extra(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
