@@ -1,6 +1,6 @@
 """The metrics: counts of events, as plain numbers that a meter reads. To count an event takes well under a microsecond.
 
-The hook receives events; listeners count their ordinary messages themselves, in a `Tally` of this hook. Instruments are
+The hook receives events; listeners count their ordinary messages themselves, in a `ListenerTally` of this hook. Instruments are
 observable, because `add` of a counter takes ten to twenty times as long as an increment. OpenTelemetry has no observable
 histogram, so the duration of handling has two counters: its sum, and its buckets with the attribute `le`.
 """
@@ -33,8 +33,8 @@ from mqflow.events import (
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import SYSTEM, TEMPLATE, destination_of, disposition_name, outcome_name
-from mqflow.policy.health.tally import Numbers, Tally, observe
 from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.tally import ListenerTally, Numbers, observe
 
 __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 
@@ -171,10 +171,10 @@ class Metrics:
         """Count one message put by the application."""
         self._add(_SENT, _queue(queue))
 
-    def listener_tally(self, queue: str) -> Tally:
+    def listener_tally(self, queue: str) -> ListenerTally:
         """Return the numbers that the ordinary messages of a queue change."""
         labels = (*_queue(queue), ("mqflow.outcome", outcome_name(Completed())))
-        return Tally(
+        return ListenerTally(
             bounds_s=DURATION_BOUNDS_S,
             delivered=self._count(_CONSUMED, _queue(queue)),
             completed=self._count(_UNITS, (*labels, ("mqflow.settlement", Settlement.COMMIT.value))),

@@ -14,8 +14,8 @@ from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.metrics import Metrics
 from mqflow.otel.spans import ProcessSpans, PutSpans, TraceSettings
 from mqflow.otel.tracers import Tracers
-from mqflow.policy.health.tally import Tally
 from mqflow.policy.poison.disposition import Outcome
+from mqflow.tally import ListenerTally
 from mqflow.verbs import Put
 from mqflow.world import SYSTEM_CLOCK, Clock
 
@@ -63,7 +63,7 @@ class OpenTelemetry:
         self._metrics.sent(message.queue)
         return sent
 
-    def listener_tally(self, queue: str) -> Tally:
+    def listener_tally(self, queue: str) -> ListenerTally:
         """Return the numbers that the ordinary messages of a queue change."""
         return self._metrics.listener_tally(queue)
 

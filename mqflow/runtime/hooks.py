@@ -2,8 +2,8 @@
 
 If a hook raises an exception, this is reported once, and the hook still receives all events. No hook changes a message. A hook
 can name the events that it wants (`wants`, a tuple of event classes). An event that no hook wants is not made. A hook that only
-counts ordinary messages can have `listener_tally`, which returns the `Tally` of a queue. A listener then changes these numbers,
-and makes no event for this hook.
+counts ordinary messages can have `listener_tally`, which returns the `ListenerTally` of a queue. A listener then changes these
+numbers, and makes no event for this hook.
 """
 
 import logging
@@ -34,7 +34,7 @@ from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Return, Undecodable
 
 if TYPE_CHECKING:  # most applications count nothing
-    from mqflow.policy.health.tally import Tally
+    from mqflow.tally import ListenerTally
 
 __all__ = ("LOG_FIELDS", "Broadcast", "LogEvents")
 
@@ -69,7 +69,7 @@ class Broadcast:
         """Return whether a hook wants this class of event. Code that runs for each message asks this first."""
         return bool(self._listeners(event))
 
-    def tallies(self, queue: str) -> "tuple[Tally, ...]":
+    def tallies(self, queue: str) -> "tuple[ListenerTally, ...]":
         """Return the numbers that ordinary messages of a queue change: one tally for each hook that counts them itself."""
         made = (getattr(hook, "listener_tally", None) for hook in self._hooks)  # optional, as `wants` is
         return tuple(tally(queue) for tally in made if tally is not None)

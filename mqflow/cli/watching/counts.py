@@ -1,7 +1,7 @@
 """Counts the events of one process, for the metrics of its application. Only an application that serves metrics counts.
 
 The hook knows events and numbers. Any thread can read the numbers while the event loop counts. Listeners count their ordinary
-messages themselves, in a `Tally` of this hook.
+messages themselves, in a `ListenerTally` of this hook.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ from mqflow.events import (
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.health.records import Counts, Series
-from mqflow.policy.health.tally import Numbers, Tally, observe
 from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.tally import ListenerTally, Numbers, observe
 
 __all__ = ("BOUNDS_S", "COUNTED", "OVERFLOW", "SERIES_MAX", "Counted", "EventCounts", "counts_of_all")
 
@@ -116,9 +116,9 @@ class EventCounts:
         #: The first `SERIES_MAX` series, by metric and by labels as the events have them: a quick look-up.
         self._known: dict[tuple[str, ...], Numbers] = {}
 
-    def listener_tally(self, queue: str) -> Tally:
+    def listener_tally(self, queue: str) -> ListenerTally:
         """Return the numbers that the ordinary messages of a queue change."""
-        return Tally(
+        return ListenerTally(
             bounds_s=BOUNDS_S,
             delivered=self._number("messages_delivered", queue),
             completed=self._number("units_of_work", queue, Settlement.COMMIT.value, "completed"),

@@ -1,7 +1,7 @@
 """Reports the work of a worker as events, and records the results in the state of the listener.
 
-This module decides nothing and settles nothing. An event that no hook wants is not made. A hook with a `Tally` wants no event
-of an ordinary message.
+This module decides nothing and settles nothing. An event that no hook wants is not made. A hook with a `ListenerTally` wants no
+event of an ordinary message.
 """
 
 from collections.abc import Sequence

@@ -133,7 +133,7 @@ def test_a_consumer_that_reads_ahead_has_more_messages_than_the_program_and_lose
     assert left[0] < 20, "the client has messages that the program has not received"
     rest = messages(queue_manager, "Q1")
     assert len(rest) <= left[0], "the messages of the client do not come back"
-    assert all(got.body.endswith(str(number).encode()) for got, number in zip(rest[::-1], range(60, 0, -1), strict=False))
+    assert all(got.body.endswith(str(number).encode()) for number, got in enumerate(rest, 61 - len(rest)))
 
 
 def test_mqstat_tells_of_a_failed_put_that_the_client_did_not_wait_for(jms: Scenario) -> None:

@@ -24,7 +24,6 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.health.tally import Tally
 from mqflow.policy.poison import backout
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Requeue, Return, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
@@ -37,6 +36,7 @@ from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.poison_mover import Disposal
 from mqflow.runtime.listener.unit import BackOut, DisposedDelivery, Staged, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
+from mqflow.tally import ListenerTally
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import Got
 from mqflow.world import World
@@ -54,7 +54,7 @@ FAILED = Failed("ValueError", "no price")
 class Heard:
     """The state of a listener, and the events of its worker 7 in order."""
 
-    def __init__(self, *wanted: type, tally: Tally | None = None) -> None:
+    def __init__(self, *wanted: type, tally: ListenerTally | None = None) -> None:
         self.events: list[Event] = []
         self.tally = tally
         if tally is not None:
@@ -128,7 +128,7 @@ async def test_an_event_that_no_hook_wants_is_not_made() -> None:
 
 
 async def test_ordinary_messages_change_the_numbers_of_a_hook_with_a_tally_and_make_no_event_for_it() -> None:
-    heard = Heard(tally=Tally((0.1, 0.5), [0], [0], [0, 0, 0, 0], [0, 0, 0, 0]))
+    heard = Heard(tally=ListenerTally((0.1, 0.5), [0], [0], [0, 0, 0, 0], [0, 0, 0, 0]))
     worker, one, two = heard.worker, delivery(1, 0.5), delivery(2, 0.25)
 
     worker.delivered([one, two])
@@ -136,7 +136,7 @@ async def test_ordinary_messages_change_the_numbers_of_a_hook_with_a_tally_and_m
     worker.completed([one, two], 0.0)
     worker.settled(Settlement.BACKOUT, [two], FAILED)
 
-    assert Tally((0.1, 0.5), [2], [2], [0, 1, 1, 1.25], [0, 1, 0, 0.125]) == heard.tally
+    assert ListenerTally((0.1, 0.5), [2], [2], [0, 1, 1, 1.25], [0, 1, 0, 0.125]) == heard.tally
     assert [settled(Settlement.BACKOUT, (2,), FAILED, handled_s=0.25)] == heard.events
 
 

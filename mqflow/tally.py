@@ -8,13 +8,13 @@ from bisect import bisect_left
 
 from msgspec import Struct
 
-__all__ = ("Numbers", "Tally", "observe")
+__all__ = ("ListenerTally", "Numbers", "observe")
 
 Numbers = list[float]
 """One number; or a histogram: a number for each bound, one for everything above the last bound, and then the sum."""
 
 
-class Tally(Struct, frozen=True):
+class ListenerTally(Struct, frozen=True):
     """The numbers that the ordinary messages of a listener change: messages that are got, handled and committed."""
 
     bounds_s: tuple[float, ...]
