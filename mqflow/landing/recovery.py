@@ -91,7 +91,7 @@ def recover(marker: Marker, published: int, *, pending: bool) -> Recovery:
     if not pending:
         return Refuse(
             f"segment {marker.segment} with {marker.rows} rows was committed, and its pending file is gone: bring it back from "
-            "a copy; its messages are nowhere else"
+            "a copy; no other file has its messages"
         )
     return Publish()
 

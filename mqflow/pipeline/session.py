@@ -37,6 +37,8 @@ _ALWAYS: Final = {
     # Java compiles no method of more than 8000 bytes, and Spark makes longer methods from a long rules table. With this limit
     # it makes several short methods. 60 rules over four million letters: 4 seconds of processor time instead of 23.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Spark makes a buffer of so many rows for each column of each file, and a segment is a small file.
+    "spark.sql.parquet.columnarReaderBatchSize": "1024",
 }
 # For each value from Arrow the JVM checks bounds and null, although Spark has checked both already. These checks take about a
 # sixth of the processor time of reading a journal. As default options, these options remain if a user sets

@@ -1,14 +1,17 @@
 """Segments name the segment before them, records name the last one, and older schema versions stay readable."""
 
 import os
+import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mqflow.journal import Consumers, Journal, Kind, Lane, MissingSegmentError, SchemaError, TornSegmentError, read_table
 from mqflow.journal.heads import read_head
 from mqflow.journal.segment_chain import NOTHING, FoundSegment, Rewrite, Tip, findings
-from mqflow.journal.segment_data import Contents, Link, encode, inspect
+from mqflow.journal.segment_data import Contents, Link, checksum, encode, inspect
 from mqflow.journal.verification import verify_journal
 from mqflow.testing.journals import add_segment, generate_journal, invented
 from tests.journal.files import path_of
@@ -27,6 +30,11 @@ def texts(lane: Lane) -> list[str]:
 
 
 # -- links and records
+
+
+@given(st.binary())
+def test_the_checksum_is_the_same_on_a_machine_with_another_library(data: bytes) -> None:
+    assert zlib.crc32(data) == checksum(data)
 
 
 def test_a_segment_names_its_journal_its_lane_and_the_segment_before_it(lane: Lane) -> None:

@@ -173,7 +173,7 @@ def test_the_command_names_its_findings_and_does_only_what_its_options_ask_for(
         again = CliRunner().invoke(main, [*command, "--publish"])
 
     assert (1, True) == (looked.exit_code, "0 of its 3 messages are on ORDERS.IN" in looked.stdout), looked.output
-    assert "--publish, because they are nowhere else" in looked.stdout
+    assert "Use --publish: no other segment has them" in looked.stdout
     assert (0, True) == (done.exit_code, "segment 2 as its last" in done.stderr), done.output
     assert (1, True) == (again.exit_code, "has its marker" in again.stderr), again.output
     assert list(range(COUNT)) == orphan.land()

@@ -175,9 +175,9 @@ def _doubt_text(lane: Lane, doubt: Doubt) -> str:
     )
     match doubt.advice:
         case "publish":
-            return f"{found} It was committed, or other applications have got them: --publish, because they are nowhere else."
+            return f"{found} Its unit of work was committed, or other applications have got its messages. Use --publish: no other segment has them."
         case "drop":
-            return f"{found} It was backed out: --drop, and the lander lands them again."
+            return f"{found} Its unit of work was backed out. Use --drop: the lander lands these messages again."
         case _:
             return (
                 f"{found} Either it was backed out and other applications have got some messages since, or it was "

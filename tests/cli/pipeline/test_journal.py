@@ -151,7 +151,9 @@ def test_the_columns_of_a_kind_are_listed_with_their_types(run: Run, kind: Kind)
 
 LAST = "ORDERS.IN: segment 1,000 is the last published one"
 PENDING = f"{LAST}; 1001-1.pend is complete, and {{}} of its 2,000 messages are on ORDERS.IN. "
-COMMITTED = "It was committed, or other applications have got them: --publish, because they are nowhere else."
+COMMITTED = (
+    "Its unit of work was committed, or other applications have got its messages. Use --publish: no other segment has them."
+)
 UNKNOWN = (
     "Either it was backed out and other applications have got some messages since, or it was committed and some messages were "
     "put again. --publish lands the messages on the queue twice; --drop loses the other messages."
@@ -163,7 +165,11 @@ UNKNOWN = (
     [
         (None, "", f"{LAST}, and no later one is complete. All committed messages are published: --drop."),
         (0, "--publish", PENDING.format(0) + COMMITTED),
-        (2_000, "--drop", PENDING.format("2,000") + "It was backed out: --drop, and the lander lands them again."),
+        (
+            2_000,
+            "--drop",
+            PENDING.format("2,000") + "Its unit of work was backed out. Use --drop: the lander lands these messages again.",
+        ),
         (1_999, "", PENDING.format("1,999") + UNKNOWN),
     ],
 )
