@@ -175,7 +175,8 @@ def _doubt_text(lane: Lane, doubt: Doubt) -> str:
     )
     match doubt.advice:
         case "publish":
-            return f"{found} Its unit of work was committed, or other applications have got its messages. Use --publish: no other segment has them."
+            said = "Its unit of work was committed, or other applications have got its messages."
+            return f"{found} {said} Use --publish: no other segment has them."
         case "drop":
             return f"{found} Its unit of work was backed out. Use --drop: the lander lands these messages again."
         case _:
