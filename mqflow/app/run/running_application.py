@@ -152,8 +152,8 @@ class RunningApplication:
 
     def _make_runtime(self, staging_queue: str, readiness: Readiness | None) -> Runtime:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
-        # If the queue manager is in this process, the application delivers delayed messages; otherwise only if it has asked for
-        # it.
+        # If the queue manager is in this process, the application delivers delayed messages; otherwise only if it has declared
+        # a delay processor.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
         # An embedded queue manager stages failed messages itself, on its own staging queue.
         embedded, in_worker_s = is_embedded(queue_manager), self.settings.retry_in_worker_s
