@@ -170,7 +170,7 @@ class App:
     def include_router(
         self, router: Router, *, prefix: str = "", middleware: Sequence[Any] = (), **defaults: Unpack[ListenerKeywords]
     ) -> None:
-        """Declare the listeners and publishers that a router has now. Those of routers inside that router are included.
+        """Declare the listeners and publishers that a router has now. Routers inside that router are included too.
 
         `prefix` comes before the router's own prefix. Both come before the name of each queue that a listener or a publisher of
         the router declares. Topics, backout queues and the queues of `Context.put` keep their names. `middleware` runs around
@@ -191,11 +191,11 @@ class App:
     def include_app(self, app: "App") -> None:
         """Run another application together with this one, on another queue manager. Both start, get ready and drain together.
 
-        The name of the included application stands for its queue manager: in the settings, below `queue_managers`, and before
-        the names of its listeners (`archive:book`). The included application keeps its own middleware, hooks, codec and
-        lifespan. It uses the settings and the application name of this application. Its lifespan begins before that of this
-        application and ends after it. So functions of this application can always put on its queue manager. The listeners of
-        both start at the same time.
+        In the settings, below `queue_managers`, the name of the included application is the name of its queue manager. The name
+        also comes before the names of its listeners (`archive:book`). The included application keeps its own middleware, hooks,
+        codec and lifespan. It uses the settings and the application name of this application. Its lifespan begins before that
+        of this application, and ends later. So functions of this application can always put on the queue manager of the
+        included one. The listeners of both start at the same time.
 
         An outage of one queue manager does not stop the listeners of another. A unit of work belongs to one queue manager. If a
         handler puts on another queue manager, that put is committed at once, and it stays if the handler fails.

@@ -85,7 +85,7 @@ class _Document:
         self._prefix = ""
 
     def begin(self, queue_manager: str, servers: Sequence[str]) -> None:
-        """Begin the channels of the included application with this name, on its queue manager; "" for the first application."""
+        """Begin the channels of the included application with this name, on its queue manager; "" for the main application."""
         self._prefix = f"{queue_manager}." if queue_manager else ""
         on = {"title": f"On the queue manager of {queue_manager}"} if queue_manager else {}
         self._place = on | ({"servers": [{"$ref": f"#/servers/{server}"} for server in servers]} if servers else {})

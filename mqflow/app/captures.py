@@ -22,7 +22,7 @@ from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 __all__ = ("BODY", "Captured", "read_captures", "redacted", "written")
 
 BODY: Final = "body"
-"""The name that stands for the body in a list of parts to redact. The body is all data after the headers."""
+"""The name of the body in a list of parts to redact. The body is all data after the headers."""
 _HIDDEN: Final = b"*"
 _FORMAT: Final = 1
 

@@ -21,7 +21,10 @@ __all__ = ("ConnectionRecorder",)
 
 
 class ConnectionRecorder:
-    """Puts the records of one of these parts, which passes its current connection with each call."""
+    """Puts the records of a consumer, a DLQ handler, a delay processor or a redriver.
+
+    Its owner passes the current connection with each call.
+    """
 
     def __init__(self, queue: str, *, consumer: str, world: World, notify: Callable[[Event], None] | None = None) -> None:
         self._queue: Final = queue

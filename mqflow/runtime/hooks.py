@@ -193,7 +193,7 @@ class LogEvents:
                 return
 
     def _warn(self, text: str, *values: str, extra: Mapping[str, object]) -> None:
-        """Write a warning. Write a warning that comes again only the 10th, 100th, ... time, with its number so far."""
+        """Write a warning. If it comes again, write it only the 10th, 100th, ... time, with its number so far."""
         times = self._lines.count((text, values))
         if times == 1:
             self._log.warning(text, *values, extra=extra)

@@ -1,7 +1,8 @@
-"""Restarts tasks of listeners and services. If a task ends although nothing stopped it, this is an incident: it starts again.
+"""Restarts tasks of listeners and services.
 
-The cause of an incident is a defect of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. A lost
-connection or a refused call is not an incident; the listener itself reacts to it.
+If a task ends although nothing stopped it, this is an incident, and the task starts again. The cause of an incident is a defect
+of mqflow or of a plugin, or code of the application that cancels tasks of mqflow. A lost connection or a refused call is not an
+incident; the listener itself reacts to it.
 """
 
 import traceback

@@ -33,7 +33,7 @@ Encoded = tuple[bytes, str, int] | tuple[bytes, str, int, int]
 
 
 class Codec(Protocol):
-    """Decodes and encodes the payloads of a listener or a publisher that has a format of its own."""
+    """Decodes and encodes the payloads of a listener or a publisher whose messages have a format of their own."""
 
     def decode(self, message: Message, payload_type: Any) -> Any:
         """Return the payload. A `ValueError`, a `TypeError` or an `UndecodableError` makes the message undecodable."""

@@ -1,4 +1,4 @@
-"""A synchronous consumer of a queue or topic. The application calls `receive`, and commits or backs out itself.
+"""A synchronous consumer of a queue or topic. The application itself calls `receive`, and commits or backs out.
 
 The consumer moves a poison message in the unit of work in which the application receives. So the move is committed together
 with that unit of work. This file makes no decision itself.

@@ -46,7 +46,8 @@ class Context:
         """Put a message in the unit of work of this delivery. Other programs can get the message after the commit.
 
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
-        and others. Without `persistent` the message is persistent, as in JMS. On a temporary dynamic queue it never is.
+        and others. Without `persistent` the message is persistent, as in JMS. On a temporary dynamic queue, every message is
+        non-persistent.
 
         This call opens the queue and chooses the MsgId. mqflow puts the message after the handler has returned, and before the
         commit. The delay of the message begins at this call; its expiry begins at the put. If the handler fails, nothing is

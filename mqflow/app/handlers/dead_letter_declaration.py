@@ -61,7 +61,7 @@ class DeadLetterRules:
         attempts: int = 1,
         put_authority: PutAuthority = PutAuthority.DEF,
     ) -> Callable[[Predicate], Predicate]:
-        """Declare the decorated function as the condition of a rule. It receives a `DeadLetter` and returns whether it matches.
+        """Declare the decorated function as the condition of a rule. It returns whether the rule matches a `DeadLetter`.
 
         The DLQ handler carries out the action like that of a rule in its rules table. If the function raises an exception, the
         message stays on the queue, and the handler warns once. Raises `ValueError` for FWD without `forward_queue`, and for

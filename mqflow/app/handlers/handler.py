@@ -44,7 +44,7 @@ class Place(Struct, frozen=True):
     prefix: str = ""
     #: The codec for publishers of the router that have no codec of their own.
     codec: Codec | None = None
-    #: Returns the running application. Each application has its own function, so that it differs from other applications.
+    #: Returns the running application. Each application has its own function, so this field also tells applications apart.
     running: object = None
 
 

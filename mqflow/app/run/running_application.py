@@ -93,7 +93,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     schedules: "Sequence[Scheduled]" = ()
     #: The names and the queues of all listeners, including those of included applications.
     listener_names: Sequence[str] = ()
-    #: If another application includes this one, its name there, which stands for its queue manager; otherwise empty.
+    #: If another application includes this one: the name of this one there, also used for its queue manager; otherwise empty.
     queue_manager: str = ""
 
 
@@ -152,8 +152,8 @@ class RunningApplication:
 
     def _make_runtime(self, staging_queue: str, readiness: Readiness | None) -> Runtime:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
-        # If the queue manager is in this process, the application delivers delayed messages; otherwise only if it has asked for
-        # it.
+        # If the queue manager is in this process, the application delivers delayed messages; otherwise only if it has declared
+        # a delay processor.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
         # An embedded queue manager stages failed messages itself, on its own staging queue.
         embedded, in_worker_s = is_embedded(queue_manager), self.settings.retry_in_worker_s
@@ -274,12 +274,15 @@ class RunningApplication:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of the objects that must be open before the application is ready, and are not. Any thread may read this."""
+        """The names of the objects that are not open, and must be open before the application is ready.
+
+        Any thread may read this.
+        """
         return self._runtime.supervisor.readiness.missing
 
     @property
     def ready(self) -> bool:
-        """True if all workers of every listener have their queue open. False while one of them starts, reconnects or stops."""
+        """True if all workers of every listener have their queue open. False while a worker starts, reconnects or stops."""
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:

@@ -87,7 +87,8 @@ class ThreadedSession:
         #: The largest number of units to get ahead, and the handle, the options and the size of these units.
         self._units_max = 0
         self._get: tuple[ObjectHandle, GetOptions, int] | None = None
-        #: The number of requests in a row that got no message ahead, and of the commits since then that did not try it.
+        #: The first is the number of requests in a row that got no message ahead. The second is the number of commits since
+        #: then that did not try to get ahead.
         self._misses = self._skipped = 0
         self.abandoned: bool = False
         runner.start(self._serve, "mqflow session")
@@ -158,8 +159,8 @@ class ThreadedSession:
     async def _run(self, work: Callable[[], T], *, in_unit_of_work: bool = True) -> T:
         """Run the work on the session's thread, and return its result. A verb cannot be cancelled, so the wait is shielded.
 
-        `in_unit_of_work` is true if the work can change the unit of work. If its caller abandons such work, the unit is
-        unknown.
+        `in_unit_of_work` is true if the work can change the unit of work. If the caller abandons such work, the state of the
+        unit is unknown.
         """
         answer = self.begin(work)
         reply: tuple[Any, BaseException | None] = (None, None)
@@ -230,8 +231,8 @@ class ThreadedSession:
     def _skips(self) -> bool:
         """Return whether the worker must commit and get in one request, because the last requests got no message ahead.
 
-        In this case the queue is often empty, or its messages cannot be got ahead. At every 32nd commit, the thread tries it
-        again.
+        In this case the queue is often empty, or its messages cannot be got ahead. At every 32nd commit, the thread tries again
+        to get ahead.
         """
         if self._misses < _MISSES_MAX or self._behind or self._ahead:
             return False

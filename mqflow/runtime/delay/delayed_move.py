@@ -241,9 +241,10 @@ class DelayedMove(Struct, frozen=True):
         *,
         own_unit: bool = True,
     ) -> DelayedResult:
-        """Put the report that the sender asked for, or dead-letter it. If no queue accepts it, return a result with BACKOUT.
+        """Put the report that the sender asked for, or dead-letter it.
 
-        If the message is not persistent, the message is moved without the report.
+        If no queue accepts the report, return a result with BACKOUT; but a message that is not persistent is moved without the
+        report.
         """
         if owed is None:
             return DelayedResult(Settlement.COMMIT, events, record=record)

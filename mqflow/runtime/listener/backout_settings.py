@@ -42,7 +42,10 @@ class BackoutSettings(Struct, frozen=True):
     dead_letter_queue_unknown: bool = False
 
     def kept(self, plan: backout.Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> backout.Plan:
-        """Return the plan. If the dead-letter queue is not known, no message is discarded only because it is missing."""
+        """Return the plan.
+
+        If the dead-letter queue is not known, no message is discarded only because that queue is missing.
+        """
         return backout.keeping(plan, descriptor, behaviour) if self.dead_letter_queue_unknown else plan
 
 

@@ -80,13 +80,14 @@ class Delivery:
         self.on_thread: bool = False
         #: The time when the handling began on the thread of the session, in monotonic seconds; None if it did not begin there.
         self.started: float | None = None
-        #: If the handling began on the thread of the session but did not complete there: finishes it on the event loop.
+        #: Finishes the handling on the event loop, if it began on the thread of the session but did not complete there;
+        #: otherwise None.
         self.rest: Callable[[], Awaitable[Outcome | None]] | None = None
         #: The identifier of the handling's trace, 32 hexadecimal digits; empty without tracing.
         self.trace_id: str = ""
 
     def begin_again(self) -> None:
-        """Prepare another call of the handler in the same unit of work. The call before has put nothing."""
+        """Prepare another call of the handler in the same unit of work. The previous call has put nothing."""
         self.is_over = False
         self.calls.clear()
         self.kept_puts.clear()

@@ -61,7 +61,7 @@ class Disposer:
         self._records: Final = records
 
     async def examine(self, unit: Unit, delivery: Delivery) -> Step:
-        """Decide about a message that was backed out before. If it is poison, move it; otherwise let its handler have it."""
+        """Decide about a message that was backed out before. If it is poison, move it; otherwise the handler gets it."""
         settings = await self._settings()
         if isinstance(settings, BackOut):
             return settings

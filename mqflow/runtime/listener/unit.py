@@ -72,7 +72,7 @@ class Unit:
 
     @property
     def completed(self) -> Sequence[Delivery]:
-        """The other deliveries of the unit. At the end of the unit, their handlers have completed."""
+        """The deliveries that are not in `ended`. At the end of the unit, their handlers have completed."""
         if not self.disposed and not self.staged:
             return self.deliveries
         others = [each.delivery for each in self.ended]
@@ -104,7 +104,7 @@ class BackOut(Struct, frozen=True):
     pause_s: float = 0.0
     #: The message that stays on its queue because no destination accepts it.
     left: DisposedDelivery | None = None
-    #: Another reason why the listener pauses; None if it does not pause for it.
+    #: Another reason why the listener pauses; None if there is no other reason.
     refusal: Refusal | None = None
 
 

@@ -102,8 +102,8 @@ class Worker:
     async def run(self, allowed: Callable[[], None]) -> None:
         """Handle messages until the worker must end. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry.
 
-        Calls `allowed` when the queue allows gets. If the listener was refused before, that is after the first successful get,
-        and that get does not wait for a message. Otherwise it is immediately.
+        Calls `allowed` when the queue allows gets: immediately, unless the listener was refused before. Then it calls `allowed`
+        after the first successful get, and that get does not wait for a message.
         """
         gate = self._state.gate
         try:

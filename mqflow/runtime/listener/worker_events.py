@@ -162,7 +162,7 @@ class WorkerEvents:
         outcome: Outcome | None,
         others: Sequence[Delivery] = (),
     ) -> None:
-        """Report the end of deliveries that are not `completed`: with the outcome of their handling, and how it was settled."""
+        """Report the end of deliveries that are not `completed`: with the outcome of their handling, and the settlement."""
         if self._wants_settled:
             event = Settled(
                 queue=self._spec.queue,
