@@ -240,7 +240,7 @@ def postponed(header: DelayHeader, body: bytes, now: ClockReading, *, retry_ms: 
 
 
 def retry_in_ms(header: DelayHeader) -> int:
-    """Return the milliseconds until the next put of a refused message: as long as its waits so far, from 1 to 60 seconds."""
+    """Return the milliseconds until the next put of a refused message: its time since it was due, from 1 to 60 seconds."""
     return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 
@@ -281,7 +281,7 @@ def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
 
 
 def on_report_refused(descriptor: MessageDescriptor, error: MQIError) -> MQIError | None:
-    """Return the error to raise if no queue took the report, not even the dead-letter queue; None to ignore this.
+    """Return the error to raise if no queue took the report, not even the dead-letter queue; None to raise no error.
 
     For a persistent message, return the error. The caller then backs out the whole unit of work and tries again later.
     Source: "If sending the report to the dead letter queue fails and the message is persistent, all changes are discarded".

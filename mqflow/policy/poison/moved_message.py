@@ -126,7 +126,7 @@ def folder(reason: Why) -> Folder:
 
 
 def why(descriptor: MessageDescriptor, body: bytes) -> Why | None:
-    """Return the reason of the last move, from the MQDLH or from the folder of `folder`; None if the message has neither."""
+    """Return the reason of the last move, from the MQDLH or the folder of mqflow; None if the message has neither."""
     try:
         chain = split(descriptor, body).chain
     except MQIError:

@@ -160,7 +160,7 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
     """Return the steps for the new connection of this session, in the order of first opening.
 
     Every entry of the session has one step. If this session made a temporary dynamic queue and still holds that handle, the
-    queue is made again under its name, and is empty. A handle that was opened by this name can be opened only after that step.
+    queue is made again under its name, and is empty. A handle that was opened by this name is reopened only after that step.
     A durable subscription is resumed, not created: if it no longer exists, publications are lost, and the owner must get the
     error.
     """
