@@ -69,7 +69,7 @@ class Layout(Struct, frozen=True):
     #: The length of each version in bytes.
     lengths: Mapping[int, int]
     fields: Mapping[str, FieldLayout]
-    #: The reason if the address does not have this structure.
+    #: The reason if this structure is not at the address.
     reason: Reason
     #: The reason for an unknown version.
     version_reason: Reason

@@ -215,7 +215,7 @@ def _has_properties(header: RFH2) -> bool:
 
 
 def _without_properties(header: RFH2) -> RFH2 | None:
-    """Return the header without its properties; None if it has no other folder."""
+    """Return the header without its properties; None if no folder is left."""
     if not _has_properties(header):
         return header
     others = tuple(folder for folder in header.folders if not _is_for_properties(folder))
