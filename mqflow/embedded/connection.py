@@ -214,7 +214,7 @@ class EmbeddedConnection:
             return []
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places; None means all but the open one."""
+        """Return the messages of the last `count` units of work to their places; None means all units except the open one."""
         if count != 0 and (count or self.state.ahead):
             number = len(self.state.ahead) if count is None else count
             self._call("MQBACK", "", give_back, self.state, number)
