@@ -373,7 +373,7 @@ class DurableStore:
             self._medium.make_room()
 
     def _tidy(self) -> None:
-        """Let the medium return disk space, if that is due. A full disk delays this. Any other failure ends the store."""
+        """Let the medium free disk space, if that is due. A full disk delays this. Any other failure ends the store."""
         try:
             with self._medium_free:
                 self._medium.tidy()

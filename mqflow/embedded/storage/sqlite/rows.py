@@ -126,7 +126,7 @@ class Catalogue(Struct):
     def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
         """Yield the SQL statements of the changes, with equal statements grouped.
 
-        Changes to messages are sorted: adds, counts, removals. The result is the same, because no serial number is added twice.
+        Changes to messages are sorted: adds, counts, removals. The order does not matter: no serial number is added twice.
         """
         run = _Run()
         for change in changes:

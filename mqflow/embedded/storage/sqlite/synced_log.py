@@ -1,9 +1,9 @@
 """Records how much of the write-ahead log is synced, so that the next owner notices if SQLite would read less.
 
-The log consists of frames, each with one page. For SQLite, a broken frame is the end of the log. This is right after a power
-cut, because the broken frame was not synced. But if a synced frame is broken, SQLite loses changes without an error. A note in
-a file of its own distinguishes the two cases. Writing the note needs no sync: the note survives a kill of the process. After a
-power cut, it never names more frames than were synced. This module knows no row and no SQL.
+The log consists of frames, each with one page. For SQLite, a broken frame is the end of the log. After a power cut this is
+correct, because the broken frame was not synced. But if a synced frame is broken, SQLite loses changes without an error. A
+note in a file of its own distinguishes the two cases. Writing the note needs no sync: the note survives a kill of the process.
+After a power cut, it never names more frames than were synced. This module knows no row and no SQL.
 """
 
 import contextlib
