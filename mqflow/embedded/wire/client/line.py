@@ -1,6 +1,6 @@
 """The application's end of a served connection: requests and replies over one stream, one call at a time.
 
-If the stream is lost, the present call raises the error that fits it. This module knows frames and `requests`, but no verb.
+If the stream is lost, the present call raises 2009 or 2549. This module knows frames and `requests`, but no verb.
 """
 
 import contextlib

@@ -141,7 +141,8 @@ class Server:
         #: The places for peers on a network before their log-in. These peers take no place from an application.
         self._limits = strangers or StrangerLimits()
         self._strangers = Room(self._limits.most)
-        #: The stranger that the server ended last, to make room. Its place is free after it has left `_served`.
+        #: The stranger (a peer before its log-in) that the server ended last, to make room. Its place is free after it has left
+        #: `_served`.
         self._leaving: ServedPeer | None = None
         self._signals = signals
         self._closing = signals()
@@ -437,7 +438,7 @@ def serve_tcp(
     Servers of one queue manager share a `guard`, so that passwords are checked one at a time. The first of these servers to
     close ends the pauses after failed log-ins on all of them. `peers_of` makes the server's ends for another protocol than
     mqflow's own. `when_closed` runs after the server has closed. From now on the queue manager checks authorities, even without
-    an authority record: a user has only granted authorities. Raises `ServingError` if the port is not free, or if other
+    an authority record: a user has only the granted authorities. Raises `ServingError` if the port is not free, or if other
     machines can reach the address and `tls` is None.
     """
     if tls is None and not is_loopback(address.host):
