@@ -129,7 +129,7 @@ def triage(
 def report(
     spark: "SparkSession", tables: str | Path, output: Path, rules: str | None = None, as_of: datetime | None = None
 ) -> Path:
-    """Bring silver and gold up to bronze, and write the report; return the path of its page.
+    """Bring silver and gold up to date with bronze, and write the report; return the path of its page.
 
     With `as_of` (a time with a time zone) the report has the tables as they were at that time, and no table changes.
     """

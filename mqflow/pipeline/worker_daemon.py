@@ -50,7 +50,7 @@ def _load() -> None:
     from mqflow.pipeline.session import SOURCES  # noqa: PLC0415 - as above
 
     for module in (*_LOADED, *(module for module, _ in SOURCES.values())):
-        with suppress(ImportError):  # the module that needs it reports that it is missing
+        with suppress(ImportError):  # the module that needs the missing package reports this
             importlib.import_module(module)
 
 

@@ -40,7 +40,7 @@ class Report(Struct, frozen=True, kw_only=True):
     messages: int
     poisoned: int
     deliveries: int
-    #: The length of the steps of `poison_over_time`: "5 minutes", "1 hour" or "1 day". A longer whole time has longer steps.
+    #: The length of the steps of `poison_over_time`: "5 minutes", "1 hour" or "1 day": longer for a longer time.
     step: str = "1 hour"
     #: Poison by step and handler; each row has its `start` and `end`.
     poison_over_time: list[Row]

@@ -123,7 +123,7 @@ def put_batch(
             if complete:
                 return put
             _get_marker(connection, markers, batch)
-        connection.backout()  # all rows were put before: return the marker
+        connection.backout()  # all rows were put before: the marker goes back to its queue
     except MQIError as error:
         if error.reason not in _GONE:
             connection.backout()
@@ -149,7 +149,7 @@ def put_plainly(connection: Connection, rows: Iterable[Message], *, unit_rows: i
 
 
 def rows_per_unit(connection: Connection, wanted: int) -> int:
-    """Return the rows of one unit of work: at most MAXUMSGS less two, because the get and the put of the marker count too."""
+    """Return how many rows one unit of work has: at most MAXUMSGS less two, because the get and the put of the marker count."""
     try:
         return max(1, min(wanted, inquire_queue_manager(connection).max_uncommitted_messages - 2))
     except MQIError as error:
