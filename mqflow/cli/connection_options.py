@@ -1,4 +1,4 @@
-"""Functions that open, or connect to, the queue manager that the options of a command name."""
+"""Functions that open the queue manager in the options of a command, or connect to it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -182,7 +182,7 @@ class EventCounts:
                 return
 
     def _settled(self, event: Settled) -> None:
-        if isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT:  # not from a listener of this hook
+        if isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT:  # from no listener of this hook
             self.listener_tally(event.queue).complete(event.handled_s, event.settle_s)
             return
         outcome = type(event.outcome).__name__.lower() if event.outcome is not None else "not_handled"
