@@ -64,10 +64,10 @@ class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
     `url` names the queue manager; a URL in the settings replaces it. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with an attribute `wants` is a hook
-    too. `codec` converts the payloads of handlers and puts that have no codec of their own. Middleware, hooks and codecs can be
-    given as names of plugins. `decide` makes the backout decision. `lifespan` is an async context manager around each run.
-    Without `settings`, the application loads its settings when it runs.
+    Each call of a handler, and each put, runs inside the `middleware`. `hooks` receive every event. A middleware with an
+    attribute `wants` is a hook too. `codec` converts the payloads of handlers and puts that have no codec of their own.
+    Middleware, hooks and codecs can be given as names of plugins. `decide` makes the backout decision. `lifespan` is an async
+    context manager around each run. Without `settings`, the application loads its settings when it runs.
 
     Raises `ConfigurationError` for an argument of another type, for an async hook and for a plugin that cannot be used.
     """
@@ -194,8 +194,8 @@ class App:
         The name of the included application stands for its queue manager: in the settings, below `queue_managers`, and before
         the names of its listeners (`archive:book`). The included application keeps its own middleware, hooks, codec and
         lifespan. It uses the settings and the application name of this application. Its lifespan begins before that of this
-        application and ends after it. So functions of this application can always put on its queue manager. The listeners of
-        both start at the same time.
+        application and ends after it. So functions of this application can always put on the other queue manager. The listeners
+        of both applications start at the same time.
 
         An outage of one queue manager does not stop the listeners of another. A unit of work belongs to one queue manager. If a
         handler puts on another queue manager, that put is committed at once, and it stays if the handler fails.
