@@ -77,7 +77,7 @@ class TargetQueue(Struct, frozen=True, kw_only=True):
 
 
 def seconds_of(given: timedelta | float) -> float:
-    """Return a timedelta or a number in seconds. Anything else gives "not a number" (NaN), which every comparison refuses."""
+    """Return a timedelta or a number in seconds. For anything else, return "not a number" (NaN): no comparison accepts it."""
     if isinstance(given, timedelta):
         return given.total_seconds()
     try:
@@ -89,7 +89,8 @@ def seconds_of(given: timedelta | float) -> float:
 def delay_in_ms(delay: timedelta | float, name: str = "") -> int:
     """Return the delay, a timedelta or seconds, in whole milliseconds, rounded up so that no message is early.
 
-    Raises `MQIError` 2046 if it is negative, not a number, or beyond a century. `name` is the queue or topic, for the error.
+    Raises `MQIError` 2046 for a delay that is negative, not a number, or beyond a century. `name` is the queue or topic, for
+    the error.
     """
     seconds = seconds_of(delay)
     if math.isnan(seconds) or not 0 <= seconds <= DELAY_MS_MAX / 1_000:
@@ -199,7 +200,7 @@ def staged(
 def restored(
     descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: ClockReading
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the original message, for the put to its target. Only its expiry changes: it is reduced by the time of the wait.
+    """Return the original message, for the put to its target. Only the expiry changes: it is reduced by the time of the wait.
 
     `body` is the body of the staged message with its header. If the message has expired, its expiry is a tenth of a second, so
     call `has_expired` first.

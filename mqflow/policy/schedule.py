@@ -80,7 +80,7 @@ class Begin(Struct, frozen=True):
 
 
 def decide(state: ScheduleState, rule: ScheduleRule, now: float) -> NotDue | Fire | Begin:
-    """Return the next step of a schedule. If several due times have passed since the last firing, it fires once."""
+    """Return the next step of a schedule. If several due times have passed since its last firing, the schedule fires once."""
     if state.rule != rule.text or state.last > now + CLOCKS_DIFFER_S_MAX:
         return Begin()
     due = rule.next_after(state.last)

@@ -152,7 +152,7 @@ def refused(plan: Plan, reason: int) -> Plan:
     """Return the rest of the plan after the queue manager refused the put of its first disposition with this reason.
 
     A dead-letter disposition in the rest gets this reason, because it says more than MQRC_BACKOUT_THRESHOLD_REACHED (2362). So
-    2362 in an MQDLH means that no usable BOQNAME was there. It could not be confirmed which of the two reasons IBM MQ writes.
+    2362 in an MQDLH means that BOQNAME named no usable queue. It could not be confirmed which of the two reasons IBM MQ writes.
     """
     return tuple(replace(left, reason=int(reason)) if isinstance(left, DeadLetter) else left for left in plan[1:])
 

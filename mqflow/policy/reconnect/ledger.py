@@ -218,7 +218,7 @@ def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None
 def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
     """Return 2555 if a subscription cannot follow the connection to another queue manager; otherwise `Reason.NONE`.
 
-    With 2555, MQSUB fails immediately; otherwise the failover would fail later. A durable subscription exists on one queue
+    With 2555, MQSUB fails immediately; without it, the failover would fail later. A durable subscription exists on one queue
     manager only (q045540). So does the queue of a managed subscription, and several connections of a listener get from that
     queue.
     """
