@@ -2,7 +2,7 @@
 
 This file knows sizes and names; it knows no memory and no verb. Offsets follow from the fields by the natural alignment of
 64-bit C.
-Source: the lengths and fields of IBM's `CMQC` constants, as its Python package publishes them.
+Source: the lengths and fields of the `CMQC` constants, as IBM's Python package publishes them.
 """
 
 import struct
