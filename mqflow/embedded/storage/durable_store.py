@@ -40,7 +40,7 @@ class DurableStore:
     """The storage of a queue manager in a folder. This process owns the folder from construction to `close`.
 
     If the disk has less than `free_bytes_min` free bytes, the store refuses new messages with 2192, but never removals. Raises
-    a `FolderError` if another process owns the folder, if a newer mqflow wrote it, or if it has no queue manager's data.
+    a `FolderError` if another process owns the folder, if a newer mqflow wrote it, or if it has other data.
     """
 
     durable = True

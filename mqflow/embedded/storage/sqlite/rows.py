@@ -197,8 +197,8 @@ class _Run:
 def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[Statement]:
     """Yield the statements that remove all messages of a queue. A queue without a row (temporary dynamic) needs no statement.
 
-    If the serial numbers are known, SQLite finds each message by its number, and damaged messages by `quarantine`. It reads
-    no other row.
+    If the serial numbers are known, SQLite finds each message by its number, and damaged messages by `quarantine`. SQLite
+    reads no other row.
     """
     if number is None:
         return

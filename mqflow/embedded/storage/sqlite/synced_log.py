@@ -136,7 +136,7 @@ class SyncedLog:
         self._mark = None
 
     def close(self) -> None:
-        """Close the files. SQLite must have closed the database before, because this call would end SQLite's lock on it."""
+        """Close the files. SQLite must have closed the database before, because this call would end SQLite's lock."""
         for descriptor in (self._descriptor, *(self._readers or ())):
             if descriptor is not None:
                 os.close(descriptor)
