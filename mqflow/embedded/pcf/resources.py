@@ -130,7 +130,7 @@ class ResourcePublisher:
             thread.join()
 
     def publish(self) -> bool:
-        """Publish each topic that has a subscription. Return False if no topic has one.
+        """Publish each topic that has a subscription. Return False if no topic has a subscription.
 
         The caller holds the queue manager's lock.
         """

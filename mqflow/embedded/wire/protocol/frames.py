@@ -91,7 +91,7 @@ class Frames:
         self._to_say: deque[bytes] = deque()
         #: True if the peer now waits for heartbeats.
         self.beating = True
-        #: True if the peer can stay silent without a limit, because a pulse shows that it is alive.
+        #: True if the peer can stay silent without a limit, because a pulse shows that the peer is alive.
         self.patient: bool = False
         # These are methods of the socket itself, to avoid a further call in this class.
         self._first_part: Callable[[int], bytes] = stream.recv

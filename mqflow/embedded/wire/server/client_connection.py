@@ -303,7 +303,7 @@ class ClientConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        self.is_checked = self._frames.beating = True  # after failures, the check can take longer than a silence
+        self.is_checked = self._frames.beating = True  # after failures, the check can exceed the longest silence
         try:
             return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._secured)
         finally:

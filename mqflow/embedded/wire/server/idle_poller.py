@@ -23,7 +23,7 @@ _COMMITTERS_MIN: Final = 4
 class Committers:
     """Counts the connections that are committing now, and those that the poller has.
 
-    If there are only a few, their own threads answer sooner than the poller.
+    If only a few connections are committing, their own threads answer sooner than the poller.
     """
 
     def __init__(self, runner: Runner, least: int | None = None) -> None:

@@ -317,7 +317,7 @@ class Server:
 
         There are places for administrators beyond the limit. A peer at a Unix socket already has a place.
         """
-        if self._login.same_machine:  # it took the place when it connected
+        if self._login.same_machine:  # the peer took its place when it connected
             return
         room = next((each for each in (self._room, self._beyond)[: 1 + administers] if each.take()), None)
         if room is None:
