@@ -53,8 +53,7 @@ def bronze(
 ) -> tuple[landed_tables.WrittenTable, ...]:
     """Copy the new rows of the journal into the bronze tables of these kinds, by default of every kind in the journal.
 
-    Returns the rows and commits of each kind. `tell` receives the number of rows of a kind so far. Raises what `bronze.bronze`
-    raises.
+    Returns the result for each kind. `tell` receives the number of rows of a kind so far. Raises the errors of `bronze.bronze`.
     """
     return tuple(
         landed_tables.bronze(
