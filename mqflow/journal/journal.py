@@ -208,7 +208,7 @@ class Lane(Struct, frozen=True):
 
     @property
     def trimmed_tip(self) -> Tip:
-        """The last trimmed segment; without its rows and checksum if an older mqflow trimmed it."""
+        """The last trimmed segment; without its number of rows and its checksum if an older mqflow trimmed it."""
         said = self.reread()
         return Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)
 
