@@ -147,7 +147,7 @@ def _lanes(
 
 
 def _check_queue(connection: Connection, queue: str) -> None:
-    """Raise the `MQIError` for an unknown queue. Otherwise a mistyped name would become a lane of the journal forever."""
+    """Raise the `MQIError` for an unknown queue, because a mistyped name would become a lane of the journal forever."""
     try:
         connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)  # closed with the connection
     except MQIError as error:

@@ -308,7 +308,7 @@ async def _end_after_applications(servers: Sequence[Server], end: EndRequest, dr
 
 
 async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
-    """End the standbys one after the other, each when it is the first in line. Otherwise one of them would take over."""
+    """End the standbys one after the other, each when it is the first in line, so that none of them takes over."""
     notified: list[int] = []
     alone = 0
     with anyio.move_on_after(_GRACE_S):

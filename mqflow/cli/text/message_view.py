@@ -1,7 +1,7 @@
 """A message for a person: names and values, decoded headers, the names of numbers, and why the message is on its queue.
 
-The functions are pure: they turn a message into records. Before it is printed, all text from the message must go through
-`terminal.safe`.
+The functions are pure: they turn a message into records. All text from the message must go through `terminal.safe`
+before it is printed.
 """
 
 from collections.abc import Callable, Iterator
