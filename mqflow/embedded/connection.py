@@ -589,7 +589,7 @@ def _get_woken(
 def _get_more(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Return available messages: several plain messages, or one special message. Together they have up to `bytes_max`."""
+    """Return available messages, together at most `bytes_max` bytes: several plain messages, or one special message."""
     plain = get_plain(state, handle, options, most, bytes_max)
     if plain.value:
         return plain
