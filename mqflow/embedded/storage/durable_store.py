@@ -92,7 +92,7 @@ class DurableStore:
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 
     def load(self) -> Snapshot:
-        """Return the contents. First, durably raise the backout count of each delivery that a crash interrupted.
+        """Return the contents. First, durably increase the backout count of each delivery that a crash interrupted.
 
         Raises `DamagedFolderError` if the damage is not limited to single messages. Raises `MQIError` 2192 if the disk is too
         full to count those deliveries, and 2208 if the disk fails in another way. In each case the store releases the folder.

@@ -201,7 +201,7 @@ def _crc_of_page(database: Path, page: int) -> int:
 
 @contextlib.contextmanager
 def _reader(path: Path) -> Iterator[Read]:
-    """Yield a function that reads the file. Close the file at the end. A missing file reads as empty.
+    """Yield a function that reads the file. Close the file at the end. A missing file counts as empty.
 
     Raises `UnusableFileError` if the file cannot be opened or read.
     """
