@@ -1,9 +1,9 @@
 """The server's end of one application's connection, from its first request (the hello) to its end.
 
-The connection's own thread calls the verbs (`verb_calls`) and waits for messages. It blocks while the idle poller answers
-(`commit_and_next`). If the stream ends or stays silent for too long, the application counts as dead, and the server backs out
-its unit of work. A connection of an administrator carries out administration, but no verb. This module knows `requests`, but no
-rule of MQ.
+The connection's own thread calls the verbs (`verb_calls`) and waits for messages. The thread blocks while the idle poller
+answers (`commit_and_next`). If the stream ends or stays silent for too long, the application counts as dead, and the server
+backs out its unit of work. A connection of an administrator carries out administration, but no verb. This module knows
+`requests`, but no rule of MQ.
 """
 
 import contextlib
