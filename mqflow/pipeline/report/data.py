@@ -44,7 +44,7 @@ class Report(Struct, frozen=True, kw_only=True):
     step: str = "1 hour"
     #: Poison by step and handler; each row has its `start` and `end`.
     poison_over_time: list[Row]
-    #: By queue, handler and exception, most first.
+    #: By queue, handler and exception, the largest number first.
     culprits: list[Row]
     retry_curve: list[Row]
     alerts: list[Row]

@@ -1,9 +1,9 @@
 """Puts the rows of one partition of one batch on queues exactly once, with a marker message in the unit of work of the puts.
 
-Each sink (by name) has a marker for each partition on a marker queue. The marker names the current batch, how many of its rows
-are on their queues, and a digest of these rows. The unit of work that puts rows also gets the marker and puts the next marker.
-So the marker is correct after any kill and any commit in doubt. A replay with other rows is an error, because skipping rows by
-count would lose some rows and repeat others. This file knows `mqflow.verbs`, but no Spark.
+Each sink (by name) has a marker for each partition on a marker queue. The marker holds the number of the current batch, how
+many of its rows are on their queues, and a digest of these rows. The unit of work that puts rows also gets the marker and puts
+the next marker. So the marker is correct after any kill and any commit in doubt. A replay with other rows is an error, because
+skipping rows by count would lose some rows and repeat others. This file knows `mqflow.verbs`, but no Spark.
 """
 
 from collections.abc import Iterable, Iterator
