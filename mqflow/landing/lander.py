@@ -56,7 +56,7 @@ class LanderOptions(Struct, frozen=True, kw_only=True):
     batch_bytes: int = 64 * 1024 * 1024
     #: Milliseconds that a segment waits for more messages after its first message.
     linger_ms: int = 200
-    #: True: the lander browses and writes messages before it gets them. Then only a failure between get and commit raises
+    #: True: the lander browses and writes messages before it gets them. Then only a failure between get and commit increases
     #: BackoutCount.
     browse_first: bool = False
     state_queue: str = STATE_QUEUE
@@ -126,7 +126,7 @@ class Lander:
         over. Raises `JournalFullError` if the disk is full, and `FolderError` if an object store refuses a file. After any of
         these errors, a new lander on a new connection continues correctly.
         """
-        check_room(self._lane.folder)  # before the first get: a backout would raise BackoutCount
+        check_room(self._lane.folder)  # before the first get: a backout would increase BackoutCount
         try:
             return self._land()
         except MQIError as error:
