@@ -189,7 +189,7 @@ _DESCRIPTOR: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
 
 def _descriptor_rows(descriptor: MessageDescriptor) -> Iterator[tuple[str, str]]:
     for name, field, shown in _DESCRIPTOR:
-        text = shown(getattr(descriptor, field))  # the table above names the fields
+        text = shown(getattr(descriptor, field))  # the field name comes from the table above
         if text:
             yield name, text
 
