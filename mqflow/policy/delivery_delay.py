@@ -273,7 +273,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
 
 
 def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
-    """Return whether the sender gets an exception report if it asked for one: the message was dead-lettered or discarded.
+    """Return True if the message was dead-lettered or discarded: a sender that asked for an exception report then gets one.
 
     Source: "If the action is successful an exception report is generated"; about a silent discard: "Report messages are still
     generated as described earlier".
