@@ -40,7 +40,7 @@ class Medium(Protocol):
         ...
 
     def epoch(self) -> int:
-        """Return how many owners the files have had, including the present owner. Each load adds one."""
+        """Return how many owners the files have had, including the present owner. Each load adds 1."""
         ...
 
     def make(self, changes: Iterable[Change], *, synced: bool) -> None:

@@ -126,7 +126,7 @@ class Catalogue(Struct):
     def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
         """Yield the SQL statements of the changes, with equal statements grouped.
 
-        Changes to messages are sorted: adds, counts, removals. The order does not matter: no serial number is added twice.
+        Changes to messages are sorted: adds, counts, removals. This changes no result, because no serial number is added twice.
         """
         run = _Run()
         for change in changes:
@@ -181,7 +181,7 @@ class Catalogue(Struct):
 
 
 class _Run:
-    """The changes to messages between two other changes. `statements` puts them in order."""
+    """The changes to messages between two changes of other kinds. `statements` puts them in order."""
 
     def __init__(self) -> None:
         self.added: list[_Row] = []

@@ -168,7 +168,7 @@ def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
 
 
 def read_epoch(database: sqlite3.Connection) -> int:
-    """Return how many owners the database has had, including the present owner. Each `load_snapshot` adds one."""
+    """Return how many owners the database has had, including the present owner. Each `load_snapshot` adds 1."""
     return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 
