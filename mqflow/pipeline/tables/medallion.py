@@ -349,7 +349,7 @@ def _time(micros: int) -> datetime:
 
 
 def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
-    """Return the latest event less the lateness; it never moves back. An event later than its landing counts at its landing."""
+    """Return the latest event less the lateness; it never moves back. No event counts as later than its landing."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))
