@@ -184,7 +184,7 @@ _DESCRIPTOR: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("MsgFlags", "message_flags", _flags(MessageFlag, "MQMF_")),
     ("OriginalLength", "original_length", _number_but(-1)),
 )
-"""The fields of the MQMD: the name in MQ, the name in `MessageDescriptor`, how to show the value. Empty ones are hidden."""
+"""The fields of the MQMD: the name in MQ, the name in `MessageDescriptor`, how to show the value. Empty values are hidden."""
 
 
 def _descriptor_rows(descriptor: MessageDescriptor) -> Iterator[tuple[str, str]]:
