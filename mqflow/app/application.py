@@ -64,10 +64,10 @@ class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
     `url` names the queue manager; a URL in the settings replaces it. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with an attribute `wants` is a hook
-    too. `codec` converts the payloads of handlers and puts that have no codec of their own. Middleware, hooks and codecs can be
-    given as names of plugins. `decide` makes the backout decision. `lifespan` is an async context manager around each run.
-    Without `settings`, the application loads its settings when it runs.
+    Each call of a handler, and each put, runs inside the `middleware`. `hooks` receive every event. A middleware with an
+    attribute `wants` is a hook too. `codec` converts the payloads of handlers and puts that have no codec of their own.
+    Middleware, hooks and codecs can be given as names of plugins. `decide` makes the backout decision. `lifespan` is an async
+    context manager around each run. Without `settings`, the application loads its settings when it runs.
 
     Raises `ConfigurationError` for an argument of another type, for an async hook and for a plugin that cannot be used.
     """

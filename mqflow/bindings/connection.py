@@ -180,7 +180,7 @@ class BoundConnection:
             self._turn.release()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes of the object that the handle names (MQINQ); for an alias, its own, not those of its target."""
+        """Return the attributes of the object that the handle names (MQINQ); for an alias, those of the alias itself."""
         self._check_lengths(selectors, "MQINQ", handle)
         bound = self._begin_on("MQINQ", handle, BoundHandle)
         try:

@@ -90,7 +90,7 @@ class BoundHandle(Bound):
         return room
 
     def make_less_room(self, refused: int, least: int) -> int:
-        """Return half of the refused buffer size, but at least `least`. Later gets use more only for a longer message."""
+        """Return half of the refused buffer size, but at least `least`. Later gets exceed it only for a longer message."""
         room = max(least, refused // 2)
         self.room_max = min(self.room_max, room)
         self.room = min(self.room, self.room_max)

@@ -121,7 +121,7 @@ def _ids_fit(identifiers: tuple[bytes, ...]) -> bool:
 
 
 def _text_unfit(said: object, fields: Mapping[str, int], reason: Reason) -> Unfit | None:
-    # getattr, because a table names the fields, and two kinds of records have them.
+    # getattr, because the field names come from a table, and two kinds of records have these fields.
     return next(
         (unfit for name, chars in fields.items() if (unfit := _too_long(name, getattr(said, name), chars, reason))), None
     )

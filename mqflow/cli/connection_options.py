@@ -1,4 +1,4 @@
-"""Functions that open, or connect to, the queue manager that the options of a command name."""
+"""Functions that open the queue manager in the options of a command, or connect to it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,8 +61,8 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
 
     If a process of `mqflow run` has opened the queue manager, the command connects to that process.
 
-    Raises `ConfigurationError` if the folder of the queue manager does not exist. Otherwise a misspelt folder would become a
-    new queue manager.
+    Raises `ConfigurationError` if the folder of the queue manager does not exist. Without this check, a misspelt folder would
+    become a new queue manager.
     """
     settings = load({"url": url})
     location = locate(settings.url)

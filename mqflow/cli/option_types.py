@@ -29,7 +29,7 @@ def complete_queue(ctx: click.Context, _param: click.Parameter, incomplete: str)
     """Return the queues that begin with `incomplete`, for shell completion; none if no process serves the queue manager.
 
     The completion never opens a data folder, because only one process can open it. It prints no error. It shows queues whose
-    names begin with `SYSTEM` only if the text does so too.
+    names begin with `SYSTEM` only if `incomplete` begins with `SYSTEM` too.
     """
     from mqflow.cli.queue_names import served_queues  # noqa: PLC0415 - only the completion needs it
 

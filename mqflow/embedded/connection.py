@@ -214,7 +214,7 @@ class EmbeddedConnection:
             return []
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places; None means all but the open one."""
+        """Return the messages of the last `count` units of work to their places; None means all units except the open one."""
         if count != 0 and (count or self.state.ahead):
             number = len(self.state.ahead) if count is None else count
             self._call("MQBACK", "", give_back, self.state, number)
@@ -589,7 +589,7 @@ def _get_woken(
 def _get_more(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Return available messages: several plain messages, or one special message. Together they have up to `bytes_max`."""
+    """Return available messages, together at most `bytes_max` bytes: several plain messages, or one special message."""
     plain = get_plain(state, handle, options, most, bytes_max)
     if plain.value:
         return plain

@@ -180,8 +180,8 @@ class EmbeddedQueueManager:
     ) -> EmbeddedConnection:
         """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after a stop, and 2035 without authority.
 
-        The application is the context of its messages: its type is their PutApplType. DISPLAY CONN shows the process, which is
-        this one by default, and the channel and the address of a client program.
+        The name and the type of the application become PutApplName and PutApplType of its messages. DISPLAY CONN shows the
+        process, by default the present process, and the channel and the address of a client program.
         """
         state = self._state
         with state.lock:
@@ -328,7 +328,7 @@ class EmbeddedQueueManager:
             state.store.write([defined(topic.name, topic) for topic in missing], None)
 
     def _drop_orphaned_queues(self) -> None:
-        """Delete managed queues without a subscription. A crash between the writes of queue and subscription leaves them."""
+        """Delete managed queues without a subscription. A crash between the writes of queue and subscription can cause them."""
         state = self._state
         held = {subscription.attributes.destination for subscription in state.subscriptions}
         for name, queue in tuple(state.queues.items()):

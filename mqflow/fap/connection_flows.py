@@ -36,7 +36,7 @@ class Credentials(Struct, frozen=True):
 
     @classmethod
     def of_authentication(cls, reader: Reader) -> "Credentials":
-        """Read user and password from the flow CAUT with the MQCSP. Raises `FlowError` for any other kind of authentication."""
+        """Read the user and the password from the MQCSP in a CAUT flow. Raises `FlowError` for any other authentication."""
         reader.identifier(b"CAUT")
         if (kind := reader.number()) != _PASSWORD:
             raise FlowError(f"the authentication has the type {kind}; only user and password (1) are served")

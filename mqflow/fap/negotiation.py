@@ -1,7 +1,7 @@
 """The initial data (ID) of both ends, and the answer to the client's initial data.
 
-Each limit in the answer is the lower limit of both ends; the heartbeat interval is the longer one. The client repeats its
-initial data with the values of the answer until both ends agree.
+For each limit, the answer has the smaller value of both ends; for the heartbeat interval, the longer one. The client repeats
+its initial data with the values of the answer until both ends agree.
 Source: Wireshark's description of the structure; IBM, MQCD (what a channel negotiates).
 """
 

@@ -165,7 +165,7 @@ class Flows:
         self._begun: dict[int | None, tuple[Header, bytearray]] = {}
         self._begun_bytes = 0
         self.segment_bytes_max = SEGMENT_BYTES_MAX
-        #: The most incomplete flows. Each conversation has at most one.
+        #: The largest number of incomplete flows. Each conversation has at most one.
         self.conversations_max = CONVERSATIONS_MAX
         #: The most bytes of all incomplete flows together.
         self.flow_bytes_max = FLOW_BYTES_MAX

@@ -114,9 +114,9 @@ class Folder(Protocol):
 def check_store(folder: Folder) -> None:
     """Check that the object store refuses to create an object that exists: write the object `check`, then try to create it.
 
-    Some stores ignore the condition of a put that the object must not exist. There, two processes can overwrite each other's
-    objects. A folder on a disk needs no check, and gets no file. Raises `FolderError` if the store accepts no object, or
-    ignores the condition.
+    Some stores ignore the condition that the object of a put must not exist yet. In such a store, two processes can overwrite
+    each other's objects. A folder on a disk needs no check, and gets no file. Raises `FolderError` if the store accepts no
+    object, or ignores the condition.
     """
     if folder.path is not None:
         return

@@ -100,7 +100,7 @@ class LocalFolder(Struct, frozen=True):
             self._replace(name, data)
             return
         with (self.path / f".{name}.lock").open("a") as lock:
-            with suppress(OSError):  # a file system without locks: one process at a time must write there
+            with suppress(OSError):  # a file system without locks: only one process at a time may write there
                 flock(lock, LOCK_EX)
             if _version(self.read(name)) != version:
                 raise ChangedError(f"{self.path / name} was changed by another process")

@@ -43,7 +43,7 @@ def folder_at(uri: str | Path) -> Folder:
 
 
 def _parts(uri: str) -> tuple[str, str]:
-    """Return the host and the path of a URI. `?` and `#` are plain characters. In an object store, `%` is one too."""
+    """Return the host and the path of a URI. `?` and `#` are plain characters; in an object store, so is `%`."""
     rest = uri.partition(":")[2]
     if not rest.startswith("//"):
         return "", rest

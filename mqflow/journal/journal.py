@@ -57,8 +57,8 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
-    #: The rows and the checksum of the segment `trimmed`; the next segment names these values. 0 after a trim of an older
-    #: mqflow.
+    #: The number of rows and the checksum of the segment `trimmed`; the next segment contains these values. 0 after a trim
+    #: of an older mqflow.
     trimmed_rows: int = 0
     trimmed_crc: int = 0
     #: True if the lane was created with a head record.
@@ -208,7 +208,7 @@ class Lane(Struct, frozen=True):
 
     @property
     def trimmed_tip(self) -> Tip:
-        """The last trimmed segment; without its rows and checksum if an older mqflow trimmed it."""
+        """The last trimmed segment; without its number of rows and its checksum if an older mqflow trimmed it."""
         said = self.reread()
         return Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)
 
@@ -219,7 +219,7 @@ class Lane(Struct, frozen=True):
 
     def befores(self, segments: Sequence[Segment]) -> dict[int, Before]:
         """Return for each of these segments the segment that it must follow."""
-        tips = {segment.number: segment.tip for segment in self._published()}  # first: a trim records, then deletes
+        tips = {segment.number: segment.tip for segment in self._published()}  # first, because a trim deletes last
         said = self.reread()
         tips = {said.trimmed: Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)} | tips
         return {each.number: before_of(self.journal_id, tips.get(each.number - 1), said.rewrites) for each in segments}

@@ -29,7 +29,7 @@ NOTHING: Final = Tip()
 """The record of a lane without a segment."""
 
 _Sum: TypeAlias = tuple[int, int]
-"""The rows and the checksum of a segment."""
+"""The number of rows and the checksum of a segment."""
 
 
 class Rewrite(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Before(Struct, frozen=True):
     """The segment that a segment must follow."""
 
     journal: str
-    #: The rows and the checksum of the segment before it, also those before a rewrite; empty if no record has them.
+    #: The number of rows and the checksum of that segment, also the values from before a rewrite; empty if they are unknown.
     sums: frozenset[_Sum]
 
     def problem(self, link: Link | None) -> str:

@@ -45,7 +45,7 @@ class Link(Struct, frozen=True, kw_only=True):
     journal: str
     lane: str
     number: int
-    #: The rows and the checksum of the segment before it; 0 and 0 before the first segment.
+    #: The number of rows and the checksum of the segment before it; 0 and 0 for the first segment.
     rows_before: int = 0
     crc_before: int = 0
 

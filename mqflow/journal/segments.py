@@ -1,8 +1,9 @@
 """One segment: its pending file is written, synced and verified, then published under its final name.
 
-The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th lander of the lane, becomes
-`000000000042-1000-9f3a1c22.parquet`. A reader of a published segment finds the whole segment, and can check its bytes against
-the checksum. This file knows files of a folder; it knows neither the format of their contents nor the history of lanes.
+The final name contains the segment number, the number of rows and the checksum: `000000000042-7.pend`, of the 7th lander of the
+lane, becomes `000000000042-1000-9f3a1c22.parquet`. A reader of a published segment finds the whole segment, and can check its
+bytes against the checksum. This file knows files of a folder; it knows neither the format of their contents nor the history of
+lanes.
 """
 
 import errno
@@ -64,7 +65,7 @@ class Segment(Struct, frozen=True, order=True):
 
     @property
     def tip(self) -> Tip:
-        """The number, rows and checksum, as a marker or a head record names the segment."""
+        """The number of the segment, its number of rows and its checksum, as in a marker or a head record."""
         return Tip(number=self.number, rows=self.rows, crc=self.crc)
 
     @property
@@ -85,7 +86,7 @@ class Written(Struct, frozen=True):
 
     @property
     def tip(self) -> Tip:
-        """The number, rows and checksum, as a marker or a head record names the segment."""
+        """The number of the segment, its number of rows and its checksum, as in a marker or a head record."""
         return Tip(number=self.number, rows=self.rows, crc=self.crc)
 
     @property

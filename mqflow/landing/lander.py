@@ -56,7 +56,7 @@ class LanderOptions(Struct, frozen=True, kw_only=True):
     batch_bytes: int = 64 * 1024 * 1024
     #: Milliseconds that a segment waits for more messages after its first message.
     linger_ms: int = 200
-    #: True: the lander browses and writes messages before it gets them. Then only a failure between get and commit raises
+    #: True: the lander browses and writes messages before it gets them. Then only a failure between get and commit increases
     #: BackoutCount.
     browse_first: bool = False
     state_queue: str = STATE_QUEUE
@@ -70,7 +70,7 @@ class Landed(Struct, frozen=True):
     segment: int
     rows: int
     size_bytes: int
-    #: The number of its messages, which can carry several rows each; 0 for a segment that an earlier lander left.
+    #: The number of its messages, which can carry several rows each; 0 for a segment that an earlier lander left unpublished.
     messages: int = 0
 
 
@@ -101,7 +101,7 @@ class Lander:
         self._state: ObjectHandle
 
     def open(self) -> Landed | None:
-        """Open the queues and take the lane over. Publish and return a committed segment that an earlier lander left.
+        """Open the queues and take the lane over. Publish and return a committed segment that is not published yet.
 
         Raises `LaneError` if the marker is missing or contradicts the journal, and `TornSegmentError` if a committed segment is
         damaged. Raises `FolderError` if an object store refuses a file, and `MQIError`.
@@ -126,7 +126,7 @@ class Lander:
         over. Raises `JournalFullError` if the disk is full, and `FolderError` if an object store refuses a file. After any of
         these errors, a new lander on a new connection continues correctly.
         """
-        check_room(self._lane.folder)  # before the first get: a backout would raise BackoutCount
+        check_room(self._lane.folder)  # before the first get: a backout would increase BackoutCount
         try:
             return self._land()
         except MQIError as error:
@@ -243,7 +243,7 @@ class Lander:
         return () if first is None else take_unit(self._connection, self._queue, first, _TAKE, most)
 
     def _browse(self) -> list[Got]:
-        """Browse as many messages as one unit of work takes, from the head of the queue. Removes none."""
+        """Browse as many messages as one unit of work can have, from the head of the queue. Removes none."""
         first = self._get(_BROWSE_FIRST, self._wait_ms((), 0.0))
         if first is None:
             return []

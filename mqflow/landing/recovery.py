@@ -25,7 +25,7 @@ class Marker(Struct, frozen=True, kw_only=True):
 
     journal: str
     lane: str
-    #: Each lander that takes the lane over adds one. A lander that finds another epoch backs out and ends.
+    #: Each lander that takes the lane over adds 1. A lander that finds another epoch backs out and ends.
     epoch: int
     #: The number of the last committed segment; 0 before the first segment.
     segment: int = 0

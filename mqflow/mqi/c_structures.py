@@ -2,7 +2,7 @@
 
 This file knows sizes and names; it knows no memory and no verb. Offsets follow from the fields by the natural alignment of
 64-bit C.
-Source: the lengths and fields of IBM's `CMQC` constants, as its Python package publishes them.
+Source: the lengths and fields of the `CMQC` constants, as IBM's Python package publishes them.
 """
 
 import struct
@@ -69,7 +69,7 @@ class Layout(Struct, frozen=True):
     #: The length of each version in bytes.
     lengths: Mapping[int, int]
     fields: Mapping[str, FieldLayout]
-    #: The reason if the address does not have this structure.
+    #: The reason if this structure is not at the address.
     reason: Reason
     #: The reason for an unknown version.
     version_reason: Reason

@@ -18,7 +18,7 @@ __all__ = ("UTF_16_CCSIDS", "codec_for", "decode", "encode", "is_ebcdic", "is_kn
 UTF_16_CCSIDS: Final = frozenset({1200, 13488, 17584})
 """Two-byte character sets with the byte order of the numbers around them."""
 
-#: The CCSIDs of each of Python's codecs; a codec of a Japanese, Korean or Chinese page has its whole repertoire.
+#: The CCSIDs of each of Python's codecs; a codec for a Japanese, Korean or Chinese page covers that whole page.
 _CODECS: Final = {
     "ascii": (367,),
     "big5": (947,),
@@ -53,7 +53,7 @@ _CODECS: Final = {
     **{f"cp{page}": (page, page + 4096) for page in range(1250, 1259)},
 }
 
-#: EBCDIC code pages that Python lacks (Python has 273, but with another 0xBC): the bytes that differ from CCSID 37, and their
+#: EBCDIC code pages that Python lacks (Python has 273, but 0xBC differs): the bytes that differ from CCSID 37, and their
 #: characters.
 _DIFFERENCES: Final[dict[int, tuple[str, str]]] = {
     273: ("434a4f595a5f636a7ca1b0b5babbc0ccd0dce0ecfc", "{Ä!~Ü^[ö§ß¢@¬|ä¦ü}Ö\\]"),

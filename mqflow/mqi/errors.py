@@ -171,7 +171,7 @@ class MQIError(Exception):
         if self.detail:
             sentences.append(self.detail if self.detail.endswith(".") else f"{self.detail}.")
         advice = ADVICE_CONNECTING.get(self.reason) if self.verb == "MQCONNX" else None
-        if self.reason != Reason.OPTIONS_ERROR or not self.detail:  # a detail names the option, and the advice knows none
+        if self.reason != Reason.OPTIONS_ERROR or not self.detail:  # the detail names the option, but the advice cannot
             sentences.append(advice or ADVICE.get(self.reason, ""))
         return " ".join(filter(None, sentences))
 

@@ -1,7 +1,7 @@
 """Cuts the text of MQSC scripts, of rules tables of dead-letter queues and of message selectors into tokens with their places.
 
 A language is a table of token kinds and regular expressions. Scripts and rules tables also share the rules for lines: comments,
-continuation and quotes. This module knows no keyword and no grammar. It takes any text, in time linear in the text's length.
+continuation and quotes. This module knows no keyword and no grammar. It accepts any text, in time linear in the text's length.
 Source: IBM q085110, q085100 (MQSC), q005690 (rules tables).
 """
 

@@ -45,7 +45,7 @@ def dynamic_pattern(name: str) -> str:
 
 
 def is_text(text: str) -> bool:
-    """Return whether the text can be encoded: no half of a surrogate pair, which undecodable arguments and file names have."""
+    """Return whether the text can be encoded. Half of a surrogate pair, as in undecodable file names, cannot."""
     return text.isascii() or text.encode("utf-8", "replace").decode() == text
 
 

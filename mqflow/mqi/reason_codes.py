@@ -11,7 +11,7 @@ __all__ = ("CompletionCode", "Reason", "reason_name")
 
 
 class CompletionCode(IntEnum):
-    """The completion of a call. A warning may carry data, so check the data before you raise an error."""
+    """The completion of a call. A call with a warning may still return data, so check the data before you raise an error."""
 
     OK = 0
     WARNING = 1

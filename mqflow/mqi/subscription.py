@@ -67,7 +67,7 @@ class SubscriptionAttributes(Struct, frozen=True, kw_only=True):
     topic_object: str = ""
     #: SUBTYPE: 1 made by an application (API), 2 by an administrator (ADMIN).
     kind: int = 1
-    #: Its MQSO options: DURABLE, MANAGED, the wildcard scheme and so on; no option that controls a call.
+    #: The MQSO options of the subscription: DURABLE, MANAGED, the wildcard scheme and so on; no option that controls a call.
     options: int = 0
     #: DEST and DESTCORL. If the subscription has no correlation identifier, publications keep the publisher's identifier.
     destination: str = ""

@@ -2,7 +2,7 @@
 
 `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution. The exporter reads its own
 environment variables. If one of the two variables is not set, its traces or metrics go to the global provider. The application,
-or other instrumentation of the process, can have set this provider.
+or other instrumentation of the process, may have set this provider.
 """
 
 from collections.abc import Callable, Mapping

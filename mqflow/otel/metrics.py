@@ -172,7 +172,7 @@ class Metrics:
         self._add(_SENT, _queue(queue))
 
     def listener_tally(self, queue: str) -> ListenerTally:
-        """Return the numbers that the ordinary messages of a queue change."""
+        """Return the tally in which a listener counts the ordinary messages of this queue."""
         labels = (*_queue(queue), ("mqflow.outcome", outcome_name(Completed())))
         return ListenerTally(
             bounds_s=DURATION_BOUNDS_S,

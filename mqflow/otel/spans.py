@@ -102,7 +102,7 @@ class ProcessSpans:
             raise
         finally:
             detach(token)
-            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # for these two, `_end` does nothing
+            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise `_end` would do nothing
                 self._end(span, delivery, outcome)
         return outcome
 

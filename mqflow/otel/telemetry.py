@@ -64,7 +64,7 @@ class OpenTelemetry:
         return sent
 
     def listener_tally(self, queue: str) -> ListenerTally:
-        """Return the numbers that the ordinary messages of a queue change."""
+        """Return the tally in which a listener counts the ordinary messages of this queue."""
         return self._metrics.listener_tally(queue)
 
     def __call__(self, event: Event) -> None:

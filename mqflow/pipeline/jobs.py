@@ -53,8 +53,7 @@ def bronze(
 ) -> tuple[landed_tables.WrittenTable, ...]:
     """Copy the new rows of the journal into the bronze tables of these kinds, by default of every kind in the journal.
 
-    Returns the rows and commits of each kind. `tell` receives the number of rows of a kind so far. Raises what `bronze.bronze`
-    raises.
+    Returns the result for each kind. `tell` receives the number of rows of a kind so far. Raises the errors of `bronze.bronze`.
     """
     return tuple(
         landed_tables.bronze(
@@ -129,7 +128,7 @@ def triage(
 def report(
     spark: "SparkSession", tables: str | Path, output: Path, rules: str | None = None, as_of: datetime | None = None
 ) -> Path:
-    """Bring silver and gold up to bronze, and write the report; return the path of its page.
+    """Bring silver and gold up to date with bronze, and write the report; return the path of its page.
 
     With `as_of` (a time with a time zone) the report has the tables as they were at that time, and no table changes.
     """

@@ -45,7 +45,8 @@ _ALWAYS: Final = {
 # `spark.driver.extraJavaOptions`.
 _JAVA_OPTIONS: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 # PySpark looks these classes up for each operation on a column. Each time py4j asks the JVM, and the JVM searches all jars of
-# Spark for a name without a package. Attributes are looked up once. An operation then costs 0.6 ms of processor time, not 1.
+# Spark for a name without a package. As attributes, the classes are looked up only once. An operation then costs 0.6 ms of
+# processor time, not 1.
 _CLASSES: Final = (
     "functions",
     "PythonUtils",

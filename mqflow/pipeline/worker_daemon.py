@@ -1,10 +1,10 @@
 """Forks Spark's Python workers after it has loaded their modules: `python -m mqflow.pipeline.worker_daemon`.
 
-Spark's own daemon (`pyspark.daemon`) forks first, and then each worker loads pandas, Arrow and the sources. The reason: a
-process with several threads must not fork, and loading a module can start a thread. This daemon loads everything first and then
-counts the threads. If there is more than one, or the count is unknown, Spark's own daemon runs instead. A worker collects
-garbage after each task, and never scans the modules loaded before the fork. Spark runs this module
-(`spark.python.daemon.module`). This file knows nothing of tasks.
+Spark's own daemon (`pyspark.daemon`) forks first, and then each worker loads pandas, Arrow and the sources. A process with
+several threads must not fork, and loading a module can start a thread. So this daemon loads everything first and then counts
+its threads. If it has more than one, or the count is unknown, Spark's own daemon runs instead. A worker collects garbage after
+each task, and never scans the modules loaded before the fork. Spark runs this module (`spark.python.daemon.module`). This file
+knows nothing of tasks.
 """
 
 import gc
@@ -50,7 +50,7 @@ def _load() -> None:
     from mqflow.pipeline.session import SOURCES  # noqa: PLC0415 - as above
 
     for module in (*_LOADED, *(module for module, _ in SOURCES.values())):
-        with suppress(ImportError):  # the module that needs it reports that it is missing
+        with suppress(ImportError):  # the module that needs the missing package reports this
             importlib.import_module(module)
 
 

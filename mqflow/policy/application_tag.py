@@ -11,9 +11,10 @@ APPLICATION_TAG_CHARS_MAX: Final = 28
 
 
 def application_tag(application: str, process: int, owner: str) -> str:
-    """Return `application/process/owner`. If this is too long, both names are shortened; each keeps at least half of the room.
+    """Return `application/process/owner`, in 28 characters at most.
 
-    `owner` says for people what uses the connection. The tag leaves out the word "listener": for "listener book (2)" it has
+    If the text is too long, application and owner are shortened; each keeps at least half of the room.
+    `owner` tells people what uses the connection. The tag leaves out the word "listener": for "listener book (2)" it has
     "book (2)". A long owner loses its beginning, because queue names often begin alike. If `owner` is empty, the tag ends with
     the process.
     """

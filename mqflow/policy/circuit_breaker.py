@@ -44,7 +44,7 @@ class Closed(Struct, frozen=True):
 
 
 class Open(Struct, frozen=True):
-    """The listener gets no message until this moment. The first message after it is the trial."""
+    """The listener gets no message before the time `until`. The first message after that time is the trial."""
 
     until: float
 

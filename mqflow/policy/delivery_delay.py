@@ -77,7 +77,7 @@ class TargetQueue(Struct, frozen=True, kw_only=True):
 
 
 def seconds_of(given: timedelta | float) -> float:
-    """Return a timedelta or a number in seconds. Anything else gives "not a number" (NaN), which every comparison refuses."""
+    """Return a timedelta or a number in seconds. For anything else, return "not a number" (NaN): no comparison accepts it."""
     if isinstance(given, timedelta):
         return given.total_seconds()
     try:
@@ -89,7 +89,8 @@ def seconds_of(given: timedelta | float) -> float:
 def delay_in_ms(delay: timedelta | float, name: str = "") -> int:
     """Return the delay, a timedelta or seconds, in whole milliseconds, rounded up so that no message is early.
 
-    Raises `MQIError` 2046 if it is negative, not a number, or beyond a century. `name` is the queue or topic, for the error.
+    Raises `MQIError` 2046 for a delay that is negative, not a number, or beyond a century. `name` is the queue or topic, for
+    the error.
     """
     seconds = seconds_of(delay)
     if math.isnan(seconds) or not 0 <= seconds <= DELAY_MS_MAX / 1_000:
@@ -199,7 +200,7 @@ def staged(
 def restored(
     descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: ClockReading
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the original message, for the put to its target. Only its expiry changes: it is reduced by the time of the wait.
+    """Return the original message, for the put to its target. Only the expiry changes: it is reduced by the time of the wait.
 
     `body` is the body of the staged message with its header. If the message has expired, its expiry is a tenth of a second, so
     call `has_expired` first.
@@ -240,7 +241,7 @@ def postponed(header: DelayHeader, body: bytes, now: ClockReading, *, retry_ms: 
 
 
 def retry_in_ms(header: DelayHeader) -> int:
-    """Return the milliseconds until the next put of a refused message: as long as its waits so far, from 1 to 60 seconds."""
+    """Return the milliseconds until the next put of a refused message: its time since it was due, from 1 to 60 seconds."""
     return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 
@@ -272,7 +273,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
 
 
 def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
-    """Return whether the sender gets an exception report if it asked for one: the message was dead-lettered or discarded.
+    """Return True if the message was dead-lettered or discarded: a sender that asked for an exception report then gets one.
 
     Source: "If the action is successful an exception report is generated"; about a silent discard: "Report messages are still
     generated as described earlier".
@@ -281,7 +282,7 @@ def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
 
 
 def on_report_refused(descriptor: MessageDescriptor, error: MQIError) -> MQIError | None:
-    """Return the error to raise if no queue took the report, not even the dead-letter queue; None to ignore this.
+    """Return the error to raise if no queue took the report, not even the dead-letter queue; None to raise no error.
 
     For a persistent message, return the error. The caller then backs out the whole unit of work and tries again later.
     Source: "If sending the report to the dead letter queue fails and the message is persistent, all changes are discarded".

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 __all__ = ("Begin", "Fire", "Interval", "NotDue", "ScheduleRule", "ScheduleState", "decide", "key_of")
 
-#: The clocks of two workers differ by less than this, in seconds. If a state is later than that, it comes from a wrong clock.
+#: The clocks of two workers differ by less than this, in seconds. A state further in the future is from a wrong clock.
 CLOCKS_DIFFER_S_MAX: Final = 3_600.0
 _KEY_BYTES: Final = 24
 
@@ -70,17 +70,17 @@ class NotDue(Struct, frozen=True):
 
 
 class Fire(Struct, frozen=True):
-    """The schedule is due: put its message, and put a new state whose last moment is `due`."""
+    """The schedule is due: put its message, and a new state with `due` as its last firing."""
 
     due: float
 
 
 class Begin(Struct, frozen=True):
-    """Put a new state whose last moment is now, because the rule has changed, or the old state is from a wrong clock."""
+    """Put a new state that begins now, because the rule has changed, or the old state is from a wrong clock."""
 
 
 def decide(state: ScheduleState, rule: ScheduleRule, now: float) -> NotDue | Fire | Begin:
-    """Return the next step of a schedule. If several due times have passed since the last firing, it fires once."""
+    """Return the next step of a schedule. If several due times have passed since its last firing, the schedule fires once."""
     if state.rule != rule.text or state.last > now + CLOCKS_DIFFER_S_MAX:
         return Begin()
     due = rule.next_after(state.last)

@@ -193,7 +193,7 @@ class MessageHandle:
 
 
 class Callbacks(Protocol):
-    """The part of a connection's callbacks that calls other than MQCB and MQCTL use."""
+    """The part of a connection's callbacks that every call except MQCB and MQCTL uses."""
 
     @property
     def running(self) -> bool:
@@ -401,7 +401,7 @@ class Host:
 def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str, *, local: bool) -> None:
     """Refuse with 2035 a password that is not the user's, and a client that gives none.
 
-    This is CONNAUTH's default, CHCKLOCL(OPTIONAL) and CHCKCLNT(REQDADM). Otherwise a client without credentials would be the
+    This is CONNAUTH's default, CHCKLOCL(OPTIONAL) and CHCKCLNT(REQDADM). Without it, a client without credentials would be the
     user that administers the queue manager. Like the refusal of IBM's library, this refusal gives no detail.
     """
     user = text_of(request.security.get("CSPUserId", b""))

@@ -1,4 +1,4 @@
-"""Runs one test many times: once without faults, then twice for each call of the MQI, which breaks the connection."""
+"""Runs one test many times: once without faults, then twice for each call of the MQI, with a broken connection there."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any

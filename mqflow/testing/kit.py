@@ -47,7 +47,7 @@ _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
 _START_OR_END_S: Final = 3_600.0
-"""After this time, in virtual seconds, an application that does not start or end fails its test. Otherwise the test hangs."""
+"""After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs."""
 
 
 class MQSCError(AssertionError):

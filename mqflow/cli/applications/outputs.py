@@ -60,7 +60,7 @@ def outputs(connection: Connection, listener: Listener) -> Iterator[Output]:
 
 
 def _default_persistence(connection: Connection, queue: str) -> bool:
-    """Return DEFPSIST of the queue that a put names. If the queue is an alias, its own attribute counts (q097600)."""
+    """Return DEFPSIST of the queue to which a put goes. If the queue is an alias, its own attribute counts (q097600)."""
     handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
     try:
         return connection.inquire(handle, (_DEFAULT_PERSISTENCE,)).values[_DEFAULT_PERSISTENCE] == 1

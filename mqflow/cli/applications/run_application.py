@@ -175,7 +175,7 @@ def _start_log(app: App, settings: Settings, stream: ReconnectLine | TextIO) -> 
 def _exit(code: int) -> NoReturn:
     """End the process with this code, even if the thread of a cancelled handler still runs.
 
-    Otherwise Python waits for that thread, possibly forever. The message of the handler is already back on its queue.
+    A normal end waits for that thread, possibly forever. The message of the handler is already back on its queue.
     """
     if code == EXIT_CUT_OFF and threads_left():
         end_process(code)

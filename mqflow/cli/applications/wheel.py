@@ -1,4 +1,4 @@
-"""Makes a wheel of the installed mqflow, if mqflow was not installed from an index. So an application can install the same one.
+"""Makes a wheel of the installed mqflow, if mqflow was not installed from an index. So an application can install this mqflow.
 
 This file reads the files of the installation. It runs no build and needs no network.
 """

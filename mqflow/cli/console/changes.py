@@ -158,7 +158,7 @@ class Changes:
     def redrive(self, plan: RedrivePlan, person: str) -> ChangeResult:
         """Move the messages of the plan, each in a unit of work of its own. The result counts the committed moves.
 
-        Raises `OSError` if the audit log cannot be written. If its line before the first move fails, no message is moved.
+        Raises `OSError` if the audit log cannot be written. If the line before the first move fails, no message is moved.
         """
         facts = {"action": "redrive", "by": person, "queue": plan.queue, "what": plan.what, "to": str(plan.to or "origin")}
         name = redrive_name(plan.queue)

@@ -90,7 +90,7 @@ def tallied(
     check: Callable[[Redirect], str],
     tell: Callable[[bytes, str, str], None] = lambda *_: None,
 ) -> Tallies:
-    """Count the messages of each rule, by its first action. No action is carried out.
+    """Count for each rule the messages that match it before any other rule, by target. No action is carried out.
 
     `check` returns why a target would refuse a message, or an empty text. `tell` receives MsgId, rule and target of each
     message.

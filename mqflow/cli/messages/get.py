@@ -38,8 +38,8 @@ _WAIT_S_MAX: Final = 2_147_483
 def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
     """Get messages from QUEUE and print their bodies; with --json, also descriptor, headers and properties.
 
-    The command removes a message only after its output is written, and is on the disk if the output is a file. Exits with 3 if
-    there is no message.
+    The command removes a message only after the message is written; if the output is a file, only after a sync to the disk.
+    Exits with 3 if there is no message.
     """
     options = _options(wait_s, message_id)
     with connected(url) as connection:

@@ -8,7 +8,7 @@ __all__ = ("existing_folder_uri", "exists", "folder_uri", "journal_uri")
 
 
 def folder_uri(text: str) -> Folder:
-    """Return the folder that an option names. Raises `click.BadParameter` for another kind of URI, or if it names a file."""
+    """Return the folder that an option names. Raises `click.BadParameter` for a URI of an unknown kind, or of a file."""
     try:
         found = folder_at(text)
     except FolderError as error:
@@ -42,5 +42,5 @@ def existing_folder_uri(text: str) -> Folder:
 
 
 def exists(folder: Folder) -> bool:
-    """Return whether the folder exists; in an object store, whether it has files. Raises `OSError` if the store is silent."""
+    """Return whether the folder exists; in an object store, whether it has files. Raises `OSError` if nothing answers."""
     return folder.path.is_dir() if folder.path is not None else bool(folder.folders() or folder.files())

@@ -147,11 +147,11 @@ def _lanes(
 
 
 def _check_queue(connection: Connection, queue: str) -> None:
-    """Raise the `MQIError` for an unknown queue. Otherwise a mistyped name would become a lane of the journal forever."""
+    """Raise the `MQIError` for an unknown queue, because a mistyped name would become a lane of the journal forever."""
     try:
-        connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)  # the end of the connection closes it
+        connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)  # closed with the connection
     except MQIError as error:
-        if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # for any other error, the lander reports it, and waits if that can help
+        if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the lander reports any other error, and waits if a wait can help
             raise
 
 

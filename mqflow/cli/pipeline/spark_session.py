@@ -56,7 +56,7 @@ rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to
 
 
 def spark_options(function: F) -> F:
-    """Add the options that say where Spark runs to the command: `master`, `remote` and `conf`."""
+    """Add to the command the options that say where Spark runs: `master`, `remote` and `conf`."""
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable."),
         click.option("--remote", metavar="URL", help="A Spark Connect server, sc://host; needs no Java here."),

@@ -79,8 +79,8 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
     If a stage fails for a reason that can pass, the command tries the stage again after a growing pause. SIGTERM ends the
     command after the current stage. A kill at any moment loses and repeats nothing: run the same command again.
 
-    MQFLOW_ALERT_WEBHOOK keeps a secret URL out of the list of processes. With the setting `telemetry`, the command exports its
-    metrics. Exits with 1 if a stage cannot succeed, or if no receiver has accepted some alerts before the end.
+    Give a secret URL in MQFLOW_ALERT_WEBHOOK: the list of processes does not show it. With the setting `telemetry`, the command
+    exports its metrics. Exits with 1 if a stage cannot succeed, or if a receiver has not accepted every alert before the end.
     """
     from mqflow.cli.pipeline.stream_view import stream_view  # noqa: PLC0415 - needs pyarrow
     from mqflow.journal import Journal  # noqa: PLC0415 - as above
@@ -200,7 +200,7 @@ class _Work:
         self._view.show(event)
 
     def measure(self) -> None:
-        """Measure how far each table is behind. An error of this is printed, because it must not end the stream."""
+        """Measure how far each table is behind. If that fails, the error is only printed, so that the stream continues."""
         from mqflow.journal import JournalError  # noqa: PLC0415 - as above
         from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
         from mqflow.pipeline.stream.freshness import table_levels  # noqa: PLC0415 - as above

@@ -60,8 +60,8 @@ def optimize(tables: Folder, keep_days: int, *, as_json: bool) -> None:
 def erase(journal: Folder, tables: Folder, keys: tuple[str, ...], receipt: str | None, *, dry_run: bool) -> None:
     """Erase the messages of one person from the journal and from bronze, silver and gold, for ever.
 
-    Keys: msg_id and correl_id (hexadecimal), user_id, put_appl_name, appl_identity_data, and body, which means that the data
-    contains the text. If one key matches a message, the command erases the message with all rows about it. End landers and
+    Keys: msg_id and correl_id (hexadecimal), user_id, put_appl_name, appl_identity_data, and body for a text that the data
+    contains. If one key matches a message, the command erases the message with all rows about it. End landers and
     streams first. After a kill, run the same command again. Needs mqflow[delta].
     """
     from mqflow.journal.personal_data import key_of  # noqa: PLC0415 - only this command needs it

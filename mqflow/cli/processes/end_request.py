@@ -22,7 +22,7 @@ END_FOR_GOOD_SIGNAL: Final = signal.SIGUSR1
 
 
 class EndRequest:
-    """The request to end the process, and the way to end it. Signals set it on the event loop, applications on a thread."""
+    """The request to end the process, and the way to end it. Signals set it on the event loop, administrators on a thread."""
 
     def __init__(self) -> None:
         self.how: End = End(Manner.IMMEDIATE)

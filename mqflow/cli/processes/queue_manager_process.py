@@ -171,7 +171,7 @@ async def _wait_for_turn(options: HostOptions, folder: DataFolder, turn: LockWai
 
 
 def _prepare(options: HostOptions, folder: DataFolder) -> None:
-    """Prepare the takeover while this process waits. Raises `FolderVersionError` if it can never take over."""
+    """Prepare the takeover while this process waits. Raises `FolderVersionError` if this process can never take over."""
     check_version(folder)
     takeover_rehearsal.rehearse(options.name)
 
@@ -267,7 +267,7 @@ async def _serve_address(
     """Serve the queue manager at this address, and return the server.
 
     When a process is killed, the system closes its files one by one. So the standby can own the lock before the sockets of the
-    old process are closed. Therefore it tries again for `_GRACE_S`.
+    old process are closed. Therefore this function tries again for `_GRACE_S`.
     """
     if options.standby:
         with anyio.move_on_after(_GRACE_S):
@@ -308,7 +308,7 @@ async def _end_after_applications(servers: Sequence[Server], end: EndRequest, dr
 
 
 async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
-    """End the standbys one after the other, each when it is the first in line. Otherwise one of them would take over."""
+    """End the standbys one after the other, each when it is the first in line, so that none of them takes over."""
     notified: list[int] = []
     alone = 0
     with anyio.move_on_after(_GRACE_S):

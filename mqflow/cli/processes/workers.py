@@ -291,7 +291,7 @@ class _Workers:
             process.terminate()
         code = await process.wait()
         del self._running[number]
-        _ready_file(self._folder, number).unlink(missing_ok=True)  # a killed worker leaves its ready file
+        _ready_file(self._folder, number).unlink(missing_ok=True)  # a killed worker does not remove its ready file
         return code
 
 
@@ -301,6 +301,6 @@ def _ready_file(folder: Path, number: int) -> Path:
 
 def _exit_code_after_stop(code: int) -> int:
     """Return the exit code to use for a process that had to stop."""
-    if code == -signal.SIGTERM:  # it came before the process had a signal handler, so before its first message
+    if code == -signal.SIGTERM:  # the signal came before the process had a handler for it, so before its first message
         return 0
     return code if code >= 0 else EXIT_FAILED

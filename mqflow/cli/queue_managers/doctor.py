@@ -91,7 +91,7 @@ def command(application: str | None, as_json: bool, url: str | None) -> None:  #
 
 
 def _show_json(finding: str) -> None:
-    """Print a finding as JSON for a script. The first columns of a finding are its name, the others are its text."""
+    """Print a finding as JSON for a script. The first columns of a finding are its name, the rest is its text."""
     click.echo(json_line({"name": finding[:_NAME_COLUMNS].rstrip(), "text": finding[_NAME_COLUMNS + 1 :]}))
 
 

@@ -238,7 +238,7 @@ def start(
 def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
     """End a queue manager (endmqm) and its standbys; with -s, end only the active process, and a standby takes over.
 
-    The command returns when the queue manager has ended, or immediately if it waits for applications.
+    The command returns when the queue manager has ended, or immediately if the end must wait for applications.
     """
     place, data = existing_of(name, folder)
     pid = owner_pid(data)

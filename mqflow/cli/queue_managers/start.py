@@ -24,7 +24,7 @@ class NotStartedError(Exception):
 
 
 LOG: Final = "qmgr.log"
-"""The log of a queue manager that runs in the background. It is in its data folder."""
+"""The log file of a queue manager that runs in the background, in its data folder."""
 _START_S: Final = 20.0
 _TIME: Final = re.compile(r"^[0-9 :-]{19}Z ")
 

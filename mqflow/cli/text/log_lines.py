@@ -138,7 +138,7 @@ _handling: Final[ContextVar[Incoming | None]] = ContextVar("mqflow_handling", de
 
 
 class NameTheMessage:
-    """A middleware that adds the fields of the message to the log lines of its handler. Lines of mqflow have them already."""
+    """A middleware that adds the fields of the message to the log lines of its handler. mqflow's own lines have the fields."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
         """Return the result of `call_next`. Meanwhile, log lines get the fields of the message."""

@@ -1,7 +1,7 @@
 """A message for a person: names and values, decoded headers, the names of numbers, and why the message is on its queue.
 
-The functions are pure: they turn a message into records. Before it is printed, all text from the message must go through
-`terminal.safe`.
+The functions are pure: they turn a message into records. All text from the message must go through `terminal.safe`
+before it is printed.
 """
 
 from collections.abc import Callable, Iterator
@@ -184,12 +184,12 @@ _DESCRIPTOR: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("MsgFlags", "message_flags", _flags(MessageFlag, "MQMF_")),
     ("OriginalLength", "original_length", _number_but(-1)),
 )
-"""The fields of the MQMD: the name in MQ, the name in `MessageDescriptor`, how to show the value. Empty ones are hidden."""
+"""The fields of the MQMD: the name in MQ, the name in `MessageDescriptor`, how to show the value. Empty values are hidden."""
 
 
 def _descriptor_rows(descriptor: MessageDescriptor) -> Iterator[tuple[str, str]]:
     for name, field, shown in _DESCRIPTOR:
-        text = shown(getattr(descriptor, field))  # the table above names the fields
+        text = shown(getattr(descriptor, field))  # the field name comes from the table above
         if text:
             yield name, text
 

@@ -1,4 +1,4 @@
-"""Counts the events of one process, for the metrics of its application. Only an application that serves metrics counts.
+"""Counts the events of one process for the metrics of its application. Only an application that serves metrics has counts.
 
 The hook knows events and numbers. Any thread can read the numbers while the event loop counts. Listeners count their ordinary
 messages themselves, in a `ListenerTally` of this hook.
@@ -117,7 +117,7 @@ class EventCounts:
         self._known: dict[tuple[str, ...], Numbers] = {}
 
     def listener_tally(self, queue: str) -> ListenerTally:
-        """Return the numbers that the ordinary messages of a queue change."""
+        """Return the tally in which a listener counts the ordinary messages of this queue."""
         return ListenerTally(
             bounds_s=BOUNDS_S,
             delivered=self._number("messages_delivered", queue),
@@ -182,7 +182,7 @@ class EventCounts:
                 return
 
     def _settled(self, event: Settled) -> None:
-        if isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT:  # not from a listener of this hook
+        if isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT:  # from no listener of this hook
             self.listener_tally(event.queue).complete(event.handled_s, event.settle_s)
             return
         outcome = type(event.outcome).__name__.lower() if event.outcome is not None else "not_handled"

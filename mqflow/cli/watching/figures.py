@@ -160,7 +160,7 @@ def _depth(connection: Connection, queue: str) -> int | None:
 def figures_of_all(by_name: Mapping[str, Figures]) -> Figures:
     """Return a function for the queues of several queue managers. It accepts names such as `archive:ORDERS.IN`.
 
-    The part before the colon is the name of the queue manager. It is missing for the queue manager whose name is "".
+    The part before the colon is the name of the queue manager. This part is missing for the queue manager whose name is "".
     """
 
     def inquire(queues: Sequence[str], /) -> tuple[QueueFigures, ...]:

@@ -61,7 +61,7 @@ def view(found: Sequence[StatusReport], history: History) -> "Group":
 def command(application: str | None, every_s: float, turns: int | None) -> None:
     """Show the running applications live: depth and rate of each queue, and what each worker does.
 
-    An application counts its messages only with `--http`; without it, the rate is "-".
+    Only an application that runs with `--http` counts its messages. For any other application, the rate is "-".
     """
     try:
         from rich.live import Live  # noqa: PLC0415 - optional, and slow to import

@@ -69,7 +69,7 @@ class RunningChannels:
         raise error_for(reason, "MQCONNX", settings.name, self._state.name, detail)
 
     def ended(self, channel: RunningChannel) -> None:
-        """Forget an instance of a channel that has ended. Do nothing if the instance was never counted."""
+        """Forget a channel instance that has ended. Do nothing if the instance was never counted."""
         with self._guard:
             self._running.pop(channel, None)
 
@@ -162,7 +162,7 @@ class ChannelDefinitions:
     def remove_rule(self, rule: ChannelRule) -> None:
         """Remove the record with the profile, type and partner of `rule`. Raises 3338 if no record has them.
 
-        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only its entries. Remove the record if no entry is left.
+        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only the entries in this list, and the record if no entry is left.
         """
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._remove(rule))
 

@@ -63,7 +63,7 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     open_input_count: int
     open_output_count: int
     uncommitted: int
-    """The puts and gets that open units of work have not committed."""
+    """The number of puts and gets that open units of work have not committed."""
     oldest_message_age_s: int | None
     last_put_date: str = ""
     last_put_time: str = ""
@@ -76,7 +76,7 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
     """The counts of a local queue since its last reset (RESET QSTATS)."""
 
     name: str
-    #: The messages that were put (`enqueued`) and got (`dequeued`). A backout lowers neither count.
+    #: How many messages were put (`enqueued`) and got (`dequeued`). A backout lowers neither count.
     enqueued: int
     dequeued: int
     #: The highest CURDEPTH.
@@ -90,7 +90,7 @@ class QueueManagerStatus(Struct, frozen=True, kw_only=True):
     name: str
     #: MQQMSTA_*: 2 running, 3 quiescing.
     status: int
-    #: The connections that DISPLAY CONN shows.
+    #: The number of connections that DISPLAY CONN shows.
     connection_count: int
     started_date: str
     started_time: str
@@ -120,7 +120,7 @@ class ConnectionStatus(Struct, frozen=True, kw_only=True):
     process: int = 0
     #: APPLTYPE: true for a connection of the queue manager itself, false for a connection of a user.
     system: bool
-    #: Puts and gets that are not committed.
+    #: The number of puts and gets that are not committed.
     operations: int
     handles: tuple[ConnectionHandle, ...] = ()
 
@@ -131,7 +131,7 @@ class SubscriptionStatus(Struct, frozen=True, kw_only=True):
     attributes: SubscriptionAttributes
     #: 16 hexadecimal digits; empty if no application uses the subscription.
     connection: str = ""
-    #: Messages that the subscription got since its creation, or since the last start of the queue manager.
+    #: How many messages the subscription got since its creation, or since the last start of the queue manager.
     message_count: int = 0
     last_message_date: str = ""
     last_message_time: str = ""
@@ -155,14 +155,14 @@ class TopicStatus(Struct, frozen=True, kw_only=True):
 
     topic_string: str
     attributes: TopicAttributes
-    #: Subscriptions to exactly this topic string.
+    #: The number of subscriptions to exactly this topic string.
     subscription_count: int
     retained: bool
     publishers: tuple[PublisherStatus, ...] = ()
 
     @property
     def publisher_count(self) -> int:
-        """PUBCOUNT: the handles that are open to publish on this topic."""
+        """PUBCOUNT: the number of handles that are open to publish on this topic."""
         return len(self.publishers)
 
 
@@ -300,7 +300,7 @@ class ChannelAdministration(Protocol):
     def remove_rule(self, rule: ChannelRule) -> None:
         """Remove the record with the profile, type and partner of `rule`. Raises 3338 if no record has them.
 
-        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only its entries. Remove the record if no entry is left.
+        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only the entries in this list, and the record if no entry is left.
         """
         ...
 

@@ -55,7 +55,7 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
     for selector in selectors:
         spec = applicable.get(selector)
         if spec is not None:
-            value = getattr(record, spec.field)  # the table names the field
+            value = getattr(record, spec.field)  # the field name comes from the table
             values[selector] = value.ljust(spec.chars) if spec.chars else int(value)
         elif (other := known.get(selector)) is not None:
             values[selector] = "*" * other.chars if other.chars else NOT_APPLICABLE

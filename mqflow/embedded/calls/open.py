@@ -68,7 +68,7 @@ class Wanted(Struct, frozen=True, gc=False):
     options: OpenOption
     #: True if the queue manager opens the object for the application. Then no authority is checked.
     trusted: bool = False
-    #: True if the open is part of MQPUT1. MQPUT1 refuses a model (rc2057): its message would be lost with the created queue.
+    #: True if the open is part of MQPUT1. MQPUT1 refuses a model (rc2057): the message would be lost with the created queue.
     for_one_put: bool = False
 
 

@@ -75,7 +75,7 @@ def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:
     except ValidationError as error:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
     for spec in _specs_of(changed):
-        # The table names the field.
+        # The field name comes from the table.
         if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
             raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
     return changed

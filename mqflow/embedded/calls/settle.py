@@ -102,7 +102,7 @@ def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
 
 
 def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) -> None:
-    """Back out: discard the puts, and return the messages of gets to their places. With `count`, raise their backout counts."""
+    """Back out: discard the puts, and return the messages of gets to their places. With `count`, count their backout."""
     for queue, _ in unit.puts.values():
         queue.uncommitted -= 1
     changes: list[Change] = []

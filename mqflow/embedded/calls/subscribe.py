@@ -445,7 +445,7 @@ def _end_expired(state: QueueManagerState) -> None:
     for subscription in state.subscriptions:
         expires_at = subscription.attributes.expires_at
         if expires_at is not None and expires_at <= now and not subscription.holders:
-            # No call waits for the store: if it refuses, the subscription is found expired again after a restart.
+            # No call waits for the store: if the store refuses, the subscription is found expired again after a restart.
             begin(state, remove_subscription(state, subscription))
             _drop_queue(state, subscription)
 

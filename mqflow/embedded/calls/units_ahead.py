@@ -1,8 +1,8 @@
 """Several units of work of one connection: one call gets all of them, and the connection settles them in order.
 
-An application that processes many small units of work commits each of them alone. The first is the open unit of work; all later
-units are ahead of the application. A unit ahead has plain messages only (`get_many`). If a unit is given back, the application
-has not handled its messages, so no BackoutCount increases. Callers hold the queue manager's lock. This file writes
+An application that processes many small units of work commits each of them alone. The first unit is the open unit of work; all
+later units are ahead of the application. A unit ahead has plain messages only (`get_many`). If a unit is given back, its
+messages were not handled, so no BackoutCount increases. Callers hold the queue manager's lock. This file writes
 `ConnectionState.ahead` and, with it, `ConnectionState.unit_of_work`.
 """
 

@@ -1,4 +1,4 @@
-"""Watches puts and gets: puts performance events and trigger messages when the rules require them.
+"""Watches each put and get, and creates the performance events and trigger messages that the rules require.
 
 `enqueue`, `get`, `settle` and `open` call the watcher of the queue manager: for queues with triggers, and for every queue while
 PERFMEV is ENABLED. The decisions are in `rules`. Callers hold the queue manager's lock.

@@ -83,7 +83,7 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     *(QueueAttributes(name=f"SYSTEM.{name}") for name in _OTHERS),
     *(QueueAttributes(name=f"SYSTEM.{name}", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC) for name in _REPLIES),
 )
-"""The queues of a new queue manager. Some stay empty, because mqflow lacks their feature, but programs expect their names."""
+"""The queues of a new queue manager. Some stay empty: mqflow lacks the feature that uses them, but programs expect them."""
 
 RESOURCE_TOPICS: Final = "$SYS/MQ/INFO/QMGR/"
 """The topics on which queue managers publish their figures. The name of a queue manager follows."""

@@ -100,7 +100,7 @@ class ChannelRules:
 
 
 def offer_of(channel: ChannelSettings, offer: Offer) -> Offer:
-    """Return the listener's offer for the negotiation, with this channel's lower limits and its heartbeat interval."""
+    """Return the listener's offer for the negotiation, reduced to this channel's limits, with its heartbeat interval."""
 
     def lower(own: int, defined: int | None) -> int:
         return own if defined is None else min(own, defined)

@@ -47,7 +47,7 @@ _NO_SELECTION: Final = Selection()
 _CLOSED: Final = -1
 _QUIESCE: Final = int(CloseOption.QUIESCE)
 # The client makes further identifiers from a reserved identifier by counting up this byte. _RESERVED is their number. If the
-# byte before were not 0, the client would refuse many large reservations (2195).
+# byte before it were not 0, the client would refuse many large reservations (2195).
 _COUNTED_BYTE: Final = 20
 _RESERVED: Final = 250
 # MQIA_DEF_PERSISTENCE, MQIA_DEF_PUT_RESPONSE_TYPE.

@@ -30,7 +30,7 @@ def subscribe(verbs: VerbCalls, wanted: SubscriptionDescriptor, queue: int) -> r
 
 
 def request_publications(verbs: VerbCalls, subscription: int, asked: calls.SubscriptionRequestCall) -> int:
-    """Request the retained publications, and return their number. Raises `MQIError` 2535 for any other action."""
+    """Request the retained publications, and return their number. Raises `MQIError` 2535 if `asked` has another action."""
     if asked.action != _PUBLICATION:
         detail = f"Action {asked.action}; 1 (MQSR_ACTION_PUBLICATION) is known"
         raise error_for(Reason.ACTION_ERROR, "MQSUBRQ", detail=detail)

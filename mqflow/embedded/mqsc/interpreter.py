@@ -226,7 +226,7 @@ def _define_queue(action: DefineCommand, administration: Administration) -> None
         base = _require(administration, kind, action.like, "DEFINE LIKE")
     else:
         base = administration.queue(base.name) or base
-    # The new queue does not inherit read-only attributes (creation date, depth). getattr: the table names the fields.
+    # The new queue does not inherit read-only attributes (creation date, depth). getattr: the fields come from the table.
     settings = {spec.field: getattr(base, spec.field) for spec in QUEUE_ATTRIBUTES if kind in spec.kinds and not spec.read_only}
     attributes = QueueAttributes(name=action.name, kind=kind, **{**settings, **action.values})
     administration.define(attributes, replace=action.replace)

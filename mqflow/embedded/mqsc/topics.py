@@ -50,7 +50,7 @@ def define_topic(action: DefineCommand, administration: Administration) -> None:
     if action.like and action.like not in known:
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, "DEFINE TOPIC LIKE", action.like)
     default = known.get(action.like or "SYSTEM.DEFAULT.TOPIC", TopicAttributes(name=""))
-    # getattr: the table names the fields of the record.
+    # getattr: the field names come from the table.
     settings = {spec.field: getattr(default, spec.field) for spec in TOPIC_ATTRIBUTES if not spec.read_only}
     if action.replace and action.name in known:
         settings["topic_string"] = known[action.name].topic_string

@@ -85,7 +85,7 @@ _REASONS: Final[Mapping[int, int]] = {
     Reason.ITEM_VALUE_ERROR: PCFReason.ATTR_VALUE_ERROR,
     Reason.OBJECT_NAME_ERROR: PCFReason.OBJECT_NAME_ERROR,
 }
-"""Reason codes of verbs, each with the different number that a response to a command has."""
+"""Reason codes of verbs that have another number in a response to a command, each with that number."""
 
 
 class _Failure(Struct, frozen=True):

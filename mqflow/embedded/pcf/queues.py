@@ -118,7 +118,7 @@ def inquire_names(request: Request, administration: Administration) -> Iterable[
 def inquire_status(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_Q_STATUS: returns a response for each local queue, or for each of its handles.
 
-    It accepts a type of queue and ignores it, because Datadog's check sends one to IBM MQ, and works.
+    The command accepts and ignores a type of queue, because Datadog's check sends a type to IBM MQ, and works.
     """
     request.check((Q_NAME,), {Q_TYPE, ParameterId.Q_STATUS_TYPE, ParameterId.Q_STATUS_ATTRS}, filters=True)
     choices = (ParameterId.Q_STATUS, ParameterId.Q_HANDLE)

@@ -4,8 +4,8 @@ The retained publications below METADATA list the classes, their types, and the 
 a type exists, the queue manager publishes the type every ten seconds. `_CLASSES` has only elements that the embedded queue
 manager counts exactly.
 
-Source: "Metrics published on the system topics", amqsrua. UNCERTAIN: the type of the PCF header, and IBM's numbers of elements.
-A monitor reads these numbers from the metadata.
+Source: "Metrics published on the system topics", amqsrua. UNCERTAIN: the type of the PCF header, and IBM's numbers of the
+elements, which a monitor reads from the metadata.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ class _Type(Struct, frozen=True):
     description: str
     #: The description and the kind of each element.
     elements: tuple[tuple[str, int], ...]
-    #: Returns the numbers of the elements. The queue is None for a type of the queue manager.
+    #: Returns the counts of the elements. The queue is None for a type of the queue manager.
     count: Callable[[QueueManagerState, LocalQueue | None], tuple[int, ...]]
 
 
@@ -112,7 +112,7 @@ class ResourcePublisher:
         self._root = f"{RESOURCE_TOPICS}{state.name}/Monitor/"
         self._stop = runner.event()
         self._thread: Running | None = None
-        #: For each topic, the time and the numbers of the last publication or, before it, of the subscription.
+        #: For each topic, the time and the counts of the last publication or, before the first, of the subscription.
         self._last: dict[str, tuple[float, tuple[int, ...]]] = {}
         state.when_stopped.append(self._stop.set)
         keep_retained(state, tuple(self._metadata()))
@@ -130,7 +130,7 @@ class ResourcePublisher:
             thread.join()
 
     def publish(self) -> bool:
-        """Publish each topic that has a subscription. Return False if no topic has one.
+        """Publish each topic that has a subscription. Return False if no topic has a subscription.
 
         The caller holds the queue manager's lock.
         """

@@ -38,7 +38,7 @@ _SELECTOR_MAX: Final = 9_000
 
 
 def wanted(request: Request, attributes: int, always: Collection[int]) -> frozenset[int] | None:
-    """Return the selectors for the response: the requested selectors, those in `always`, and the filter's. None means all.
+    """Return the selectors for the response: those requested, those in `always`, and that of the filter. None means all.
 
     A response leaves out selectors that this queue manager does not have. Refuses with 2067 a number that is no selector.
     """

@@ -32,7 +32,7 @@ _OPEN: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT
 
 
 class CommandServer:
-    """The command server of one queue manager. A quiescing queue manager does not wait for the end of its connection."""
+    """The command server of one queue manager. A quiesce does not wait for the end of the server's connection."""
 
     def __init__(
         self,

@@ -173,7 +173,7 @@ def why_not_secure(settings: ChannelSettings, common_names: Sequence[str] | None
     """Return why a program cannot use the channel with its TLS, or None if it can. Without SSLCIPH every program can.
 
     `common_names` are those in the certificate of the program; None without TLS. This function compares only the CN of SSLPEER;
-    an asterisk at its end stands for any text. A channel with any other SSLPEER takes no program.
+    an asterisk at its end stands for any text. A channel whose SSLPEER has another form accepts no program.
     """
     if not settings.cipher_spec:
         return None

@@ -165,7 +165,7 @@ class Backlog:
             self._index(message)
 
     def put_back(self, emptied: Emptied) -> None:
-        """Make the messages that `clear` took available again. Messages that arrived meanwhile stay."""
+        """Put back the messages that `clear` returned. Messages that arrived meanwhile stay."""
         for message in emptied.messages:
             self.add(message)
         for key in emptied.keys:

@@ -68,7 +68,7 @@ class Statistics:
         #: The number of messages that were put (`enqueued`) and got (`dequeued`).
         self.enqueued: int = 0
         self.dequeued: int = 0
-        #: The messages before the last reset, and the bytes of all messages since the queue was defined or loaded.
+        #: The number of messages before the last reset, and the bytes of all messages since the queue was defined or loaded.
         self.enqueued_before: int = before.enqueued_before + before.enqueued if before else 0
         self.dequeued_before: int = before.dequeued_before + before.dequeued if before else 0
         self.put_bytes: int = before.put_bytes if before else 0
@@ -106,7 +106,7 @@ class LocalQueue(Backlog):
         self.uncommitted: int = 0
         self.handles: set[ObjectHandle] = set()
         self.waiters: list[Waiter] = []
-        #: The handles with a selection string. They must check each message that comes before their `passed_over`.
+        #: The handles with a selection string. A message that is added lowers their `passed_over`, so that they check it.
         self.selecting: list[ObjectHandle] = []
         #: The messages browsed with MQGMO_LOCK: maps the key of a message to the handle with its lock.
         self.locks: dict[int, ObjectHandle] = {}

@@ -94,8 +94,8 @@ class StoredPages:
     def _make_room(self, wanted_bytes: int) -> None:
         """Drop the messages that were read back longest ago: a browse of a deep queue must not fill the memory.
 
-        A part of the limit is reserved for messages that were read back, even if other messages fill the whole limit. Otherwise
-        two applications that read two queues in turn would read the same messages again and again.
+        A part of the limit is reserved for messages that were read back, even if other messages fill the whole limit. Without
+        this reserve, two applications that read two queues in turn would read the same messages again and again.
         """
         read_back = self._read_back
         while read_back and self._are_too_many(wanted_bytes):

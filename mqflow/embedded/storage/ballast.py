@@ -75,7 +75,7 @@ class Reserve:
     def _write(self, size: int) -> bool:
         """Make a ballast file of `size` bytes. Return whether the disk had room for all of them.
 
-        The file system only reserves the blocks, if it can. Otherwise zeros are written, which takes a hundred times as long.
+        If the file system can, it only reserves the blocks. If not, zeros are written, which takes a hundred times as long.
         """
         try:
             descriptor = os.open(

@@ -40,7 +40,7 @@ class DurableStore:
     """The storage of a queue manager in a folder. This process owns the folder from construction to `close`.
 
     If the disk has less than `free_bytes_min` free bytes, the store refuses new messages with 2192, but never removals. Raises
-    a `FolderError` if another process owns the folder, if a newer mqflow wrote it, or if it has no queue manager's data.
+    a `FolderError` if another process owns the folder, if a newer mqflow wrote it, or if it has other data.
     """
 
     durable = True
@@ -92,7 +92,7 @@ class DurableStore:
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 
     def load(self) -> Snapshot:
-        """Return the contents. First, durably raise the backout count of each delivery that a crash interrupted.
+        """Return the contents. First, durably increase the backout count of each delivery that a crash interrupted.
 
         Raises `DamagedFolderError` if the damage is not limited to single messages. Raises `MQIError` 2192 if the disk is too
         full to count those deliveries, and 2208 if the disk fails in another way. In each case the store releases the folder.
@@ -373,7 +373,7 @@ class DurableStore:
             self._medium.make_room()
 
     def _tidy(self) -> None:
-        """Let the medium return disk space, if that is due. A full disk delays this. Any other failure ends the store."""
+        """Let the medium free disk space, if that is due. A full disk delays this. Any other failure ends the store."""
         try:
             with self._medium_free:
                 self._medium.tidy()

@@ -35,7 +35,7 @@ class GroupCommit:
         #: The estimated number of callers: the highest number that recently waited at the same time.
         self._crowd = 0
         self._lull_s = 0.0
-        #: The number of next transactions without a wait (`_distrust`), and their number after the next useless wait
+        #: How many of the next transactions do not wait (`_distrust`), and how many will not wait after the next useless wait
         #: (`_lesson`).
         self._distrust = 0
         self._lesson = 1

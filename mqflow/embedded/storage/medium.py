@@ -27,7 +27,7 @@ class Medium(Protocol):
 
     @property
     def path(self) -> Path:
-        """The file or folder that a message about damage names."""
+        """The file or folder that an error about damage shows."""
         ...
 
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
@@ -40,7 +40,7 @@ class Medium(Protocol):
         ...
 
     def epoch(self) -> int:
-        """Return how many owners the files have had, including the present owner. Each load adds one."""
+        """Return how many owners the files have had, including the present owner. Each load adds 1."""
         ...
 
     def make(self, changes: Iterable[Change], *, synced: bool) -> None:
@@ -63,7 +63,7 @@ class Medium(Protocol):
         ...
 
     def tidy(self) -> None:
-        """Return disk space, if that is due. The store calls this after each group. Raises `NoRoomError`."""
+        """Free disk space, if that is due. The store calls this after each group. Raises `NoRoomError`."""
         ...
 
     def make_room(self) -> None:
@@ -71,11 +71,11 @@ class Medium(Protocol):
         ...
 
     def shrink(self) -> None:
-        """Return the space of the log to the disk. A full disk can delay this."""
+        """Give the space of the log back to the disk. A full disk can delay this."""
         ...
 
     def needed_bytes(self, added_bytes: int) -> int:
-        """Return the most disk space that calls with `added_bytes` can need before the medium returns disk space."""
+        """Return the most disk space that calls with `added_bytes` can need before the next `tidy` frees disk space."""
         ...
 
     def reusable_bytes(self) -> int:

@@ -23,7 +23,7 @@ from mqflow.embedded.storage.store import (
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject", "log_bytes")
 
-# The estimated bytes of a change in the log, without its body.
+# The estimated bytes of a change in the log, without the body of its message.
 _CHANGE_BYTES: Final = 1024
 
 Done = Callable[[Exception | None], None]

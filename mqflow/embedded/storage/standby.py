@@ -129,7 +129,7 @@ def _disown(wait: "weakref.ref[LockWait]") -> None:
 
 
 def _holder(path: Path) -> int | None:
-    """Return the process id in the file, which its holder wrote; 0 if it is not written yet, None if there is no holder."""
+    """Return the process id that the holder of the lock wrote into the file; 0 if none is there yet, None without a holder."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

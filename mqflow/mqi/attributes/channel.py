@@ -1,7 +1,7 @@
 """The attributes of channels. A row names the types of channel (MQCHT_*) that have the attribute; no types means all types.
 
 The table has the form of the tables in `attributes.objects`. No message moves through a channel of the embedded queue manager.
-The table leaves out exits, compression, the words for LU 6.2, and PASSWORD, because no definition keeps a secret.
+The table leaves out exits, compression and the words for LU 6.2. It also leaves out PASSWORD: no definition keeps a secret.
 Source: DEFINE CHANNEL keywords and defaults; MQIACH_*, MQCACH_*, MQCHT_*, MQXPT_* numbers.
 """
 

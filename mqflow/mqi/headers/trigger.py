@@ -37,7 +37,7 @@ class TriggerMessage(Struct, frozen=True, kw_only=True):
 def to_bytes(message: TriggerMessage, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the MQTM, its fields padded with blanks."""
     queue, process, data, application, environment, user = (
-        to_field(getattr(message, field), chars, ccsid)  # the table names the fields
+        to_field(getattr(message, field), chars, ccsid)  # the field name comes from the table
         for field, chars in _CHARS.items()
     )
     return struct.pack(

@@ -4,7 +4,7 @@ The properties of a message are in the MQRFH2s at its front; an MQDLH can be in 
 which properties a get shows. This module knows headers and folders; it knows no queue.
 Source: IBM, "Properties specified as MQRFH2 elements" (q104130 to q104200): supported folders, generation of MQRFH2 headers,
 property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. No page of IBM at hand for:
-the properties of a message handle take precedence over the properties in the data. A float out of the range of its type reads
+the properties of a message handle take precedence over the properties in the data. A float out of the range of its type is read
 as infinity.
 """
 
@@ -215,7 +215,7 @@ def _has_properties(header: RFH2) -> bool:
 
 
 def _without_properties(header: RFH2) -> RFH2 | None:
-    """Return the header without its properties; None if it has no other folder."""
+    """Return the header without its properties; None if no folder is left."""
     if not _has_properties(header):
         return header
     others = tuple(folder for folder in header.folders if not _is_for_properties(folder))

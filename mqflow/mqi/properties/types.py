@@ -88,8 +88,8 @@ def type_of_word(word: str, value: PropertyValue) -> PropertyType:
 def from_memory(kind: PropertyType, data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = 1208) -> PropertyValue:
     """Return the value in these bytes of a program's memory.
 
-    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for text that cannot be decoded, or whose character set is unknown. Numbers
-    take only the bytes of their type; more bytes are ignored.
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for text that cannot be decoded, or whose character set is unknown.
+    A number uses only the bytes of its type; more bytes are ignored.
     """
     match kind:
         case PropertyType.NULL:

@@ -49,7 +49,7 @@ def chosen(letters: "DataFrame", condition: str) -> "DataFrame":
 
 
 def planned(rows: "DataFrame", kind: Kind, to: str = "") -> tuple[Planned, ...]:
-    """Count the rows by target, most first. The target is the queue `to`, or the origin of each row.
+    """Count the rows by target, the largest count first. The target is the queue `to`, or the origin of each row.
 
     Raises `PipelineError` for a kind without moved messages.
     """

@@ -135,7 +135,7 @@ def triage(letters: "DataFrame", compiled: CompiledRules) -> Triage:
 def unmatched(
     letters: "DataFrame", compiled: CompiledRules, most: int = SAMPLE_MAX, *, known: Triage | None = None
 ) -> tuple[Unmatched, ...]:
-    """Return a sample of the messages with an MQDLH that no rule takes, the oldest first.
+    """Return a sample of the messages that have an MQDLH but match no rule, the oldest first.
 
     With the result of `triage` as `known`, the function reads only the days that can contain the sample.
     """

@@ -176,7 +176,7 @@ def _fitted(asked: Commit, table: "DeltaTable") -> "Schema":
             f"{', '.join(asked.partition_by) or 'nothing'}. Nothing was added."
         )
     if new := [field for field in rows.fields if field.name not in there]:
-        # A version of its own: if the program ends after it, the table has new columns without values.
+        # A version of its own: if the program ends after this version, the table has new columns without values.
         table.alter.add_columns(new)
     return Schema(table.schema().fields)
 

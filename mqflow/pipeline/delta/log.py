@@ -20,7 +20,7 @@ __all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "delta_snapshot", "delta_table",
 
 LOG: Final = "_delta_log"
 """The folder of the log in the folder of a table."""
-#: Features of a table with which the files alone do not have the right rows.
+#: The features of a table whose right rows cannot be read from its files alone.
 _UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
 
 Value: TypeAlias = "str | int | bool | date | datetime | None"

@@ -200,7 +200,7 @@ def weekly_groups(
     owners: Mapping[str, str],
     aside: Mapping[Failure, SetAside],
 ) -> tuple[WeeklyGroup, ...]:
-    """Return a row for each failure: the most messages of this week first, then of all weeks, then by the newest failure.
+    """Return a row for each failure, sorted by messages of this week, then of all weeks (most first), then by newest failure.
 
     `counted` can have several entries for one failure and week, if no message is in two of these entries. `owner_of` explains
     `owners`.

@@ -40,11 +40,11 @@ class Report(Struct, frozen=True, kw_only=True):
     messages: int
     poisoned: int
     deliveries: int
-    #: The length of the steps of `poison_over_time`: "5 minutes", "1 hour" or "1 day". A longer whole time has longer steps.
+    #: The length of the steps of `poison_over_time`: "5 minutes", "1 hour" or "1 day": longer for a longer time.
     step: str = "1 hour"
     #: Poison by step and handler; each row has its `start` and `end`.
     poison_over_time: list[Row]
-    #: By queue, handler and exception, most first.
+    #: By queue, handler and exception, the largest number first.
     culprits: list[Row]
     retry_curve: list[Row]
     alerts: list[Row]

@@ -1,9 +1,9 @@
 """Puts the rows of one partition of one batch on queues exactly once, with a marker message in the unit of work of the puts.
 
-Each sink (by name) has a marker for each partition on a marker queue. The marker names the current batch, how many of its rows
-are on their queues, and a digest of these rows. The unit of work that puts rows also gets the marker and puts the next marker.
-So the marker is correct after any kill and any commit in doubt. A replay with other rows is an error, because skipping rows by
-count would lose some rows and repeat others. This file knows `mqflow.verbs`, but no Spark.
+Each sink (by name) has a marker for each partition on a marker queue. The marker holds the number of the current batch, how
+many of its rows are on their queues, and a digest of these rows. The unit of work that puts rows also gets the marker and puts
+the next marker. So the marker is correct after any kill and any commit in doubt. A replay with other rows is an error, because
+skipping rows by count would lose some rows and repeat others. This file knows `mqflow.verbs`, but no Spark.
 """
 
 from collections.abc import Iterable, Iterator
@@ -123,7 +123,7 @@ def put_batch(
             if complete:
                 return put
             _get_marker(connection, markers, batch)
-        connection.backout()  # all rows were put before: return the marker
+        connection.backout()  # all rows were put before: the marker goes back to its queue
     except MQIError as error:
         if error.reason not in _GONE:
             connection.backout()
@@ -149,7 +149,7 @@ def put_plainly(connection: Connection, rows: Iterable[Message], *, unit_rows: i
 
 
 def rows_per_unit(connection: Connection, wanted: int) -> int:
-    """Return the rows of one unit of work: at most MAXUMSGS less two, because the get and the put of the marker count too."""
+    """Return how many rows one unit of work has: at most MAXUMSGS less two, because the get and the put of the marker count."""
     try:
         return max(1, min(wanted, inquire_queue_manager(connection).max_uncommitted_messages - 2))
     except MQIError as error:

@@ -2,7 +2,7 @@
 
 A lander moves the messages of a batch into the manifest, with a marker in the unit of work. Only then does the engine get the
 number of the batch, and replays read the segment. So each message is on the queue or in one batch, even if the engine is killed
-and other programs get from the queue. The messages are browsed first: only a kill within the unit of work raises BackoutCount.
+and other programs get from the queue. The messages are browsed first: only a kill within the unit of work adds to BackoutCount.
 This file knows the lander and the journal, but no Spark.
 """
 

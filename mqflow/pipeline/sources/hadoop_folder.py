@@ -1,6 +1,6 @@
 """A folder on a Hadoop file system (`hdfs:`, `viewfs:`), read through the JVM of the active Spark session.
 
-The folder can only be read: Hadoop's file systems create no file under a condition, as a lander needs it. The driver reads
+The folder can only be read: a lander needs conditional writes, which Hadoop's file systems lack. The driver reads
 small files here, and tasks read the segments. This file imports Spark when it reads.
 """
 

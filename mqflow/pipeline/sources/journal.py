@@ -185,7 +185,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_offset(journal.id, {lane.name: _before_first(self._settings, lane) for lane in lanes})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Fix the end of this run; segments that land later belong to the next run."""
+        """Decide where this run ends; segments that land later belong to the next run."""
         self._target = {lane.name: _end(lane) for lane in _lanes(self._settings)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name

@@ -48,9 +48,9 @@ def journal_frame(
 ) -> DataFrame:
     """Return the rows of these segments, with exactly the columns of `ddl(kind)`.
 
-    Raises `TornSegmentError` or `SchemaError` for a segment that is damaged, has the name of another segment, follows another
-    segment, or is of a newer mqflow. Python reads the segments of an older mqflow. It reads all segments if the payload is
-    limited, Spark does not reach the folder, or only Spark reaches the folder.
+    Raises `TornSegmentError` for a segment that is damaged, has the name of another segment, or does not fit the segment before
+    it. Raises `SchemaError` for a segment of a newer mqflow. Python reads the segments of an older mqflow. Python reads all
+    segments if the payload is limited, if Spark does not reach the folder, or if only Spark reaches it.
     """
     befores = _befores(journal, segments)
     names = [segment.uri.removeprefix(journal.folder.uri) for segment in segments]

@@ -109,7 +109,10 @@ class Webhook(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True):
-    """A program that gets each alert as JSON on its stdin, and the key as MQFLOW_ALERT_KEY. Exit code 0 means taken."""
+    """A program that gets each alert as JSON on its stdin, and the key as MQFLOW_ALERT_KEY.
+
+    With exit code 0, the program has taken the alert.
+    """
 
     arguments: tuple[str, ...]
     timeout_s: float = _TIMEOUT_S

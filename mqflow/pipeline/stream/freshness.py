@@ -1,8 +1,8 @@
 """Measures how far each step of the pipeline is behind the step before: from the queues to gold. This file starts no Spark.
 
 A table is behind by the rows of the segments that it does not have yet. It is also behind by the time since the first of these
-segments landed. The name of a segment has its number of rows, so a measurement reads few files. In each lane, the segments of
-one queue, it reads the first segment that a table lacks, and the last segment that a table has.
+segments landed. The name of a segment has its number of rows, so a measurement reads few files. A lane has the segments of one
+queue. In each lane, a measurement reads the first segment that a table lacks, and the last segment that a table has.
 """
 
 from collections.abc import Callable, Mapping, Sequence

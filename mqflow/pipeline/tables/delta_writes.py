@@ -49,7 +49,7 @@ DATE: Final = "partition_date"
 _APP: Final = "mqflow-tables"
 """The application of the transactions; its version is the number of the run."""
 _NEW: Final = "mqflow_new"
-"""The column of the source of a MERGE that tells new rows from keys of old rows."""
+"""The column that distinguishes new rows from keys of old rows, in the source of a MERGE."""
 
 
 class TableHead(Struct, frozen=True):

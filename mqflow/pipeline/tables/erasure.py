@@ -106,7 +106,7 @@ def find(asked: Erasure) -> dict[str, int]:
 def erase(asked: Erasure, receipt: tuple[Folder, str], *, wall: Callable[[], float] = SYSTEM_CLOCK.wall) -> Receipt:
     """Erase the messages, and return the receipt, which is also in the file `receipt`.
 
-    If the file says that this erasure has ended already, the function returns its receipt, and erases nothing.
+    If the file says that this erasure has ended already, the function returns the receipt in the file, and erases nothing.
 
     Raises `PipelineError` if a lane has pending segments, if another process writes a table, and if the file has another
     receipt. Raises the errors of the journal and of the tables.

@@ -1,4 +1,4 @@
-"""Brings silver and gold up to bronze: a run makes one new state of all tables, and its cost depends on the new rows.
+"""Brings silver and gold up to date with bronze. A run makes one new state of all tables; its cost depends on the new rows.
 
 A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
 closed window again; rows that land for it later count in `late_data`. Each run counts open windows again, from the rows since
@@ -231,7 +231,7 @@ def _deduplicated(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFram
 
 
 def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> GoldRun:
-    """Bring every gold table up to silver, in one step; `dispositions` can have newer records, which are ignored."""
+    """Bring every gold table up to date with silver, in one step; `dispositions` can have newer records, which are ignored."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     made = silver_tables.current()
@@ -349,7 +349,7 @@ def _time(micros: int) -> datetime:
 
 
 def _watermark_us(records: "DataFrame", closed_us: int | None) -> int | None:
-    """Return the latest event less the lateness; it never moves back. An event later than its landing counts at its landing."""
+    """Return the latest event less the lateness; it never moves back. No event counts as later than its landing."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))

@@ -234,7 +234,7 @@ def _with_life(dispositions: "DataFrame") -> "DataFrame":
     in_order = Window.partitionBy(*KEY).orderBy(*order.split(", "))
     ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     # A disposal after a handling has the time at which the handling ended. A message that is already poison when it is got has
-    # no handling, so no time. BOTHRESH cannot show this: it does not count backouts that other messages of the unit caused.
+    # no handling, so no time. BOTHRESH cannot show this: backouts that other messages of the unit caused do not count.
     disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
     # The next event of the message: a release or a get.
     came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))

@@ -1,6 +1,6 @@
 """A folder of Delta tables that change together: a reader of mqflow sees one state of all tables, even if a writer is killed.
 
-Layout: `<name>/` is a Delta table. `CURRENT.json` names the last run, and the version of each table that the run left.
+Layout: `<name>/` is a Delta table. `CURRENT.json` names the last run, and the version of each table at its end.
 `runs/<number>.json` keeps this record of each run, so a reader can see the tables as they were. A run commits to the tables
 first and replaces `CURRENT.json` last. The next run sets back the tables that a killed run changed. The folder is on a disk
 or in an object store. This file knows versions, but not the meaning of the tables.

@@ -52,7 +52,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Preference(Struct, frozen=True, kw_only=True):
-    """The memory of a process between its connects: the table, and the entries with a weight that have failed, in order."""
+    """The state that a process keeps from one MQCONNX to the next: table, and failed entries with a weight, in order."""
 
     table: ChannelTable
     failed: tuple[Channel, ...] = ()

@@ -37,7 +37,7 @@ def after_pass(name: str, failed: Sequence[ConnectFailed]) -> MQIError:
     reasons = {int(each.error.reason) for each in later} or {int(failed[-1].error.reason)}
     [reason] = reasons if len(reasons) == 1 else {int(Reason.Q_MGR_NOT_AVAILABLE)}
     if later and classify(reason) is not Class.RECONNECT:
-        reason = Reason.Q_MGR_NOT_AVAILABLE  # the caller must try again, and this reason does not cause that
+        reason = Reason.Q_MGR_NOT_AVAILABLE  # makes the caller try again; the common reason does not
     tried = "; ".join(_described(each) for each in failed[:_LISTED_MAX])
     more = f"; and {len(failed) - _LISTED_MAX} more" if len(failed) > _LISTED_MAX else ""
     return error_for(reason, "MQCONNX", queue_manager=name.strip(), detail=f"Tried {tried}{more}")

@@ -3,7 +3,7 @@
 This module opens no file and fetches no address.
 Source: IBM, "Configuring a JSON format CCDT" and its list of attributes (q132890, q132910). Keys and values are case-sensitive.
 Unknown keys are ignored, but the `warnings` of the table name them, because a key may be a typing error. If a key occurs twice,
-the last one counts. IBM's page does not show the spelling of every value; mqflow chose the others.
+the last one counts. IBM's page does not show the spelling of every value; mqflow chose the missing spellings.
 """
 
 import types

@@ -51,7 +51,7 @@ def _implies(one: Condition, other: Condition) -> bool:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[LintFinding]:
-    """Yield a finding for each rule that no message reaches, or that only messages reach which an FWD rule could not forward.
+    """Yield a finding for each rule that gets no message, or only the messages that an FWD rule failed to forward.
 
     A rule that messages reach after the attempts of a RETRY rule is normal, and has no finding.
     """

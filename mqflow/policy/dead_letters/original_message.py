@@ -1,4 +1,4 @@
-"""Undoes the change that a move to a backout requeue queue or dead-letter queue made to a message, and finds its old queue.
+"""Undoes the change that a move to a backout requeue queue or dead-letter queue made to a message, and finds the old queue.
 
 This module is the inverse of `policy.poison.moved_message`. It moves nothing.
 Source: q096110 for the MQDLH; q032280 for the MQRFH2 that a move adds.

@@ -1,7 +1,7 @@
 """The state of an application as records: its processes, their listeners and workers, and counts of events.
 
-Times are seconds of the monotonic clock of the process that made the record; `ProcessStatus.taken_at` is the moment at which it
-was made. The records can be sent through a socket as JSON.
+Times are seconds of the monotonic clock of the process that made the record; `ProcessStatus.taken_at` is the moment when the
+process made the record. The records can be sent through a socket as JSON.
 """
 
 from collections.abc import Mapping

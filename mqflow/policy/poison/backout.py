@@ -46,7 +46,7 @@ class BehaviourRules(Struct, frozen=True, kw_only=True):
     threshold_when_zero: int = 0
     #: True if MQRO_DISCARD_MSG discards a message that the backout requeue queue did not accept; false to ignore that option.
     discards_on_request: bool = True
-    #: True if the sender gets the exception report it asked for when the message did not go to the backout requeue queue.
+    #: True if the sender gets its requested exception report when the message did not go to the backout requeue queue.
     reports: bool = False
 
 
@@ -118,8 +118,8 @@ def dispose(
 ) -> Plan:
     """Return the dispositions to try, in order, for a message that must not be delivered again, at any backout count.
 
-    `reason` goes into the MQDLH. If BOQNAME or DEADQ names the input queue, the plan skips that queue. Otherwise the message
-    comes back with a count of 0, again and again.
+    `reason` goes into the MQDLH. If BOQNAME or DEADQ names the input queue, the plan skips that queue. A move to the input
+    queue would bring the message back with a count of 0, again and again.
     Source: q032280: BOQNAME, else "either moved to the queue manager's dead letter queue or discarded, depending upon the
     report options of the message". MQRO_DEAD_LETTER_Q is 0, so only MQRO_DISCARD_MSG of the two options can be recognised.
     """
@@ -152,7 +152,7 @@ def refused(plan: Plan, reason: int) -> Plan:
     """Return the rest of the plan after the queue manager refused the put of its first disposition with this reason.
 
     A dead-letter disposition in the rest gets this reason, because it says more than MQRC_BACKOUT_THRESHOLD_REACHED (2362). So
-    2362 in an MQDLH means that no usable BOQNAME was there. It could not be confirmed which of the two reasons IBM MQ writes.
+    2362 in an MQDLH means that BOQNAME named no usable queue. It could not be confirmed which of the two reasons IBM MQ writes.
     """
     return tuple(replace(left, reason=int(reason)) if isinstance(left, DeadLetter) else left for left in plan[1:])
 

@@ -63,7 +63,7 @@ Time: TypeAlias = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300
 class RecordOutcome(StrEnum):
     """The result of a delivery or a move. `HEARTBEAT` is not about a message: the listener or service still runs.
 
-    Only the delay processor writes `EXPIRED`, for staged messages. mqflow does not learn that another message has expired,
+    Only the delay processor writes `EXPIRED`, for staged messages. mqflow does not learn when any other message expires,
     because a queue manager deletes expired messages without notice.
     """
 
@@ -126,12 +126,12 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     exc_class: str | None = None
     #: SHA-256 of the exception's class and its text without numbers and quoted parts, so equal failures have equal values.
     exc_fingerprint: str | None = None
-    #: `EXC_MESSAGE_CHARS_MAX` at most. In a record of the DLQ handler: the rule, and the error if the rule's action failed.
+    #: Has at most `EXC_MESSAGE_CHARS_MAX` characters. From the DLQ handler: the rule, and the error if its action failed.
     exc_message: str | None = None
     delay_req_ms: Long | None = None
     due_ts: Time | None = None
-    #: With `REDRIVEN`: the redrive that put the message back. Deliveries lack it, because a redrive does not change the
-    #: message.
+    #: With `REDRIVEN`: the redrive that put the message back. Records of later deliveries do not name the redrive, because
+    #: a redrive does not change the message.
     redrive_id: str | None = None
     redrive_of: bytes | None = None
     #: The trace of the span around the handling, 32 hexadecimal digits; None without tracing.
@@ -149,7 +149,7 @@ _InOrder: Final = msgspec.defstruct(
 )
 # cast: type checkers know no fields of a class that `defstruct` makes.
 in_order: Final = cast("Callable[..., DispositionRecord]", _InOrder)
-"""Returns a record of all values in the order of the fields. A call with keyword arguments takes ten times as long."""
+"""Returns a record from the values of all fields, in order. A call with keyword arguments takes ten times as long."""
 
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(DispositionRecord | list[DispositionRecord])
@@ -200,7 +200,7 @@ def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
 
 
 def _written(record: DispositionRecord) -> DispositionRecord:
-    """Return the record with each surrogate in its texts written as a backslash, u and four digits: UTF-8 has none."""
+    """Return the record with each surrogate in its texts written as a backslash, u and four digits, for UTF-8."""
     texts = {name: value for name, value in asdict(record).items() if type(value) is str}
     return replace(record, **{name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()})
 

@@ -60,7 +60,7 @@ class Raised:
 
 
 def raised_by(error: BaseException) -> Raised:
-    """Return the origin of a failure that this exception caused. In an exception group, the first with a frame counts."""
+    """Return the origin of a failure that this exception caused. In a group, the first exception with a frame counts."""
     return Raised(_frame_of(error), error)
 
 

@@ -59,7 +59,7 @@ def to_backout_queue(
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the descriptor and the body for the put to the backout requeue queue.
 
-    BackoutCount becomes 0, and Expiry is the time that was left at the get. If the message has an MQRFH2, its body does not
+    BackoutCount becomes 0, and Expiry is the remaining time at the get. If the message has an MQRFH2, its body does not
     change. Otherwise it gets an MQRFH2 in front, with `folders` in it. Format, CCSID and Encoding of the MQMD then describe
     this header (MQHRF2, 1208, 273). The same fields of the header describe the data after it. A segment gets no header,
     because the offsets of the other segments would be wrong.
@@ -126,7 +126,7 @@ def folder(reason: Why) -> Folder:
 
 
 def why(descriptor: MessageDescriptor, body: bytes) -> Why | None:
-    """Return the reason of the last move, from the MQDLH or from the folder of `folder`; None if the message has neither."""
+    """Return the reason of the last move, from the MQDLH or the folder of mqflow; None if the message has neither."""
     try:
         chain = split(descriptor, body).chain
     except MQIError:

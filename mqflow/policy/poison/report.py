@@ -40,7 +40,7 @@ class ReportMessage(Struct, frozen=True):
     #: The descriptor of the report, with the identity context of the original message. The put passes or sets this context.
     descriptor: MessageDescriptor
     body: bytes
-    #: True if the dead-letter queue gets the report if its put fails (q032680); false to drop the report.
+    #: True if a report whose put fails goes to the dead-letter queue (q032680); false to drop such a report.
     is_kept: bool = True
 
 

@@ -51,7 +51,7 @@ def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, re
 
     `decided` is the plan of `backout.decide`, computed as if the message were already backed out. `disposed` is the plan of
     `backout.dispose`. `pause_s` is the pause of `redelivery_delay`; a handler's `Retry(after=...)` replaces it. An interrupted
-    handling is not a failure: the message stays on its queue, even if the backout raised its count to the threshold.
+    handling is not a failure: the message stays on its queue, even if the backout increased its count to the threshold.
     """
     if is_final(outcome, redeliver_undecodable=redeliver_undecodable):
         return Dispose(disposed)

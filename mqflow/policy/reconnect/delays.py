@@ -28,8 +28,8 @@ class DelaysError(ValueError):
 def parse_delays(text: str) -> Ladder:
     """Return the pairs of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)". The text is in milliseconds, the result in s.
 
-    A pair without its second number has no random part. Raises `DelaysError` for any other text. Raises it also if the last
-    delay is 0, because then the attempts follow each other without rest.
+    A pair without its second number has no random part. Raises `DelaysError` for any other text, and for a last delay of
+    0, because then the attempts follow each other without rest.
     """
     ladder: list[tuple[float, float]] = []
     at = 0

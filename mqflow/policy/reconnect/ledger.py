@@ -160,7 +160,7 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
     """Return the steps for the new connection of this session, in the order of first opening.
 
     Every entry of the session has one step. If this session made a temporary dynamic queue and still holds that handle, the
-    queue is made again under its name, and is empty. A handle that was opened by this name can be opened only after that step.
+    queue is made again under its name, and is empty. A handle that was opened by this name is reopened only after that step.
     A durable subscription is resumed, not created: if it no longer exists, publications are lost, and the owner must get the
     error.
     """
@@ -218,7 +218,7 @@ def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None
 def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
     """Return 2555 if a subscription cannot follow the connection to another queue manager; otherwise `Reason.NONE`.
 
-    With 2555, MQSUB fails immediately; otherwise the failover would fail later. A durable subscription exists on one queue
+    With 2555, MQSUB fails immediately; without it, the failover would fail later. A durable subscription exists on one queue
     manager only (q045540). So does the queue of a managed subscription, and several connections of a listener get from that
     queue.
     """

@@ -88,8 +88,9 @@ def default_reconnect(configured: DefaultReconnect | None, channel: DefaultRecon
 def from_jms(word: str, queue_manager: str) -> ReconnectOption:
     """Return the option that CLIENTRECONNECTOPTIONS of a JMS connection factory means, if its QMANAGER is `queue_manager`.
 
-    Raises `ReconnectOptionError` for any other word, and for ANY with the name of one queue manager. With ANY, QMANAGER must be
-    "*", "*" and the name of a group, or blank. Source: IBM, "Automatic JMS client reconnection with CCDTs", table 1.
+    Raises `ReconnectOptionError` if the word is no value of CLIENTRECONNECTOPTIONS, and for ANY with the name of one queue
+    manager. With ANY, QMANAGER must be "*", "*" and the name of a group, or blank.
+    Source: IBM, "Automatic JMS client reconnection with CCDTs", table 1.
     """
     option = JMS_OPTIONS.get(word)
     if option is None:

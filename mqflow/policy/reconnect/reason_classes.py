@@ -18,7 +18,7 @@ class Class(Enum):
     """The action that is necessary after a reason code."""
 
     RETRY = "retry"
-    """Call again immediately: the unit of work was backed out, no message was there, or the buffer was too small."""
+    """Call again immediately: the unit of work was backed out, there was no message, or the buffer was too small."""
     REOPEN = "reopen"
     """Open the object again: its handle is no longer valid, but the connection is."""
     RECONNECT = "reconnect"
@@ -46,7 +46,7 @@ _REOPEN: Final = (
 )
 
 _RECONNECT: Final = (
-    # The connection was there and is lost.
+    # The connection existed and is lost.
     Reason.CONNECTION_BROKEN,
     Reason.HCONN_ERROR,
     Reason.Q_MGR_QUIESCING,

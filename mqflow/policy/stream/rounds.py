@@ -63,9 +63,9 @@ class Taken(Struct, frozen=True):
 
     #: The rows that the stage has written, or the alerts that it has sent.
     rows: int = 0
-    #: True if the stage left work for the next round: rows above its limits, or alerts that no receiver accepted.
+    #: True if the stage left work for the next round: rows above its limits, or alerts that a receiver did not accept.
     more: bool = False
-    #: Why alerts were not accepted; empty if all were accepted.
+    #: Why a receiver did not accept alerts; empty if every receiver accepted all of them.
     said: str = ""
 
 

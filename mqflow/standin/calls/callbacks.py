@@ -2,8 +2,8 @@
 
 Each connection has one thread, which gets messages for the consumers in turn, and calls one consumer at a time. MQCTL STOP
 waits for the running callback, and so does MQCTL SUSPEND: then the application may use the connection until MQCTL RESUME. An
-`InlineConnection` reports when a message can be there. Any other connection, for example to a queue manager in another process,
-waits in MQGET, for one consumer after the other.
+`InlineConnection` reports when a message may be available. Any other connection, for example to a queue manager in another
+process, waits in MQGET, for one consumer after the other.
 Source: IBM, MQCB, MQCTL, MQCBD and MQCBC; rc2444, rc2446, rc2448, rc2486, rc2488, rc2500, rc2534.
 """
 
@@ -312,7 +312,7 @@ class Consumers:
         consumer.function(self._hconn.number, md, gmo, ctypes.create_string_buffer(body, len(body) + 1), context)
 
     def _wait(self, ready: list[Consumer]) -> None:
-        """Wait until a message can be there, a call changes the callbacks, or the wait of a consumer ends."""
+        """Wait until a message may be available, a call changes the callbacks, or the wait of a consumer ends."""
         connection = self._connection
         if not isinstance(connection, InlineConnection):
             self._wait_in_get(ready)

@@ -51,7 +51,7 @@ def connect_with_options(host: Host, name_at: int, options_at: int, hconn_at: in
             ("CSPUserId", "CSPPassword", "InitialKey", "Token"),
         ),
     )
-    # With a channel the connection is a client's, also without the bit: ibmmq packs the options before it sets the bit.
+    # With a channel it is a client connection, also without the bit: ibmmq packs the options before it sets the bit.
     client = client or bool(options & _CLIENT_BINDING) or bool(channel)
     hconn, reason = host.connect(request, shared[0] if shared else Sharing.NONE, local=not client)
     cno.set(ConnectionId=f"AMQC{host.queue_manager.name:<12.12}".encode() + hconn.number.to_bytes(8, "big"))

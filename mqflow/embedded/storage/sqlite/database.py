@@ -191,7 +191,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
-    """Refuse a file with a damaged table definition. Otherwise every read would put its message in quarantine."""
+    """Refuse a file with a damaged table definition. Without this check, every read would put its message in quarantine."""
     if not _expected_columns() <= _columns(database):
         raise _damaged_table(folder)
 

@@ -32,7 +32,7 @@ class SqliteMedium:
     """The SQLite file of a folder, open until `close`."""
 
     def __init__(self, folder: DataFolder) -> None:
-        #: The file that a message about damage names.
+        #: The file that an error about damage shows.
         self.path: Final = folder.database
         self._folder = folder
         self._synced = SyncedLog(folder)

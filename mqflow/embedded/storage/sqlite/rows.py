@@ -126,7 +126,7 @@ class Catalogue(Struct):
     def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
         """Yield the SQL statements of the changes, with equal statements grouped.
 
-        Changes to messages are sorted: adds, counts, removals. The result is the same, because no serial number is added twice.
+        Changes to messages are sorted: adds, counts, removals. This changes no result, because no serial number is added twice.
         """
         run = _Run()
         for change in changes:
@@ -181,7 +181,7 @@ class Catalogue(Struct):
 
 
 class _Run:
-    """The changes to messages between two other changes. `statements` puts them in order."""
+    """The changes to messages between two changes of other kinds. `statements` puts them in order."""
 
     def __init__(self) -> None:
         self.added: list[_Row] = []
@@ -197,8 +197,8 @@ class _Run:
 def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[Statement]:
     """Yield the statements that remove all messages of a queue. A queue without a row (temporary dynamic) needs no statement.
 
-    If the serial numbers are known, SQLite finds each message by its number, and damaged messages by `quarantine`. It reads
-    no other row.
+    If the serial numbers are known, SQLite finds each message by its number, and damaged messages by `quarantine`. SQLite
+    reads no other row.
     """
     if number is None:
         return

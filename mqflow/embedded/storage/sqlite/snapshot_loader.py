@@ -102,7 +102,7 @@ def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, i
 
 
 def note_serials(database: sqlite3.Connection, note: Path) -> None:
-    """Write the serial numbers of all messages into the file `note`, for the next load. The caller must not change them later.
+    """Write the serial numbers of all messages into the file `note`, for the next load. After this call, no message may change.
 
     The database keeps a digest of the note, and the next load removes the digest, so an old note is never used. If the disk is
     full or something is damaged, no note is written, and the next load reads the database.
@@ -168,7 +168,7 @@ def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
 
 
 def read_epoch(database: sqlite3.Connection) -> int:
-    """Return how many owners the database has had, including the present owner. Each `load_snapshot` adds one."""
+    """Return how many owners the database has had, including the present owner. Each `load_snapshot` adds 1."""
     return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 

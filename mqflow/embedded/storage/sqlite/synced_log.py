@@ -1,9 +1,9 @@
 """Records how much of the write-ahead log is synced, so that the next owner notices if SQLite would read less.
 
-The log consists of frames, each with one page. For SQLite, a broken frame is the end of the log. This is right after a power
-cut, because the broken frame was not synced. But if a synced frame is broken, SQLite loses changes without an error. A note in
-a file of its own distinguishes the two cases. Writing the note needs no sync: the note survives a kill of the process. After a
-power cut, it never names more frames than were synced. This module knows no row and no SQL.
+The log consists of frames, each with one page. For SQLite, a broken frame is the end of the log. After a power cut this is
+correct, because the broken frame was not synced. But if a synced frame is broken, SQLite loses changes without an error. A
+note in a file of its own distinguishes the two cases. Writing the note needs no sync: the note survives a kill of the process.
+After a power cut, it never names more frames than were synced. This module knows no row and no SQL.
 """
 
 import contextlib
@@ -136,7 +136,7 @@ class SyncedLog:
         self._mark = None
 
     def close(self) -> None:
-        """Close the files. SQLite must have closed the database before, because this call would end SQLite's lock on it."""
+        """Close the files. SQLite must have closed the database before, because this call would end SQLite's lock."""
         for descriptor in (self._descriptor, *(self._readers or ())):
             if descriptor is not None:
                 os.close(descriptor)
@@ -201,7 +201,7 @@ def _crc_of_page(database: Path, page: int) -> int:
 
 @contextlib.contextmanager
 def _reader(path: Path) -> Iterator[Read]:
-    """Yield a function that reads the file. Close the file at the end. A missing file reads as empty.
+    """Yield a function that reads the file. Close the file at the end. A missing file counts as empty.
 
     Raises `UnusableFileError` if the file cannot be opened or read.
     """

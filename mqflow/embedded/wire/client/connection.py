@@ -237,7 +237,7 @@ class ServedConnection:
             ahead.forget()
 
     def _call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Call `Line.call`, and count the call, because it can make the messages that were read ahead out of date."""
+        """Call `Line.call`, and count the call: after it, the messages that were read ahead can be out of date."""
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 

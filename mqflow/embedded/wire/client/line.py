@@ -1,6 +1,6 @@
 """The application's end of a served connection: requests and replies over one stream, one call at a time.
 
-If the stream is lost, the present call raises the error that fits it. This module knows frames and `requests`, but no verb.
+If the stream is lost, the present call raises 2009 or 2549. This module knows frames and `requests`, but no verb.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class Line:
     def call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
         """Send the request. Return the value in the reply, or raise the error in the reply.
 
-        The request decides the type of the value. Raises 2009 if the socket is lost. With `unknown` it then raises 2549
+        The request decides the type of the value. Raises 2009 if the socket is lost. With `unknown`, raises 2549
         instead, because the call may have had an effect that no backout undoes. Raises 2219 if another thread is in a call.
         """
         frame = requests.encode(request)

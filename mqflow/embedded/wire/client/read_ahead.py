@@ -20,7 +20,7 @@ AHEAD_S: Final = 0.5
 AHEAD_BYTES_MAX: Final = 1024 * 1024
 """The most bytes of all bodies read ahead together. A longer next message is returned in any case."""
 _AHEAD_MAX: Final = 100
-# Each round trip requests more messages than the last. A program that browses only one message then reads nothing ahead.
+# Each round trip requests more messages than the one before. So a program that browses only one message reads nothing ahead.
 _GROWTH: Final = 8
 
 _BROWSE_NEXT: Final = int(GetOption.BROWSE_NEXT)
@@ -52,7 +52,7 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._found: deque[Got] = deque()
-        #: The options of the last browse, and the other calls of the connection before it.
+        #: The options of the last browse, and the number of other calls of the connection before this browse.
         self._asked: tuple[GetOptions, int] | None = None
         self._read_at = 0.0
         self._most = 1

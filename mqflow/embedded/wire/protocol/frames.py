@@ -91,13 +91,13 @@ class Frames:
         self._to_say: deque[bytes] = deque()
         #: True if the peer now waits for heartbeats.
         self.beating = True
-        #: True if the peer can stay silent without a limit, because a pulse shows that it is alive.
+        #: True if the peer can stay silent without a limit, because a pulse shows that the peer is alive.
         self.patient: bool = False
         # These are methods of the socket itself, to avoid a further call in this class.
         self._first_part: Callable[[int], bytes] = stream.recv
         self._rest: Callable[[int], bytes] = stream.recv
         self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
-        # A wait for a socket shows every byte. Bytes that TLS has read already can stand behind those of a `recv`.
+        # A wait for a plain socket notices every byte. A wait for TLS does not notice bytes that TLS has already read.
         self._hides_bytes = isinstance(stream, TlsStream)
         if isinstance(stream, socket.socket):
             self._first_part, self._rest = SpinReceive(stream.recv).recv, SpinReceive(stream.recv).recv

@@ -258,8 +258,8 @@ class Exchanged(Struct, frozen=True, omit_defaults=True):
 class SettleMany(Struct, frozen=True, tag=True):
     """MQCMIT for each of the first `commits` units of work, then MQGET for further units of work.
 
-    Before any other request that settles or gets, the server returns the messages of all units after the first to their places.
-    This return does not increase the BackoutCount.
+    Before any other request that settles or gets, the server gives back the messages of all units except the first. Their
+    BackoutCount does not increase.
     """
 
     handle: int

@@ -1,8 +1,8 @@
 """Sends a unit of work in parts, so that the application reads one part while the server writes the next.
 
 A part is short enough to arrive before the application's thread blocks, and long enough to cost little for each message. A part
-has up to 16 messages, or fewer if the messages are long. The length of the last part decides the number, because an application
-that gets long messages mostly gets more of them. This module knows `requests`, but no socket.
+has up to 16 messages, or fewer if the messages are long. The length of the previous part decides the number, because long
+messages are mostly followed by long messages. This module knows `requests`, but no socket.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,9 @@
 """The server's end of one application's connection, from its first request (the hello) to its end.
 
-The connection's own thread calls the verbs (`verb_calls`) and waits for messages. It blocks while the idle poller answers
-(`commit_and_next`). If the stream ends or stays silent for too long, the application counts as dead, and the server backs out
-its unit of work. A connection of an administrator carries out administration, but no verb. This module knows `requests`, but no
-rule of MQ.
+The connection's own thread calls the verbs (`verb_calls`) and waits for messages. The thread blocks while the idle poller
+answers (`commit_and_next`). If the stream ends or stays silent for too long, the application counts as dead, and the server
+backs out its unit of work. A connection of an administrator carries out administration, but no verb. This module knows
+`requests`, but no rule of MQ.
 """
 
 import contextlib
@@ -303,7 +303,7 @@ class ClientConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        self.is_checked = self._frames.beating = True  # after failures, the check can take longer than a silence
+        self.is_checked = self._frames.beating = True  # after failures, the check can exceed the longest silence
         try:
             return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._secured)
         finally:

@@ -53,7 +53,7 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         ...
 
     def give_back(self, count: int | None = None) -> None:
-        """Return the messages of the last `count` units of work to their places; None means all but the open one.
+        """Return the messages of the last `count` units of work to their places; None means all units except the open one.
 
         The backout counts of the messages do not increase.
         """

@@ -16,14 +16,14 @@ __all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdleLine", "IdlePoller",
 QUIET_S: Final = 0.5
 """After this time without a request, a connection returns to its own thread, which checks whether the peer is alive."""
 
-# With so many committing connections, the poller saves more time than it costs: measured with 1, 2, 3, 4 and 16.
+# With so many committing connections, the poller saves more time than it costs: measured with 1, 2, 3, 4 and 16 of them.
 _COMMITTERS_MIN: Final = 4
 
 
 class Committers:
     """Counts the connections that are committing now, and those that the poller has.
 
-    If there are only a few, their own threads answer sooner than the poller.
+    If only a few connections are committing, their own threads answer sooner than the poller.
     """
 
     def __init__(self, runner: Runner, least: int | None = None) -> None:

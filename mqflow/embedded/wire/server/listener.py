@@ -141,7 +141,8 @@ class Server:
         #: The places for peers on a network before their log-in. These peers take no place from an application.
         self._limits = strangers or StrangerLimits()
         self._strangers = Room(self._limits.most)
-        #: The stranger that the server ended last, to make room. Its place is free after it has left `_served`.
+        #: The stranger (a peer before its log-in) that the server ended last, to make room. Its place is free after it has left
+        #: `_served`.
         self._leaving: ServedPeer | None = None
         self._signals = signals
         self._closing = signals()
@@ -316,7 +317,7 @@ class Server:
 
         There are places for administrators beyond the limit. A peer at a Unix socket already has a place.
         """
-        if self._login.same_machine:  # it took the place when it connected
+        if self._login.same_machine:  # the peer took its place when it connected
             return
         room = next((each for each in (self._room, self._beyond)[: 1 + administers] if each.take()), None)
         if room is None:
@@ -437,7 +438,7 @@ def serve_tcp(
     Servers of one queue manager share a `guard`, so that passwords are checked one at a time. The first of these servers to
     close ends the pauses after failed log-ins on all of them. `peers_of` makes the server's ends for another protocol than
     mqflow's own. `when_closed` runs after the server has closed. From now on the queue manager checks authorities, even without
-    an authority record: a user has only granted authorities. Raises `ServingError` if the port is not free, or if other
+    an authority record: a user has only the granted authorities. Raises `ServingError` if the port is not free, or if other
     machines can reach the address and `tls` is None.
     """
     if tls is None and not is_loopback(address.host):

@@ -77,7 +77,7 @@ class SameUser:
 
 
 def process_of_other(raw: object) -> int:
-    """Return the process at the other end of a Unix socket; 0 for this process, for another stream, and if nobody knows."""
+    """Return the process at the other end of a Unix socket; 0 for this process, for any other stream, and if it is unknown."""
     peer = _peer(raw) if isinstance(raw, socket.socket) and raw.family == socket.AF_UNIX else None
     return 0 if peer is None or peer[0] == os.getpid() else peer[0]
 

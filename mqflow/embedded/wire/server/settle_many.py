@@ -1,7 +1,7 @@
 """Commits several units of work of a connection, and gets new units of work while the store writes the commits.
 
 A unit of work that only removes messages shares a sync with later units. Any other commit must be complete before the next
-begins: if the store refused it, the puts of later units would overtake its puts. This module knows no frame.
+begins. If the store refused such a commit, the puts of later units would overtake its puts. This module knows no frame.
 """
 
 from functools import partial

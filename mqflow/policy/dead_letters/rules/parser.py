@@ -264,7 +264,7 @@ def _rule(parameters: _Parameters) -> Rule:
     header = parameters.value("HEADER", lambda word, token: chosen(word, token, ("YES", "NO")))
     return Rule(
         conditions=tuple(conditions),
-        action=action or Action.IGNORE,  # any default: a rule without an ACTION is refused
+        action=action or Action.IGNORE,  # the default does not matter: a rule without an ACTION is refused
         forward_queue=str(parameters.value("FWDQ", forward_queue) or ""),
         forward_queue_manager=str(parameters.value("FWDQM", forward_queue_manager) or ""),
         keep_header=header != "NO",
@@ -280,7 +280,7 @@ def _is_any(value: str | int) -> bool:
 
 
 def _action(parameters: _Parameters) -> Action | None:
-    """Return the action. Report keywords that only FWD can have, if the action is another."""
+    """Return the action. If it is not FWD, report the keywords that only FWD can have."""
     accepted = [each.value for each in Action]
     if "ACTION" not in parameters.found:
         if not parameters.unsure:

@@ -1,6 +1,7 @@
 """Reads the values of a rules table: names, numbers, symbols and patterns. An error names the accepted values.
 
-This module reads the text between the brackets of a keyword. Every function that reads a value raises `RefusedValueError`.
+This module reads the text between the brackets of a keyword. Every function that reads a value raises `RefusedValueError` if
+the value is not accepted.
 Source: IBM q005690, q005680, q005590.
 """
 

@@ -119,7 +119,7 @@ _PERSISTENCES: Final = {
 }
 
 
-# Further names of numbers, and the range of reasons that applications can use. No queue manager gives these names.
+# Second names of some reasons, and the range of reasons that applications can use. No queue manager shows these names.
 _MORE_REASONS: Final = {"APPL_FIRST": 900, "APPL_LAST": 999, "TRUNCATED": 2120, "PAGESET_FULL": 2192}
 
 
