@@ -164,6 +164,8 @@ class Flows:
         #: The incomplete flow of each conversation: the header of its first segment, and the bytes so far.
         self._begun: dict[int | None, tuple[Header, bytearray]] = {}
         self._begun_bytes = 0
+        #: The number of whole segments so far.
+        self.segment_count: int = 0
         self.segment_bytes_max = SEGMENT_BYTES_MAX
         #: The largest number of incomplete flows. Each conversation has at most one.
         self.conversations_max = CONVERSATIONS_MAX
@@ -194,6 +196,7 @@ class Flows:
             return None
         segment = bytes(self._waiting[:length])
         del self._waiting[:length]
+        self.segment_count += 1
         return _header(segment, shared=shared), segment[header_bytes:]
 
     def _flow(self, header: Header, body: bytes) -> Flow | None:

@@ -29,6 +29,7 @@ __all__ = (
     "golden_of",
     "initial_data",
     "open_body",
+    "put_body",
     "request_body",
 )
 
@@ -93,6 +94,14 @@ def open_body(name: str, options: int, spi_options: int = 0x23) -> bytes:
     writer.raw(b"LPOO").number(3, options, spi_options, -1, -1, -1, -1)
     ObjectFields(version=2, descriptor=ObjectDescriptor(name)).write(writer)
     return writer.done()
+
+
+def put_body(body: bytes, options: PutOption) -> bytes:
+    """Return the structures of MQPUT."""
+    writer = Writer(ORDER)
+    write_descriptor(writer, MessageDescriptor(format="MQSTR", ccsid=1208, encoding=273), 1)
+    PutFields(version=2, options=int(options)).write(writer)
+    return writer.number(len(body)).raw(body).done()
 
 
 def request_body(request: MessageRequest) -> bytes:
@@ -230,12 +239,19 @@ class ChannelClient:
         self._flows = Flows()
         self._flows.segment_bytes_max = 1024 * 1024
         self._arrived: list[Flow] = []
+        #: What this end has sent and received: bytes, segments and calls.
+        self.bytes_sent = self.bytes_received = self.segments_sent = self.call_count = 0
+
+    @property
+    def segments_received(self) -> int:
+        return self._flows.segment_count
 
     def close(self) -> None:
         self._stream.close()
 
     def send_bytes(self, data: bytes) -> None:
         self._stream.sendall(data)
+        self.bytes_sent += len(data)
 
     def send(
         self, kind: SegmentType, body: bytes, *, conversation: int | None = 1, request: int = 0, flags: int = 0x30
@@ -243,6 +259,7 @@ class ChannelClient:
         header = Header(kind=kind, conversation=conversation, request=request, flags=flags)
         for segment in segments_of(Flow(header, body), SEGMENT_BYTES_MAX):
             self.send_bytes(segment)
+            self.segments_sent += 1
 
     def receive(self) -> Flow | None:
         """Return the next flow; None at the end of the stream."""
@@ -253,6 +270,7 @@ class ChannelClient:
                 data = b""
             if not data:
                 return None
+            self.bytes_received += len(data)
             self._arrived.extend(self._flows.feed(data))
         return self._arrived.pop(0)
 
@@ -289,11 +307,14 @@ class ChannelClient:
 
     def call(self, kind: SegmentType, body: bytes = b"", *, handle: int = 0, conversation: int = 1) -> Answer:
         """Call a verb, and return its reply."""
-        front = bytes(12) + handle.to_bytes(4, signed=True)
-        self.send(kind, front + body, conversation=conversation)
+        self.call_without_reply(kind, body, handle=handle, conversation=conversation)
         reader = self.reader(self.expect(kind + calls.REPLY))
         reader.raw(4)
         return Answer(reader.number(), reader.number(), reader.number(), reader.raw(reader.left))
+
+    def call_without_reply(self, kind: SegmentType, body: bytes, *, handle: int, conversation: int = 1) -> None:
+        self.call_count += 1
+        self.send(kind, bytes(12) + handle.to_bytes(4, signed=True) + body, conversation=conversation)
 
     def connect(self, *, queue_manager: str = "QM1", application_type: int = 28, conversation: int = 1) -> Answer:
         asked = calls.Connect(
@@ -318,11 +339,7 @@ class ChannelClient:
         return self.call(SegmentType.SPI, open_body(name, int(options), 0x20 | saves), handle=-1, conversation=conversation)
 
     def put(self, handle: int, body: bytes, options: PutOption, *, conversation: int = 1) -> Answer:
-        writer = Writer(ORDER)
-        write_descriptor(writer, MessageDescriptor(format="MQSTR", ccsid=1208, encoding=273), 1)
-        PutFields(version=2, options=int(options)).write(writer)
-        content = writer.number(len(body)).raw(body).done()
-        return self.call(SegmentType.MQPUT, content, handle=handle, conversation=conversation)
+        return self.call(SegmentType.MQPUT, put_body(body, options), handle=handle, conversation=conversation)
 
     def ask(
         self, handle: int, options: GetOption, wait_ms: int = 0, *, flags: int = 0x18, request: int = 1, conversation: int = 1

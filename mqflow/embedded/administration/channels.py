@@ -88,7 +88,7 @@ class RunningChannels:
         """Return the running channels, and the stopped channels that have no connection, sorted by name."""
         with self._guard:
             running, stopped = dict(self._running), set(self._stopped)
-        found = [changed(channel.status(), started_date=date, started_time=time) for channel, (date, time) in running.items()]
+        found = [self._dated(channel.status(), started) for channel, started in running.items()]
         found += [ChannelStatus(name=name, status=_STOPPED) for name in stopped - {each.name for each in found}]
         return tuple(sorted(found, key=lambda each: (each.name, each.address, each.started_date, each.started_time)))
 
@@ -127,6 +127,11 @@ class RunningChannels:
                 if listener in self._listeners:
                     self._listeners[listener] = started
         return len(found)
+
+    def _dated(self, status: ChannelStatus, started: tuple[str, str]) -> ChannelStatus:
+        with self._state.lock:
+            date, time = self._state.as_text(status.last_call_s)
+        return changed(status, last_call_date=date, last_call_time=time, started_date=started[0], started_time=started[1])
 
     def _now(self) -> tuple[str, str]:
         with self._state.lock:

@@ -53,6 +53,7 @@ _OF_CONVERSATIONS: Final = frozenset(
     for kind in SegmentType
     if kind >= SegmentType.MQCONN or kind in {SegmentType.REQUEST_MESSAGES, SegmentType.NOTIFICATION}
 )
+_PUTS: Final = frozenset({SegmentType.MQPUT, SegmentType.MQPUT1})
 _RUNNING, _STOPPING = 3, 4
 # The JMS classes send a name such as "*GROUP" as it is: the program accepts any queue manager that answers.
 _ANY_QUEUE_MANAGER: Final = "*"
@@ -96,7 +97,9 @@ class ChannelPeer:
         #: The channel that the program asked for; None before its initial data.
         self._channel: ChannelSettings | None = None
         self._user = self._application = ""
-        self._call_count = 0
+        self._call_count = self._bytes_received = self._bytes_sent = self._segments_sent = 0
+        #: The time when the last MQI call was completed, by the wall clock; None before the first call.
+        self._last_call_s: float | None = None
         #: The time by which the program must log in; None after its log-in.
         self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
         #: The places that this socket uses: one from its log-in to its end, and one for each further connection.
@@ -166,6 +169,11 @@ class ChannelPeer:
             conversation_count=self._connected,
             conversations_max=0 if agreed is None else agreed.conversations_max,
             call_count=self._call_count,
+            last_call_s=self._last_call_s,
+            bytes_sent=self._bytes_sent,
+            bytes_received=self._bytes_received,
+            buffers_sent=self._segments_sent,
+            buffers_received=self._flows.segment_count,
             heartbeat_s=0 if agreed is None else agreed.heartbeat_s,
         )
 
@@ -182,7 +190,9 @@ class ChannelPeer:
         return self._offer.transmission_bytes_max if self._agreed is None else self._agreed.transmission_bytes_max
 
     def send(self, flow: Flow) -> None:
-        """Send a flow."""
+        """Send a flow. The reply to a verb completes an MQI call."""
+        if flow.header.kind >= SegmentType.MQCONN:
+            self._last_call_s = self._arrival.clock.wall()
         for segment in segments_of(flow, self.segment_bytes_max):
             self._send(segment)
 
@@ -314,6 +324,7 @@ class ChannelPeer:
             if not data:
                 return False
             self._last_heard = self.now()
+            self._bytes_received += len(data)
             if self._tap is not None:
                 self._tap(True, data)
             for flow in takewhile(lambda _: not self._ending, self._flows.feed(data)):
@@ -341,11 +352,17 @@ class ChannelPeer:
             case SegmentType.STATUS:
                 self._closed_by_client = bool(header.flags & (Flag.CLOSE | Flag.REQUEST_CLOSE))
             case kind if kind in _OF_CONVERSATIONS:
-                self._call_count += kind >= SegmentType.MQCONN
-                self._conversation(header).receive(flow)
+                self._converse(flow)
             case kind:
                 self._once(f"A client program sent {kind_name(kind)}, which the listener for MQ's clients does not serve.")
                 self._refuse(header, StatusCode.PROTOCOL_SEGMENT_TYPE)
+
+    def _converse(self, flow: Flow) -> None:
+        kind = flow.header.kind
+        self._call_count += kind >= SegmentType.MQCONN
+        self._conversation(flow.header).receive(flow)
+        if kind in _PUTS:  # a put can have no reply
+            self._last_call_s = self._arrival.clock.wall()
 
     def _negotiate(self, header: Header, client: InitialData) -> None:
         if is_ebcdic(client.ccsid):
@@ -427,6 +444,8 @@ class ChannelPeer:
     def _send(self, data: bytes) -> None:
         if self._tap is not None:
             self._tap(False, data)
+        self._bytes_sent += len(data)
+        self._segments_sent += 1
         send_whole(self._stream.send, data, _SEND_S, self._arrival.clock)
 
 

@@ -100,7 +100,10 @@ def _statistics(administration: Administration, name: str) -> Iterator[_Row]:
 def _channels(administration: Administration, name: str) -> Iterator[_Row]:
     for channel in administration.channels.statuses():
         if matches(name, channel.name):
-            yield asdict(channel) | {"type": _SVRCONN, "current": _CURRENT}
+            row = asdict(channel)
+            counts = {name: row[name] % (COUNT_MAX + 1) for name in _CHANNEL_COUNTS}
+            stops = channel.status == _STOPPING
+            yield row | counts | {"type": _SVRCONN, "current": _CURRENT, "stop_requested": int(stops)}
 
 
 def _listeners(administration: Administration, name: str) -> Iterator[_Row]:
@@ -181,6 +184,10 @@ _LOCAL, _ENGINE_ONLY = 1, 4
 _RUNNING, _TCP = 2, 2
 # MQCHT_SVRCONN; MQOT_CURRENT_CHANNEL; MQCAUT_*; MQUSRC_*.
 _SVRCONN, _CURRENT = 7, 1011
+# MQCHS_STOPPING: only then is a request to stop outstanding.
+_STOPPING = 4
+_CHANNEL_COUNTS: Final = ("call_count", "bytes_sent", "bytes_received", "buffers_sent", "buffers_received")
+"""The counts of a channel that begin again at 0 after 999,999,999. Source: IBM, q087560 (bytes and buffers); ours for MSGS."""
 # MQBALANCED_NOT_APPLICABLE.
 _NOT_APPLICABLE = 2
 _RULE_TYPES: Final = {"BLOCKUSER": 1, "BLOCKADDR": 2, "ADDRESSMAP": 4, "USERMAP": 5}
@@ -266,7 +273,14 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
             _number("conversation_count", "CURSHCNV", 1617),
             _number("conversations_max", "MAXSHCNV", 1616),
             _number("call_count", "MSGS", 1534),
+            _number("bytes_sent", "BYTSSENT", 1535),
+            _number("bytes_received", "BYTSRCVD", 1536),
+            _number("buffers_sent", "BUFSSENT", 1538),
+            _number("buffers_received", "BUFSRCVD", 1539),
             _number("heartbeat_s", "HBINT", 1563),
+            _text("last_call_date", "LSTMSGDA", 3525, 12),
+            _text("last_call_time", "LSTMSGTI", 3524, 8),
+            AttributeSpec("stop_requested", "STOPREQ", 1543, words=_YES_NO),
             _text("started_date", "CHSTADA", 3529, 12),
             _text("started_time", "CHSTATI", 3528, 8),
         ),

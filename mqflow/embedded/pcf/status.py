@@ -49,7 +49,7 @@ _INQUIRE: Final[Mapping[CommandCode, _Command]] = {
     CommandCode.INQUIRE_LISTENER_STATUS: _Command("LSSTATUS", _LISTENER_NAME, 1223),
     # The optional parameters are instance type, transmission queue and address. Client programs have no transmission queue.
     CommandCode.INQUIRE_CHANNEL_STATUS: _Command(
-        "CHSTATUS", _CHANNEL_NAME, 1524, frozenset({1523, 3505, 3506}), (_CHANNEL_NAME, 1511, 1523, 1527, 3506)
+        "CHSTATUS", _CHANNEL_NAME, 1524, frozenset({1523, 3505, 3506}), (_CHANNEL_NAME, 1511, 1523, 1527, 1543, 3506, 3548)
     ),
     CommandCode.INQUIRE_SERVICE_STATUS: _Command("SVSTATUS", _SERVICE_NAME, 1225),
     CommandCode.INQUIRE_CLUSTER_Q_MGR: _Command("CLUSQMGR", 2031, 1093),

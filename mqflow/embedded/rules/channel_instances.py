@@ -87,7 +87,16 @@ class ChannelStatus(Struct, frozen=True, kw_only=True):
     conversations_max: int = 0
     #: MSGS: the number of MQI calls of the client program.
     call_count: int = 0
+    #: BYTSSENT, BYTSRCVD, BUFSSENT and BUFSRCVD: the bytes and the segments of the socket, without those of TLS.
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    buffers_sent: int = 0
+    buffers_received: int = 0
     heartbeat_s: int = 0
+    #: LSTMSGDA and LSTMSGTI: the time when the last MQI call was completed.
+    last_call_s: float | None = None
+    last_call_date: str = ""
+    last_call_time: str = ""
     started_date: str = ""
     started_time: str = ""
 
@@ -108,7 +117,7 @@ class RunningChannel(Protocol):
     """The queue manager's end of a client program's socket."""
 
     def status(self) -> ChannelStatus:
-        """Return the status, without the date and time of the start. Any thread can call this."""
+        """Return the status, without dates and times as text. Any thread can call this."""
         ...
 
     def end(self) -> None:

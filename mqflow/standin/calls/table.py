@@ -56,23 +56,49 @@ SIGNATURES: Final = {
 """The arguments of each call, without the last two addresses."""
 
 BAGS: Final = {
-    "mqAddByteString": 4,
-    "mqAddInquiry": 2,
-    "mqAddInteger": 3,
-    "mqAddIntegerFilter": 4,
-    "mqAddString": 4,
-    "mqAddStringFilter": 5,
-    "mqCountItems": 3,
-    "mqCreateBag": 2,
-    "mqDeleteBag": 1,
-    "mqExecute": 7,
-    "mqInquireBag": 4,
-    "mqInquireByteString": 6,
-    "mqInquireInteger": 4,
-    "mqInquireItemInfo": 5,
-    "mqInquireString": 7,
+    "mqAddBag": "MQHBAG MQLONG MQHBAG",
+    "mqAddByteString": "MQHBAG MQLONG MQLONG PMQBYTE",
+    "mqAddByteStringFilter": "MQHBAG MQLONG MQLONG PMQBYTE MQLONG",
+    "mqAddInquiry": "MQHBAG MQLONG",
+    "mqAddInteger": "MQHBAG MQLONG MQLONG",
+    "mqAddInteger64": "MQHBAG MQLONG MQINT64",
+    "mqAddIntegerFilter": "MQHBAG MQLONG MQLONG MQLONG",
+    "mqAddString": "MQHBAG MQLONG MQLONG PMQCHAR",
+    "mqAddStringFilter": "MQHBAG MQLONG MQLONG PMQCHAR MQLONG",
+    "mqBagToBuffer": "MQHBAG MQHBAG MQLONG PMQVOID PMQLONG",
+    "mqBufferToBag": "MQHBAG MQLONG PMQVOID MQHBAG",
+    "mqClearBag": "MQHBAG",
+    "mqCountItems": "MQHBAG MQLONG PMQLONG",
+    "mqCreateBag": "MQLONG PMQHBAG",
+    "mqDeleteBag": "PMQHBAG",
+    "mqDeleteItem": "MQHBAG MQLONG MQLONG",
+    "mqExecute": "MQHCONN MQLONG MQHBAG MQHBAG MQHBAG MQHOBJ MQHOBJ",
+    "mqGetBag": "MQHCONN MQHOBJ PMQVOID PMQVOID MQHBAG",
+    "mqInquireBag": "MQHBAG MQLONG MQLONG PMQHBAG",
+    "mqInquireByteString": "MQHBAG MQLONG MQLONG MQLONG PMQBYTE PMQLONG",
+    "mqInquireByteStringFilter": "MQHBAG MQLONG MQLONG MQLONG PMQBYTE PMQLONG PMQLONG",
+    "mqInquireInteger": "MQHBAG MQLONG MQLONG PMQLONG",
+    "mqInquireInteger64": "MQHBAG MQLONG MQLONG PMQINT64",
+    "mqInquireIntegerFilter": "MQHBAG MQLONG MQLONG PMQLONG PMQLONG",
+    "mqInquireItemInfo": "MQHBAG MQLONG MQLONG PMQLONG PMQLONG",
+    "mqInquireString": "MQHBAG MQLONG MQLONG MQLONG PMQCHAR PMQLONG PMQLONG",
+    "mqInquireStringFilter": "MQHBAG MQLONG MQLONG MQLONG PMQCHAR PMQLONG PMQLONG PMQLONG",
+    "mqPad": "PMQCHAR MQLONG PMQCHAR",
+    "mqPutBag": "MQHCONN MQHOBJ PMQVOID PMQVOID MQHBAG",
+    "mqSetByteString": "MQHBAG MQLONG MQLONG MQLONG PMQBYTE",
+    "mqSetByteStringFilter": "MQHBAG MQLONG MQLONG MQLONG PMQBYTE MQLONG",
+    "mqSetInteger": "MQHBAG MQLONG MQLONG MQLONG",
+    "mqSetInteger64": "MQHBAG MQLONG MQLONG MQINT64",
+    "mqSetIntegerFilter": "MQHBAG MQLONG MQLONG MQLONG MQLONG",
+    "mqSetString": "MQHBAG MQLONG MQLONG MQLONG PMQCHAR",
+    "mqSetStringFilter": "MQHBAG MQLONG MQLONG MQLONG PMQCHAR MQLONG",
+    "mqTrim": "MQLONG PMQCHAR PMQCHAR",
+    "mqTruncateBag": "MQHBAG MQLONG",
 }
-"""The calls on bags: the number of arguments before the last two addresses. pymqi links to these calls, but never uses them."""
+"""The calls on bags: the C types of their arguments before the last two addresses. No bag exists: each call answers 2298.
+
+Source: IBM, "C language invocation" of each MQAI call.
+"""
 
 SYMBOLS: Final = (*SIGNATURES, *BAGS)
 
@@ -90,7 +116,9 @@ def callbacks(host: Callable[[], Host], *, client: bool) -> list[Any]:
     """
     verbs = _verbs(client=client)
     found = [_c_function(_boundary(host, name, verbs[name]), signature) for name, signature in SIGNATURES.items()]
-    return found + [_c_function(_boundary(host, name, partial(_refused, name)), "p" * count) for name, count in BAGS.items()]
+    return found + [
+        _c_function(_boundary(host, name, partial(_refused, name)), "p" * len(types.split())) for name, types in BAGS.items()
+    ]
 
 
 def _verbs(*, client: bool) -> Mapping[str, Verb]:

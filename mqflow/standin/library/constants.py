@@ -13,7 +13,7 @@ __all__ = ("Constants", "read_constants")
 class Constants(Struct, frozen=True):
     """The constants, and the names of numbers."""
 
-    #: For each header its constants. The header "-" has those that only have a name in `names`.
+    #: For each header its constants.
     of_header: Mapping[str, Mapping[str, int | bytes]]
     #: For each group, for example MQRC, its numbers with their names.
     names: Mapping[str, Mapping[int, str]]

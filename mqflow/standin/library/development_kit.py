@@ -16,10 +16,12 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from mqflow.mqi.c_structures import MQCHARV, STRUCTURES, Layout
+from mqflow.mqi.c_structures import MQCD, MQCHARV, Layout
+from mqflow.mqi.c_structures import STRUCTURES as MQI_STRUCTURES
 from mqflow.standin.calls.table import BAGS, CALLS, SIGNATURES, SYMBOLS
 from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.install import StandInError
+from mqflow.standin.library.layouts import EACH_VERSION, INITIAL, STRUCTURES, Initial, Value
 
 __all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_libraries")
 
@@ -27,7 +29,12 @@ EMBEDDED: Final = "MQFLOW_STANDIN_EMBEDDED"
 """The variable that is set while the library starts Python in a program."""
 
 LIBRARIES: Final = ("libmqm_r.so", "libmqm.so", "libmqic_r.so", "libmqic.so")
-HEADERS: Final = ("cmqc.h", "cmqxc.h", "cmqcfc.h", "cmqstrc.h")
+HEADERS: Final = ("cmqc.h", "cmqxc.h", "cmqcfc.h", "cmqzc.h", "cmqec.h", "cmqbc.h", "cmqstrc.h")
+_INCLUDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "cmqec.h": ("cmqc.h", "cmqxc.h", "cmqzc.h"),
+    "cmqstrc.h": ("cmqc.h", "cmqcfc.h"),
+}
+"""The headers that a header includes first, if they are not cmqc.h alone."""
 
 _C_TYPES: Final = {"i": "MQLONG", "q": "MQHMSG", "P": "MQPTR"}
 _ARGUMENTS: Final = {"i": "MQLONG", "q": "MQHMSG"}
@@ -52,6 +59,18 @@ _POINTERS: Final[Mapping[str, str]] = {
 
 Source: IBM, "C invocation" and its declarations, on the page of each call.
 """
+_EXIT_CALLS: Final[Mapping[str, Mapping[str, str]]] = {
+    "cmqxc.h": {
+        "MQXEP": "MQHCONFIG MQLONG MQLONG PMQFUNC PMQXEPO PMQLONG PMQLONG",
+        "MQXCLWLN": "PMQWXP MQPTR MQLONG PMQPTR PMQLONG PMQLONG",
+        "MQXDX": "PMQDXP PMQMD MQLONG PMQVOID MQLONG PMQVOID",
+    },
+    "cmqzc.h": {"MQZEP": "MQHCONFIG MQLONG PMQFUNC PMQLONG PMQLONG"},
+}
+"""The calls that only exits make. The library does not have them, because it calls no exit.
+
+Source: IBM, q109660 (MQXEP), q082570 (MQXCLWLN), q104120 (the data-conversion exit), q110350 (MQZEP).
+"""
 _MEMBERS: Final[Mapping[str, str]] = {
     "BalanceParmsPtr": "PMQBNO BalanceParmsPtr",
     "EncryptionPolicySuiteB": "MQLONG EncryptionPolicySuiteB[4]",
@@ -62,7 +81,7 @@ _MEMBERS: Final[Mapping[str, str]] = {
 }
 """The members whose type does not follow from their kind."""
 _BYTES: Final = re.compile(r"(Id|MsgToken|ConnTag|AccountingToken|Flags1)$")
-_TEXT_IDS: Final = frozenset({"AlternateUserId", "StrucId"})
+_TEXT_IDS: Final = frozenset({"AlternateUserId", "StrucId", "UserId"})
 
 _TYPES: Final = """\
 #include <stddef.h>
@@ -99,134 +118,18 @@ typedef MQINT32 *PMQINT32;
 typedef MQINT64 *PMQINT64;
 typedef MQFLOAT32 *PMQFLOAT32;
 typedef MQFLOAT64 *PMQFLOAT64;
+typedef MQHBAG *PMQHBAG;
+typedef MQPTR *PMQPTR;
+typedef struct tagMQIEP MQIEP;
+typedef MQIEP *PMQIEP;
+typedef PMQIEP MQHCONFIG;
+typedef void MQENTRY MQFUNC(void);
+typedef MQFUNC *PMQFUNC;
 """
 
+_ZEROS: Final = {"1s": "' '", "MQHCONFIG": "NULL", **{each: f"{{{each}_DEFAULT}}" for each in ("MQCHARV", "MQMD1", "MQCFH")}}
+"""The initial values of members that do not follow from the form of their kind."""
 _CHAR_LENGTHS: Final = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 128, 256, 264)
-
-_MQMD1: Final = """StrucId:4s Version:i Report:i MsgType:i Expiry:i Feedback:i Encoding:i CodedCharSetId:i Format:8s Priority:i
-    Persistence:i MsgId:24s CorrelId:24s BackoutCount:i ReplyToQ:48s ReplyToQMgr:48s UserIdentifier:12s AccountingToken:32s
-    ApplIdentityData:32s PutApplType:i PutApplName:28s PutDate:8s PutTime:8s ApplOriginData:4s"""
-_MQMD2: Final = "GroupId:24s MsgSeqNumber:i Offset:i MsgFlags:i OriginalLength:i"
-_HEADER: Final = "StrucId:4s Version:i StrucLength:i Encoding:i CodedCharSetId:i Format:8s Flags:i"
-_TRIGGER: Final = "QName:48s ProcessName:48s TriggerData:64s"
-_OTHER: Final = {
-    "cmqc.h": {
-        "MQMD1": _MQMD1,
-        "MQMD": f"{_MQMD1} {_MQMD2}",
-        "MQMD2": f"{_MQMD1} {_MQMD2}",
-        "MQBO": "StrucId:4s Version:i Options:i",
-        "MQBNO": "StrucId:4s Version:i ApplType:i Timeout:i Options:i",
-        "MQDLH": """StrucId:4s Version:i Reason:i DestQName:48s DestQMgrName:48s Encoding:i CodedCharSetId:i Format:8s
-            PutApplType:i PutApplName:28s PutDate:8s PutTime:8s""",
-        "MQRFH2": f"{_HEADER} NameValueCCSID:i",
-        "MQTM": f"StrucId:4s Version:i {_TRIGGER} ApplType:i ApplId:256s EnvData:128s UserData:128s",
-        "MQTMC": f"StrucId:4s Version:4s {_TRIGGER} ApplType:4s ApplId:256s EnvData:128s UserData:128s",
-        "MQTMC2": f"StrucId:4s Version:4s {_TRIGGER} ApplType:4s ApplId:256s EnvData:128s UserData:128s QMgrName:48s",
-        "MQAIR": """StrucId:4s Version:i AuthInfoType:i AuthInfoConnName:264s LDAPUserNamePtr:P LDAPUserNameOffset:i
-            LDAPUserNameLength:i LDAPPassword:32s OCSPResponderURL:256s""",
-        "MQMDE": f"{_HEADER} {_MQMD2}",
-        "MQRFH": _HEADER,
-        "MQDH": f"{_HEADER} PutMsgRecFields:i RecsPresent:i ObjectRecOffset:i PutMsgRecOffset:i",
-        "MQOR": "ObjectName:48s ObjectQMgrName:48s",
-        "MQRR": "CompCode:i Reason:i",
-        "MQWIH": f"{_HEADER} ServiceName:32s ServiceStep:8s MsgToken:16s Reserved:32s",
-        "MQRMH": f"""{_HEADER} ObjectType:8s ObjectInstanceId:24s SrcEnvLength:i SrcEnvOffset:i SrcNameLength:i SrcNameOffset:i
-            DestEnvLength:i DestEnvOffset:i DestNameLength:i DestNameOffset:i DataLogicalLength:i DataLogicalOffset:i
-            DataLogicalOffset2:i""",
-        "MQIIH": f"""{_HEADER} LTermOverride:8s MFSMapName:8s ReplyToFormat:8s Authenticator:8s TranInstanceId:16s TranState:1s
-            CommitMode:1s SecurityScope:1s Reserved:1s""",
-        "MQCIH": f"""{_HEADER} ReturnCode:i CompCode:i Reason:i UOWControl:i GetWaitInterval:i LinkType:i OutputDataLength:i
-            FacilityKeepTime:i ADSDescriptor:i ConversationalTask:i TaskEndStatus:i Facility:8s Function:4s AbendCode:4s
-            Authenticator:8s Reserved1:8s ReplyToFormat:8s RemoteSysId:4s RemoteTransId:4s TransactionId:4s FacilityLike:4s
-            AttentionId:4s StartCode:4s CancelCode:4s NextTransactionId:4s Reserved2:8s Reserved3:8s CursorPosition:i
-            ErrorOffset:i InputItem:i Reserved4:i""",
-        "MQXQH": "StrucId:4s Version:i RemoteQName:48s RemoteQMgrName:48s MsgDesc:MQMD1",
-    },
-    "cmqxc.h": {},
-    "cmqcfc.h": {
-        "MQCFH": "Type:i StrucLength:i Version:i Command:i MsgSeqNumber:i Control:i CompCode:i Reason:i ParameterCount:i",
-        "MQCFIN": "Type:i StrucLength:i Parameter:i Value:i",
-        "MQCFIL": "Type:i StrucLength:i Parameter:i Count:i",
-        "MQCFST": "Type:i StrucLength:i Parameter:i CodedCharSetId:i StringLength:i",
-        "MQCFSL": "Type:i StrucLength:i Parameter:i CodedCharSetId:i Count:i StringLength:i",
-        "MQCFBS": "Type:i StrucLength:i Parameter:i StringLength:i",
-        "MQCFGR": "Type:i StrucLength:i Parameter:i ParameterCount:i",
-        "MQCFIN64": "Type:i StrucLength:i Parameter:i Reserved:i Value:q",
-        "MQCFIL64": "Type:i StrucLength:i Parameter:i Count:i",
-        "MQCFIF": "Type:i StrucLength:i Parameter:i Operator:i FilterValue:i",
-        "MQCFSF": "Type:i StrucLength:i Parameter:i Operator:i CodedCharSetId:i FilterValueLength:i",
-        "MQCFBF": "Type:i StrucLength:i Parameter:i Operator:i FilterValueLength:i",
-        "MQEPH": f"{_HEADER} PCFHeader:MQCFH",
-    },
-}
-"""The other structures: their fields in order, with the kinds of `mqi.c_structures`, or the name of a structure."""
-
-_OF_DESCRIPTOR: Final[Mapping[str, int | str]] = {
-    "StrucId": "MD  ", "Version": 1, "MsgType": 8, "Expiry": -1, "Encoding": 546, "Format": " " * 8, "Priority": -1,
-    "Persistence": 2,
-}  # fmt: skip
-_INITIAL: Final[Mapping[str, Mapping[str, int | str]]] = {
-    "MQMD1": _OF_DESCRIPTOR,
-    "MQMD": {**_OF_DESCRIPTOR, "MsgSeqNumber": 1, "OriginalLength": -1},
-    "MQMD2": {**_OF_DESCRIPTOR, "Version": 2, "MsgSeqNumber": 1, "OriginalLength": -1},
-    "MQOR": {},
-    "MQRR": {},
-    "MQDH": {"StrucId": "DH  ", "Version": 1, "StrucLength": 48, "Format": " " * 8},
-    "MQWIH": {"StrucId": "WIH ", "Version": 1, "StrucLength": 120, "Format": " " * 8},
-    "MQRMH": {"StrucId": "RMH ", "Version": 1, "StrucLength": 108, "Encoding": 546, "Format": " " * 8},
-    "MQIIH": {"StrucId": "IIH ", "Version": 1, "StrucLength": 84, "Format": " " * 8, "CommitMode": "0", "SecurityScope": "C"},
-    "MQCIH": {
-        "StrucId": "CIH ", "Version": 2, "StrucLength": 180, "Format": " " * 8, "UOWControl": 273, "GetWaitInterval": -2,
-        "LinkType": 1, "OutputDataLength": -1,
-    },
-    "MQTMC": {"StrucId": "TMC ", "Version": "   1"},
-    "MQBO": {"StrucId": "BO  ", "Version": 1},
-    "MQBNO": {"StrucId": "BNO ", "Version": 1, "Timeout": -1},
-    "MQDLH": {"StrucId": "DLH ", "Version": 1, "Encoding": 546},
-    "MQRFH2": {
-        "StrucId": "RFH ", "Version": 2, "StrucLength": 36, "Encoding": 546, "CodedCharSetId": -2, "NameValueCCSID": 1208,
-    },
-    "MQTM": {"StrucId": "TM  ", "Version": 1},
-    "MQTMC2": {"StrucId": "TMC ", "Version": "   2"},
-    "MQAIR": {"StrucId": "AIR ", "Version": 1, "AuthInfoType": 1},
-    "MQMDE": {
-        "StrucId": "MDE ", "Version": 2, "StrucLength": 72, "Encoding": 546, "Format": " " * 8, "MsgSeqNumber": 1,
-        "OriginalLength": -1,
-    },
-    "MQRFH": {"StrucId": "RFH ", "Version": 1, "StrucLength": 32, "Encoding": 546, "Format": " " * 8},
-    "MQXQH": {"StrucId": "XQH ", "Version": 1},
-    "MQCFH": {"Type": 1, "StrucLength": 36, "Version": 1, "MsgSeqNumber": 1, "Control": 1},
-    "MQCFIN": {"Type": 3, "StrucLength": 16},
-    "MQCFST": {"Type": 4, "StrucLength": 20},
-    "MQCFIL": {"Type": 5, "StrucLength": 16},
-    "MQCFSL": {"Type": 6, "StrucLength": 24},
-    "MQCFBS": {"Type": 9, "StrucLength": 16},
-    "MQCFGR": {"Type": 20, "StrucLength": 16},
-    "MQCFIN64": {"Type": 23, "StrucLength": 24},
-    "MQCFIL64": {"Type": 25, "StrucLength": 16},
-    "MQCFIF": {"Type": 13, "StrucLength": 20},
-    "MQCFSF": {"Type": 14, "StrucLength": 24},
-    "MQCFBF": {"Type": 15, "StrucLength": 20},
-    "MQEPH": {"StrucId": "EPH ", "Version": 1, "StrucLength": 68},
-    "MQOD": {"ObjectType": 1, "DynamicQName": "AMQ.*"},
-    "MQGMO": {"MatchOptions": 3, "ReturnedLength": -1},
-    "MQPMO": {"Timeout": -1, "PubLevel": 9},
-    "MQSD": {"SubExpiry": -1, "PubPriority": -3, "SubLevel": 1},
-    "MQCBD": {"CallbackType": 1, "MaxMsgLength": -1},
-    "MQIMPO": {"RequestedEncoding": 546, "RequestedCCSID": -3, "ReturnedEncoding": 546},
-    "MQSMPO": {"ValueEncoding": 546, "ValueCCSID": -3},
-    "MQBMHO": {"Options": 1},
-    "MQMHBO": {"Options": 1},
-    "MQPD": {"Support": 1, "CopyOptions": 0x16},
-    "MQCHARV": {"VSCCSID": -3},
-    "MQCD": {
-        "Version": 11, "ChannelType": 6, "TransportType": 2, "MaxMsgLength": 4_194_304, "PutAuthority": 1,
-        "HeartbeatInterval": 1, "NonPersistentMsgSpeed": 2, "StrucLength": 1_984, "ExitNameLength": 128, "ExitDataLength": 32,
-        "KeepAliveInterval": -1, "SharingConversations": 10, "MaxInstances": 999_999_999, "MaxInstancesPerClient": 999_999_999,
-        "ConnectionAffinity": 1, "UseDLQ": 2,
-    },
-}  # fmt: skip
-"""The initial values that are not zero. Source: IBM, "Initial values and language declarations" of each structure."""
 
 
 def write_development_kit(folder: Path) -> None:
@@ -245,13 +148,13 @@ def write_headers(folder: Path) -> None:
     constants = read_constants()
     for header in HEADERS:
         guard = f"MQFLOW_{header[:-2].upper()}_H"
+        text = "".join(f'#include "{each}"\n' for each in _INCLUDED.get(header, ("cmqc.h",)) if each != header)
         if header == "cmqstrc.h":
-            text = _names_of_values(constants.names)
+            text += _names_of_values(constants.names)
         else:
-            text = "".join((_TYPES + _arrays() if header == "cmqc.h" else '#include "cmqc.h"\n', *_structures(header)))
-            text += "".join(map(_define, constants.of_header[header].items()))
-            if header == "cmqc.h":
-                text += _prototypes() + '#include "cmqxc.h"\n'
+            text += _TYPES + _arrays() if header == "cmqc.h" else ""
+            text += "".join(_structures(header)) + "".join(map(_define, constants.of_header[header].items()))
+            text += "".join(_prototypes(header)) + ('#include "cmqxc.h"\n' if header == "cmqc.h" else "")
         head = f"/* Made by mqflow for its stand-in library. This is not IBM's {header}. */\n"
         cpp = ('#ifdef __cplusplus\nextern "C" {\n#endif\n', "#ifdef __cplusplus\n}\n#endif\n")
         text = f"{head}#ifndef {guard}\n#define {guard}\n{cpp[0]}{text}{cpp[1]}#endif\n"
@@ -305,7 +208,7 @@ def _escaped(text: str) -> str:
 def _functions() -> Iterator[str]:
     """Yield the text of a C function for each call. Each C function jumps to the Python function of its call, in the table."""
     kinds = {"i": "int", "q": "long long", "p": "void *"}
-    signatures = {**SIGNATURES, **{name: "p" * count for name, count in BAGS.items()}}
+    signatures = {**SIGNATURES, **{name: "p" * len(types.split()) for name, types in BAGS.items()}}
     for number, name in enumerate(SYMBOLS):
         types = [kinds[kind] for kind in signatures[name] + "pp"]
         declared = ", ".join(f"{kind} a{place}" for place, kind in enumerate(types))
@@ -334,22 +237,53 @@ def _arrays() -> str:
 
 
 def _structures(header: str) -> Iterator[str]:
-    in_cmqxc = {"MQCD"}
     layouts = [
         layout
-        for layout in ((MQCHARV, *STRUCTURES) if header != "cmqcfc.h" else ())
-        if (layout.name in in_cmqxc) == (header == "cmqxc.h") and (layout is not MQCHARV or header == "cmqc.h")
+        for layout in ((MQCHARV, *MQI_STRUCTURES) if header in {"cmqc.h", "cmqxc.h"} else ())
+        if (layout is MQCD) == (header == "cmqxc.h")
     ]
-    yield from map(_declared, [*(layout.name for layout in layouts), *_OTHER[header]])
+    others = dict(_others(header))
+    yield from map(_declared, [*(layout.name for layout in layouts), *others])
     for layout in layouts:
         yield _struct(layout.name, _fields_of(layout))
-        initial = {"StrucId": layout.identifier.decode(), "Version": 1, **_INITIAL.get(layout.name, {})}
-        yield _initialiser(layout.name, _fields_of(layout), initial)
-    for name, text in _OTHER[header].items():
-        fields = [(field, kind) for field, kind in (item.split(":") for item in text.split())]
-        yield _struct(name, fields) + _initialiser(name, fields, _INITIAL[name])
+        of_layout: Initial = {"StrucId": layout.identifier.decode(), "Version": 1, **INITIAL.get(layout.name, {})}
+        yield _initialiser(layout.name, _fields_of(layout), of_layout)
+    for name, (fields, initial) in others.items():
+        yield _struct(name, fields) + _initialiser(name, fields, initial)
     if header == "cmqxc.h":
-        yield "#define MQCD_CLIENT_CONN_DEFAULT MQCD_DEFAULT\n"
+        yield _initialiser("MQCD_CLIENT_CONN", _fields_of(MQCD), INITIAL["MQCD_CLIENT_CONN"])
+    if header == "cmqec.h":
+        yield from _entry_points()
+
+
+def _others(header: str) -> Iterator[tuple[str, tuple[list[tuple[str, str]], Initial]]]:
+    """Yield the fields and initial values of each structure of the table, also for each version that IBM declares."""
+    for name, text in STRUCTURES.get(header, {}).items():
+        fields: list[tuple[str, str]] = []
+        versions: list[list[tuple[str, str]]] = []
+        for item in text.split():
+            if item.startswith("/"):
+                versions.append(list(fields))
+            else:
+                field, kind = item.split(":")
+                fields.append((field, kind))
+        yield name, (fields, INITIAL[name])
+        for number, known in enumerate([*versions, fields] if name in EACH_VERSION else (), start=1):
+            own: dict[str, Value] = {"Version": number}
+            if "StrucLength" in INITIAL[name]:
+                own["StrucLength"] = f"{name}{number}_CURRENT_LENGTH"
+            yield f"{name}{number}", (known, {**INITIAL[name], **own})
+
+
+def _entry_points() -> Iterator[str]:
+    """Yield MQIEP: the addresses of the calls, in the order of their names."""
+    calls = {**_calls(), **_EXIT_CALLS["cmqxc.h"], **_EXIT_CALLS["cmqzc.h"]}
+    for name, types in calls.items():
+        yield f"typedef void MQENTRY MQ_{name[2:]}_CALL({types.replace(' ', ', ')});\n"
+        yield f"typedef MQ_{name[2:]}_CALL *PMQ_{name[2:]}_CALL;\n"
+    fields = [("StrucId", "4s"), ("Version", "i"), ("StrucLength", "i"), ("Flags", "i"), ("Reserved", "P")]
+    fields += [(f"{name}_Call", f"PMQ_{name[2:]}_CALL") for name in sorted(calls)]
+    yield _struct("MQIEP", fields) + _initialiser("MQIEP", fields, INITIAL["MQIEP"])
 
 
 def _fields_of(layout: Layout) -> list[tuple[str, str]]:
@@ -380,8 +314,10 @@ def _declared(name: str) -> str:
 def _member(field: str, kind: str) -> str:
     if field in _MEMBERS:
         return _MEMBERS[field]
-    if kind == "V" or kind.startswith("MQ"):
-        return f"{_embedded(kind)} {field}"
+    if kind == "V" or "MQ" in kind:
+        return f"{_embedded(kind).removesuffix('[1]')} {field}{'[1]' if kind.endswith(']') else ''}"
+    if kind.endswith("b"):
+        return f"MQBYTE {field}[{kind[:-1]}]"
     if kind == "1s":
         return f"MQCHAR {field}"
     if kind.endswith("s"):
@@ -390,35 +326,50 @@ def _member(field: str, kind: str) -> str:
     return f"{_C_TYPES[kind]} {field}"
 
 
-def _initialiser(name: str, fields: Iterable[tuple[str, str]], initial: Mapping[str, int | str]) -> str:
-    values = []
-    for field, kind in fields:
-        value = initial.get(field, "" if kind.endswith("s") else 0)
-        if kind == "V" or kind.startswith("MQ"):
-            values.append(f"{{{_embedded(kind)}_DEFAULT}}")
-        elif kind == "1s":
-            values.append(f"'{value or ' '}'")
-        elif kind.endswith("s"):
-            letters = ",".join(f"'{letter}'" for letter in str(value)) or "0"
-            values.append(f"{{{letters}}}")
-        else:
-            values.append("NULL" if kind == "P" else str(value))
-    return f"#define {name}_DEFAULT {', '.join(values)}\n"
+def _initialiser(name: str, fields: Iterable[tuple[str, str]], initial: Initial) -> str:
+    return f"#define {name}_DEFAULT {', '.join(_value(kind, initial.get(field)) for field, kind in fields)}\n"
 
 
-def _prototypes() -> str:
+def _value(kind: str, value: Value | None) -> str:
+    """Return the initial value of a member as C; None is zero, a null pointer or an empty text."""
+    if isinstance(value, tuple):
+        return f"{{{', '.join(map(str, value))}}}"
+    if value is None:
+        return _ZEROS.get(_embedded(kind)) or (
+            "NULL" if kind.startswith("P") else "{0}" if kind.endswith(("s", "b", "]")) else "0"
+        )
+    if kind.endswith("s"):
+        letters = str(value) * int(kind[:-1]) if value == " " else str(value)
+        quoted = ",".join(f"'{letter}'" for letter in letters)
+        return quoted if kind == "1s" else f"{{{quoted}}}"
+    return str(value)
+
+
+def _calls() -> Mapping[str, str]:
+    """Return the C types of the arguments of each call of the MQI."""
+
     def types(name: str, signature: str) -> Iterator[str]:
         pointers = iter(_POINTERS.get(name, "").split())
         for kind in signature:
             yield next(pointers, "PMQVOID") if kind == "p" else _ARGUMENTS[kind]
         yield from ("PMQLONG", "PMQLONG")
 
-    return "".join(f"void MQENTRY {name}({', '.join(types(name, each))});\n" for name, each in SIGNATURES.items())
+    return {name: " ".join(types(name, each)) for name, each in SIGNATURES.items()}
+
+
+def _prototypes(header: str) -> Iterator[str]:
+    calls = _EXIT_CALLS.get(header, {})
+    if header == "cmqc.h":
+        calls = _calls()
+    elif header == "cmqbc.h":
+        calls = {name: f"{types} PMQLONG PMQLONG" for name, types in BAGS.items()}
+    for name, types in calls.items():
+        yield f"void MQENTRY {name}({types.replace(' ', ', ')});\n"
 
 
 def _names_of_values(groups: Mapping[str, Mapping[int, str]]) -> str:
     """Return a function for each group of constants: it returns the name of a value, or an empty text."""
-    parts = ['#include "cmqc.h"\n#include "cmqcfc.h"\n']
+    parts = []
     for group, names in groups.items():
         cases = "".join(f'case {value}: return (char *)"{name}";\n' for value, name in names.items())
         parts.append(

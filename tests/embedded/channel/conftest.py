@@ -38,10 +38,15 @@ def room() -> Room:
 
 
 @pytest.fixture
-def server(queue_manager: EmbeddedQueueManager, tmp_path: Path, room: Room) -> Iterator[Server]:
-    users = UsersFile(tmp_path / "users.json", bytes, cost=2)
-    users.set("app", "secret")
-    users.set("guest", "guest")
+def users(tmp_path: Path) -> UsersFile:
+    made = UsersFile(tmp_path / "users.json", bytes, cost=2)
+    made.set("app", "secret")
+    made.set("guest", "guest")
+    return made
+
+
+@pytest.fixture
+def server(queue_manager: EmbeddedQueueManager, users: UsersFile, room: Room) -> Iterator[Server]:
     with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=room) as serving:
         yield serving
 

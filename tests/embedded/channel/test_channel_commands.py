@@ -2,20 +2,26 @@
 
 import os
 import socket
+from contextlib import closing
 
 import pytest
 
+from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.listener import Server
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.transmission_segments import SegmentType
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.pcf.codes import CommandCode, PCFReason
-from mqflow.mqi.pcf.structures import CFIN, CFSL, CFST, Parameter
+from mqflow.mqi.pcf.structures import CFIL, CFIN, CFSL, CFST, Parameter
 from mqflow.mqi.reason_codes import Reason
+from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import Commander
 from tests.embedded.channel.conftest import APP, Dial
+from tests.fap.client_half import ChannelClient, put_body
 
 NAME, TYPE, ADDRESS, ADDRESSES, CLIENT_USER, USERS, ACTION, SOURCE, MCA_USER = (
     3501,
@@ -58,6 +64,62 @@ def test_display_chstatus_shows_each_connected_program(queue_manager: EmbeddedQu
         "HBINT": 300,
     }.items() <= shown.items()
     assert [10, 8] == [len(str(shown[keyword])) for keyword in ("CHSTADA", "CHSTATI")]
+
+
+def counts_of(client: ChannelClient) -> tuple[int, ...]:
+    """Return what MSGS, BYTSSENT, BYTSRCVD, BUFSSENT and BUFSRCVD must show."""
+    return client.call_count, client.bytes_received, client.bytes_sent, client.segments_received, client.segments_sent
+
+
+COUNTS = {"MSGS": 1534, "BYTSSENT": 1535, "BYTSRCVD": 1536, "BUFSSENT": 1538, "BUFSRCVD": 1539}
+
+
+def test_a_channel_counts_the_bytes_segments_and_calls_of_all_its_conversations(
+    queue_manager: EmbeddedQueueManager, dial: Dial
+) -> None:
+    other, client = dial().begin(APP, "SYSTEM.DEF.SVRCONN"), dial().begin(APP)
+    assert (0, 0) == client.log_in(APP, conversation=3)
+    assert 0 == client.connect(conversation=3).reason
+    out = client.open("Q1", OpenOption.OUTPUT).handle
+    into = client.open("Q1", OpenOption.INPUT_SHARED, conversation=3).handle
+    assert 0 == client.put(out, bytes(100_000), PutOption.NO_SYNCPOINT).reason
+    client.ask(into, GetOption.NO_SYNCPOINT, conversation=3)
+    assert 100_000 == len(client.message().body)
+    client.send(SegmentType.HEARTBEAT, b"")
+    client.expect(SegmentType.HEARTBEAT)
+    assert 14 == client.segments_sent  # the put has four segments, and each of ten other flows has one
+
+    [shown] = answers(queue_manager, f"DISPLAY CHSTATUS(DEV.APP.SVRCONN) {' '.join(COUNTS)} CURSHCNV STOPREQ")
+    with Commander(queue_manager) as commander:
+        [by_pcf] = commander.done(
+            CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "DEV.APP.SVRCONN"), CFIL(1524, tuple(COUNTS.values()))
+        )
+        of_others = commander.done(CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "SYSTEM.*"))
+
+    assert (counts_of(client), 2, "NO") == (tuple(shown[each] for each in COUNTS), shown["CURSHCNV"], shown["STOPREQ"])
+    assert (*counts_of(client), 0) == tuple(by_pcf[each] for each in (*COUNTS.values(), 1543))
+    assert "a test" == by_pcf[3548]
+    assert [counts_of(other)] == [tuple(each[number] for number in COUNTS.values()) for each in of_others]
+
+
+def test_a_put_without_a_reply_is_the_last_call_of_a_channel(queue_manager: EmbeddedQueueManager, users: UsersFile) -> None:
+    clock = ManualClock()
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, clock=clock) as server:
+        assert isinstance(server.address, TcpAddress)
+        with closing(ChannelClient(server.address.port)) as client:
+            out = client.begin(APP).open("Q1", OpenOption.OUTPUT).handle
+            clock.advance(5.0)
+            without = PutOption.ASYNC_RESPONSE | PutOption.NO_SYNCPOINT
+            client.call_without_reply(SegmentType.MQPUT, put_body(b"hello", without), handle=out)
+            for _ in range(2):  # a heartbeat is no call
+                client.send(SegmentType.HEARTBEAT, b"")
+                client.expect(SegmentType.HEARTBEAT)
+                clock.advance(5.0)
+
+            [status] = queue_manager.channels.statuses()
+
+    assert 3 == status.call_count
+    assert ("2026-01-02", "03.04.10") == (status.last_call_date, status.last_call_time)
 
 
 def test_display_apstatus_counts_the_connections_of_each_application(queue_manager: EmbeddedQueueManager, dial: Dial) -> None:

@@ -8,6 +8,7 @@ from mqflow.embedded.administration.channels import RunningChannels
 from mqflow.embedded.catalogue.kinds import defined_object
 from mqflow.embedded.catalogue.system_objects import SYSTEM_OBJECTS
 from mqflow.embedded.mqsc import run
+from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.rules.channel_instances import (
     ChannelSettings,
@@ -138,9 +139,10 @@ class Instance:
     def __init__(self, address: str) -> None:
         self.address = address
         self.ended = False
+        self.shown: dict[str, Any] = {"status": 3}
 
     def status(self) -> ChannelStatus:
-        return ChannelStatus(name="APP", address=self.address, status=3)
+        return ChannelStatus(name="APP", address=self.address, **self.shown)
 
     def end(self) -> None:
         self.ended = True
@@ -150,6 +152,37 @@ class Instance:
 def running(queue_manager: EmbeddedQueueManager) -> RunningChannels:
     assert 0 == run("DEFINE CHANNEL(APP) CHLTYPE(SVRCONN)", queue_manager.administration).exit_code()
     return queue_manager.channels
+
+
+def test_counts_of_nine_digits_begin_again_and_the_last_call_and_a_request_to_stop_are_shown(
+    running: RunningChannels, queue_manager: EmbeddedQueueManager
+) -> None:
+    instance = Instance("10.0.0.1")
+    running.begin(instance, SETTINGS)
+    counts = {"call_count": 999_999_999, "bytes_sent": 10**9, "bytes_received": 5 * 10**9 + 7, "buffers_sent": 3}
+    instance.shown = {**counts, "status": 4, "last_call_s": 86_400.0 * 365 + 3_723.9}
+
+    [record] = run("DISPLAY CHSTATUS(*) ALL", queue_manager.administration).responses[0].records
+
+    expected = {
+        "MSGS": 999_999_999, "BYTSSENT": 0, "BYTSRCVD": 7, "BUFSSENT": 3, "BUFSRCVD": 0, "STATUS": "STOPPING",
+        "STOPREQ": "YES", "LSTMSGDA": "1971-01-01", "LSTMSGTI": "01.02.03",
+    }  # fmt: skip
+    shown = dict(as_json(record))
+    assert expected == {keyword: shown[keyword] for keyword in expected}
+
+
+def test_a_status_without_a_call_has_no_time_and_irrelevant_attributes_are_no_error(
+    running: RunningChannels, queue_manager: EmbeddedQueueManager
+) -> None:
+    running.begin(Instance("10.0.0.1"), SETTINGS)
+
+    results = run("DISPLAY CHSTATUS(*) LSTMSGDA LSTMSGTI STOPREQ BATCHES CURMSGS", queue_manager.administration)
+
+    assert 0 == results.exit_code()
+    shown = dict(as_json(results.responses[0].records[0]))
+    assert ("", "", "NO") == (shown["LSTMSGDA"], shown["LSTMSGTI"], shown["STOPREQ"])
+    assert not {"BATCHES", "CURMSGS"} & shown.keys()
 
 
 def test_an_instance_that_has_ended_leaves_its_place(running: RunningChannels) -> None:

@@ -184,6 +184,21 @@ def test_a_program_that_waits_in_mqget_on_a_socket_of_its_own_is_not_silent(begi
     assert "silent for 660 seconds" in program.complaints[0]  # after the wait
 
 
+def test_the_last_call_of_a_channel_is_completed_by_its_reply(begin: Begin) -> None:
+    program = begin()
+    began_s = program.clock.wall()
+    handle = connect_and_open(program)
+    writer = Writer(ORDER)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=7_000).write(writer)
+    assert program.peer.status().last_call_s is None
+    program.call(SegmentType.MQGET, writer.number(100).done(), handle)
+
+    program.answers()
+
+    assert (3, began_s + 7) == (program.peer.status().call_count, program.peer.status().last_call_s)
+
+
 def test_a_program_that_sends_nothing_and_waits_for_nothing_is_silent(begin: Begin) -> None:
     program = begin()
     connect_and_open(program)

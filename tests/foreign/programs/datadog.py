@@ -136,9 +136,13 @@ for name, expected in CHANNEL_FIGURES.items():
         compare(f"attribute {selector} of the channel {name.decode()}", channels[name].get(selector), value)
 
 # A served queue manager has a program on a channel: it has called MQCONN, MQOPEN and MQPUT.
+traffic = (
+    CMQCFC.MQIACH_BYTES_SENT, CMQCFC.MQIACH_BYTES_RCVD, CMQCFC.MQIACH_BUFFERS_SENT, CMQCFC.MQIACH_BUFFERS_RCVD,
+)  # fmt: skip
 try:
     found = asked("MQCMD_INQUIRE_CHANNEL_STATUS", {CMQCFC.MQCACH_CHANNEL_NAME: b"*"})
     running = [(each[CMQCFC.MQIACH_CHANNEL_STATUS], each[CMQCFC.MQIACH_MSGS]) for each in found]
+    compare("traffic on each channel", [each for each in found if min(each.get(one, 0) for one in traffic) <= 0], [])
 except pymqi.MQMIError as error:
     running = [(error.comp, error.reason)]
 served = os.environ["MQFLOW_STANDIN_URL"].startswith("embedded+unix:")

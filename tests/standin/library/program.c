@@ -5,6 +5,8 @@
 #include <cmqc.h>
 #include <cmqxc.h>
 #include <cmqcfc.h>
+#include <cmqec.h>
+#include <cmqbc.h>
 #include <cmqstrc.h>
 
 static MQLONG cc, rc;
@@ -103,6 +105,12 @@ static void buffers(void) {
     say("MQXCNVC");
 }
 
+static void bags(void) {
+    MQHBAG bag = MQHB_UNUSABLE_HBAG;
+    mqCreateBag(MQCBO_ADMIN_BAG, &bag, &cc, &rc);
+    say("mqCreateBag");
+}
+
 static void in_another_thread(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, get, NULL);
@@ -137,6 +145,8 @@ int main(int argc, char **argv) {
         call_back();
     else if (!strcmp(mode, "buffers"))
         buffers();
+    else if (!strcmp(mode, "bags"))
+        bags();
     else if (strcmp(mode, "get"))
         in_another_thread();
     get(NULL);

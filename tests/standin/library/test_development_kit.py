@@ -20,8 +20,10 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.c_structures import STRUCTURES
 from mqflow.standin.calls.buffers import Conversion
 from mqflow.standin.library.constants import read_constants
-from mqflow.standin.library.development_kit import write_development_kit, write_headers
+from mqflow.standin.library.development_kit import HEADERS, write_development_kit, write_headers
 from mqflow.standin.library.install import StandInError
+from mqflow.standin.library.layouts import EACH_VERSION
+from mqflow.standin.library.layouts import STRUCTURES as OF_HEADERS
 from mqflow.standin.library.shared_library import can_load
 from tests.foreign.languages import LANGUAGES, SAID, command
 from tests.foreign.serving import MissingError
@@ -99,6 +101,7 @@ def test_a_program_runs_on_the_queue_manager_of_the_command(program: Path, tmp_p
             ["MQCB MQRC_NONE", "MQCTL MQRC_NONE", "called with hello MQSTR ", "MQCTL MQRC_NONE", *NOTHING],
             id="a function of the program is called with the message",
         ),
+        pytest.param("bags", ["mqCreateBag MQRC_FUNCTION_NOT_SUPPORTED", *GOT], id="no call on bags does anything"),
         pytest.param(
             "buffers",
             [
@@ -177,12 +180,12 @@ def test_a_program_says_what_is_wrong_with_the_settings(program: Path) -> None:
     assert "nonsense" in why
 
 
-# Structures whose length the package publishes under another name.
-FIXED = {"MQMD1": "MQMD_LENGTH_1", "MQDLH": "MQDLH_LENGTH_1", "MQRFH2": "MQRFH_STRUC_LENGTH_FIXED_2"}
-FIXED |= {name: f"{name}_STRUC_LENGTH" for name in ("MQCFH", "MQCFIN", "MQCFIN64", "MQCFIF")}
-FIXED |= {
-    name: f"{name}_STRUC_LENGTH_FIXED" for name in ("MQCFIL", "MQCFIL64", "MQCFST", "MQCFSL", "MQCFBS", "MQCFSF", "MQCFBF")
-}
+# Structures whose length the package publishes under another name. Those of PCF have a first element after this length.
+FIXED = {"MQMD1": "MQMD_LENGTH_1", "MQDLH": "MQDLH_LENGTH_1", "MQRFH2": "MQRFH_STRUC_LENGTH_FIXED_2", "MQWCR": "56"}
+FIXED |= {name: f"{name}_STRUC_LENGTH" for name in ("MQCFH", "MQCFIN", "MQCFIN64", "MQCFIF", "MQCFGR")}
+ENDLESS = {"MQCFIL": "Values", "MQCFIL64": "Values", "MQCFSL": "Strings"}
+ENDLESS |= {"MQCFST": "String", "MQCFBS": "String", "MQCFSF": "FilterValue", "MQCFBF": "FilterValue"}
+WITHOUT_LENGTH = {"MQOR", "MQRR"}
 # The types that Go compares exactly: members, and calls without their last two pointers.
 TYPES = {
     "((MQCNO *)0)->SecurityParmsPtr": "PMQCSP",
@@ -200,24 +203,114 @@ TYPES = {
     "MQSUB": "MQHCONN, PMQVOID, PMQHOBJ, PMQHOBJ",
     "MQCRTMH": "MQHCONN, PMQVOID, PMQHMSG",
     "MQINQMP": "MQHCONN, MQHMSG, PMQVOID, PMQVOID, PMQVOID, PMQLONG, MQLONG, PMQVOID, PMQLONG",
+    "MQXEP": "MQHCONFIG, MQLONG, MQLONG, PMQFUNC, PMQXEPO",
+    "MQXCLWLN": "PMQWXP, MQPTR, MQLONG, PMQPTR",
+    "MQZEP": "MQHCONFIG, MQLONG, PMQFUNC",
+    "mqExecute": "MQHCONN, MQLONG, MQHBAG, MQHBAG, MQHBAG, MQHOBJ, MQHOBJ",
+    "mqInquireString": "MQHBAG, MQLONG, MQLONG, MQLONG, PMQCHAR, PMQLONG, PMQLONG",
+    "((MQIEP *)0)->MQGET_Call": "PMQ_GET_CALL",
+    "((MQIEP *)0)->MQZEP_Call": "PMQ_ZEP_CALL",
+    "((MQAXP *)0)->Hconfig->MQXEP_Call": "PMQ_XEP_CALL",
+    "((MQWXP *)0)->DestinationArrayPtr[0]->DestSeqFactor": "MQINT64",
+    "((MQAXC *)0)->UserId[0]": "MQCHAR",
+    "((MQAXC *)0)->SecurityId[0]": "MQBYTE",
+}
+# The words of the initial values of exits and services that are not zero, by their offsets.
+# Source: libmqm-default 0.7, a Rust package. It has 1208 for MQCCSI_APPL (-3), the CCSID of a string.
+WORDS: dict[str, dict[int, int | str]] = {
+    "MQACH": {0: "ACH ", 4: 1, 8: 72},
+    "MQAXC": {0: "AXC ", 4: 1, 380: 6},
+    "MQAXP": {0: "AXP ", 4: 1, 8: 2, 28: 1},
+    "MQCXP": {0: "CXP ", 4: 5, 152: 1, 200: -1},
+    "MQDXP": {0: "DXP ", 4: 1, 36: 1},
+    "MQNXP": {0: "NXP ", 4: 1, 8: 23, 60: 12},
+    "MQPBC": {0: "PBC ", 4: 1, 28: -3},
+    "MQPSXP": {0: "PSXP", 4: 1, 8: 22, 28: -1},
+    "MQSBC": {0: "SBC ", 4: 1, 180: -3, 204: -3, 228: -3, 276: -3, 280: 1},
+    "MQWCR": {},
+    "MQWDR": {0: "WDR ", 4: 1, 8: 136},
+    "MQWDR1": {0: "WDR ", 4: 1, 8: 124},
+    "MQWDR2": {0: "WDR ", 4: 2, 8: 136},
+    "MQWQR": {0: "WQR ", 4: 1, 8: 216, 208: 1, 212: -1},
+    "MQWQR1": {0: "WQR ", 4: 1, 8: 200},
+    "MQWQR2": {0: "WQR ", 4: 2, 8: 208},
+    "MQWQR3": {0: "WQR ", 4: 3, 8: 212, 208: 1},
+    "MQWQR4": {0: "WQR ", 4: 4, 8: 216, 208: 1, 212: -1},
+    "MQWXP": {0: "WXP ", 4: 2, 232: 1},
+    "MQWXP1": {0: "WXP ", 4: 1},
+    "MQWXP2": {0: "WXP ", 4: 2, 232: 1},
+    "MQWXP3": {0: "WXP ", 4: 3, 232: 1},
+    "MQWXP4": {0: "WXP ", 4: 4, 232: 1},
+    "MQXEPO": {0: "XEPO", 4: 1, 36: -3},
+    "MQZED": {0: "ZED ", 4: 1},
+    "MQZAC": {0: "ZAC ", 4: 1},
+    "MQZAD": {0: "ZAD ", 4: 1, 56: 1001, 76: 33},
+    "MQZFP": {0: "ZFP ", 4: 1},
+    "MQZIC": {0: "ZIC ", 4: 1},
+    "MQIEP": {0: "IEP ", 4: 1, 8: 264},
 }
 
 
 def test_the_structures_and_calls_have_the_lengths_and_types_that_are_published(tmp_path: Path) -> None:
     write_headers(tmp_path)
-    names = [layout.name for layout in STRUCTURES]
-    names += ["MQMD", "MQMD2", "MQBO", "MQBNO", "MQAIR", "MQMDE", "MQRFH", "MQXQH", "MQTM", "MQTMC", "MQTMC2", "MQEPH"]
-    names += ["MQDH", "MQWIH", "MQRMH", "MQIIH", "MQCIH"]
+    names = [layout.name for layout in STRUCTURES] + ["MQIEP"]
+    texts = {name: text.split() for structures in OF_HEADERS.values() for name, text in structures.items()}
+    ends = {name: [at for at, item in enumerate(items) if item.startswith("/")] for name, items in texts.items()}
+    names += [name for name in texts if name not in {*ENDLESS, *WITHOUT_LENGTH}]
+    names += [f"{name}{number}" for name in EACH_VERSION for number in range(1, len(ends[name]) + 2)]
     lengths = {name: f"{name}_CURRENT_LENGTH" for name in names} | FIXED
     checks = [f'_Static_assert(sizeof({name}) == {length}, "{name}");' for name, length in lengths.items()]
-    checks += [f"const {name} initial{name} = {{{name}_DEFAULT}};" for name in lengths]
+    checks += [f"const {name} initial{name} = {{{name}_DEFAULT}};" for name in {**lengths, **texts}]
+    for name, last in ENDLESS.items():
+        checks.append(f'_Static_assert(offsetof({name}, {last}) == {name}_STRUC_LENGTH_FIXED, "{name}");')
+    for name, places in ends.items():
+        for at in places:
+            field, before = texts[name][at - 1].split(":")[0], int(texts[name][at][1:]) - 1
+            end = f"(offsetof({name}, {field}) + sizeof ((({name} *)0)->{field}))"
+            length = f"{name}_LENGTH_{before}"
+            kinds = [item.split(":")[1] for item in texts[name][:at] if ":" in item]
+            # A structure ends at a multiple of the size of its largest member.
+            largest = 8 if any(kind.startswith(("P", "q", "MQCHARV")) for kind in kinds) else 4
+            checks.append(f'_Static_assert({length} >= {end} && {length} - {end} < {largest}, "{name} {before}");')
     for what, types in TYPES.items():
         expected = types if "->" in what else f"void (*)({types}, PMQLONG, PMQLONG)"
         checks.append(f'_Static_assert(_Generic({what}, {expected}: 1, default: 0), "{what}");')
     source = tmp_path / "lengths.c"
-    source.write_text("\n".join(["#include <cmqc.h>", "#include <cmqcfc.h>", "#include <cmqstrc.h>", *checks, ""]))
+    source.write_text("\n".join([*(f"#include <{header}>" for header in HEADERS), *checks, ""]))
 
     compiled(source, f"-I{tmp_path}", "-fsyntax-only", "-Wno-unused-function", "-Wno-missing-field-initializers")
+
+
+def test_each_header_compiles_alone_and_under_an_old_standard(tmp_path: Path) -> None:
+    write_headers(tmp_path)
+    for header in HEADERS:
+        source = tmp_path / f"{header}.c"
+        source.write_text(f"#include <{header}>\n")
+        compiled(source, f"-I{tmp_path}", "-fsyntax-only", "-Wno-unused-function", "-std=c99", "-pedantic")
+
+
+def test_the_structures_of_exits_and_services_have_the_initial_values_that_are_published(tmp_path: Path) -> None:
+    write_headers(tmp_path)
+    lines = [f'static {c} {c}_ = {{{c}_DEFAULT}}; printf("{c} %zu\\n", fwrite(&{c}_, 1, sizeof {c}_, file));' for c in WORDS]
+    source, made, written = tmp_path / "initial.c", tmp_path / "initial", tmp_path / "initial.bytes"
+    start = f'#include <stdio.h>\n#include <cmqec.h>\nint main(void) {{ FILE *file = fopen("{written}", "wb");\n'
+    source.write_text(start + "\n".join(lines) + "\nreturn fclose(file); }\n")
+    compiled(source, f"-I{tmp_path}", "-o", str(made))
+    sizes = [line.split() for line in subprocess.run([made], capture_output=True, text=True, check=True).stdout.splitlines()]
+
+    found, all_bytes = {}, written.read_bytes()
+    for name, size in sizes:
+        structure, all_bytes = all_bytes[: int(size)], all_bytes[int(size) :]
+        found[name] = {at: structure[at : at + 4] for at in range(0, int(size), 4) if any(structure[at : at + 4])}
+
+    expected = {
+        name: {
+            at: word.encode() if isinstance(word, str) else word.to_bytes(4, sys.byteorder, signed=True)
+            for at, word in words.items()
+        }
+        for name, words in WORDS.items()
+    }
+    assert expected == found
 
 
 def comparable(name: str, structure: bytes, length: int) -> bytes:
