@@ -5,7 +5,6 @@ observable, because `add` of a counter takes ten to twenty times as long as an i
 histogram, so the duration of handling has two counters: its sum, and its buckets with the attribute `le`.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -34,7 +33,7 @@ from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import SYSTEM, TEMPLATE, destination_of, disposition_name, outcome_name
 from mqflow.policy.poison.disposition import Completed, Settlement
-from mqflow.tally import ListenerTally, Numbers, observe
+from mqflow.tally import ListenerTally, Numbers, add, observe
 
 __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 
@@ -68,6 +67,9 @@ _REOPEN_REFUSALS: Final = "mqflow.reopen_refusals"
 _AWAY_S: Final = "mqflow.away.seconds"
 _DEAD_LETTERS: Final = "mqflow.dead_letters"
 _HOOK_FAILURES: Final = "mqflow.hook_failures"
+#: The histograms of the seconds that handlers took. They have two counters.
+_HANDLED: Final = "mqflow.process.duration"
+_TALLIED: Final = (_CONSUMED, _UNITS, _HANDLED)
 
 #: The counters: name, unit, meaning.
 _COUNTERS: Final = (
@@ -124,10 +126,10 @@ class Metrics:
     )
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
-        self._counts: dict[str, _Counts] = {name: {} for name, _, _ in _COUNTERS}
+        self._counts: dict[str, _Counts] = {_HANDLED: {}, **{name: {} for name, _, _ in _COUNTERS}}
         self._levels: dict[str, dict[_Labels, float]] = {name: {} for name, _, _ in _GAUGES}
-        #: The histograms of the seconds that handlers took.
-        self._handled: defaultdict[_Labels, Numbers] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 2))
+        #: The numbers that listeners increment, by the labels of their queues.
+        self._tallies: dict[_Labels, ListenerTally] = {}
         self._make_instruments((provider or get_meter_provider()).get_meter("mqflow"))
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
@@ -173,20 +175,17 @@ class Metrics:
 
     def listener_tally(self, queue: str) -> ListenerTally:
         """Return the tally in which a listener counts the ordinary messages of this queue."""
-        labels = (*_queue(queue), ("mqflow.outcome", outcome_name(Completed())))
-        return ListenerTally(
-            bounds_s=DURATION_BOUNDS_S,
-            delivered=self._count(_CONSUMED, _queue(queue)),
-            completed=self._count(_UNITS, (*labels, ("mqflow.settlement", Settlement.COMMIT.value))),
-            handled_s=self._handled[labels],
-        )
+        made = ListenerTally(DURATION_BOUNDS_S)
+        for name, (labels, _) in _tallied(_queue(queue), made).items():
+            self._count(name, labels)
+        return self._tallies.setdefault(_queue(queue), made)
 
     def _settled(self, event: Settled) -> None:
         outcome = "not_handled" if event.outcome is None else outcome_name(event.outcome)
         labels = (*_queue(event.queue), ("mqflow.outcome", outcome))
         self._add(_UNITS, (*labels, ("mqflow.settlement", event.settlement.value)))
         if event.outcome is not None:
-            observe(self._handled[labels], DURATION_BOUNDS_S, event.handled_s)
+            observe(self._count(_HANDLED, labels), DURATION_BOUNDS_S, event.handled_s)
 
     def _disposed(self, event: Disposed) -> None:
         for attempt in event.attempts:
@@ -221,21 +220,38 @@ class Metrics:
         counts = self._counts[name]
         if len(counts) >= SERIES_MAX and labels not in counts:
             labels = _OVERFLOW
-        return counts.setdefault(labels, [0])
+        return counts.setdefault(labels, [0] * (len(DURATION_BOUNDS_S) + 2 if name == _HANDLED else 1))
 
     def _make_instruments(self, meter: Meter) -> None:
         for name, unit, description in _COUNTERS:
-            meter.create_observable_counter(name, [_count_reader(self._counts[name])], unit, description)
+            meter.create_observable_counter(name, [self._reader(name)], unit, description)
         for name, unit, description in _GAUGES:
             meter.create_observable_gauge(name, [_reader(self._levels[name])], unit, description)
-        seconds = _count_reader(self._handled, at=-1)
-        meter.create_observable_counter("mqflow.process.duration.sum", [seconds], "s", "Seconds spent handling units of work")
         meter.create_observable_counter(
-            "mqflow.process.duration.bucket", [self._buckets], "{unit}", "Units of work handled within `le` seconds, cumulative"
+            f"{_HANDLED}.sum", [self._reader(_HANDLED)], "s", "Seconds spent handling units of work"
+        )
+        meter.create_observable_counter(
+            f"{_HANDLED}.bucket", [self._buckets], "{unit}", "Units of work handled within `le` seconds, cumulative"
         )
 
+    def _reader(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        """Return a callback like that of `_reader`. The count, or the sum of a histogram, is the last number of a series."""
+
+        def read(_: CallbackOptions) -> Iterable[Observation]:
+            return [Observation(numbers[-1], _attributes(labels)) for labels, numbers in self._counted(name)]
+
+        return read
+
+    def _counted(self, name: str) -> list[tuple[_Labels, Numbers]]:
+        """Return the series that have counted something: a tally has its series before the first message."""
+        tallies = self._tallies.copy()  # before the series, because a tally gets its series first
+        series = self._counts[name].copy()
+        if name in _TALLIED:
+            add(series, [_tallied(queue, tally)[name] for queue, tally in tallies.items()], _OVERFLOW)
+        return [(labels, numbers) for labels, numbers in series.items() if any(numbers)]
+
     def _buckets(self, _: CallbackOptions) -> Iterable[Observation]:
-        for labels, counts in _counted(self._handled):
+        for labels, counts in self._counted(_HANDLED):
             so_far: float = 0
             for bound, count in zip((*map(str, DURATION_BOUNDS_S), "+Inf"), counts[:-1], strict=True):
                 so_far += count
@@ -262,18 +278,14 @@ def _attributes(labels: _Labels) -> dict[str, str]:
     return {"messaging.system": SYSTEM, **{name: value for name, value in labels if value}}
 
 
-def _count_reader(counts: _Counts, at: int = 0) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    """Return a callback like that of `_reader`. Each count is a list, and the callback reads the number at this place."""
-
-    def read(_: CallbackOptions) -> Iterable[Observation]:
-        return [Observation(numbers[at], _attributes(labels)) for labels, numbers in _counted(counts)]
-
-    return read
-
-
-def _counted(counts: _Counts) -> list[tuple[_Labels, Numbers]]:
-    """Return the series that have counted something: a tally has its series before the first message."""
-    return [(labels, numbers) for labels, numbers in tuple(counts.items()) if any(numbers)]
+def _tallied(queue: _Labels, tally: ListenerTally) -> Mapping[str, tuple[_Labels, Numbers]]:
+    """Return the series of each metric in `_TALLIED`, with the numbers that a tally adds to it."""
+    handled, outcome = tally.handled(), (*queue, ("mqflow.outcome", outcome_name(Completed())))
+    return {
+        _CONSUMED: (queue, [tally.delivered]),
+        _UNITS: ((*outcome, ("mqflow.settlement", Settlement.COMMIT.value)), [sum(handled[:-1])]),
+        _HANDLED: (outcome, handled),
+    }
 
 
 def _reader(counts: Mapping[_Labels, float]) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -278,3 +278,22 @@ def test_deliveries_of_queues_beyond_the_limit_of_series_are_all_counted() -> No
             telemetry.hook(replace(DELIVERED, queue=f"MINE.{number}"))
 
     assert 2 * (SERIES_MAX + 50) == sum(telemetry.metrics["messaging.client.consumed.messages"].values())
+
+
+def test_the_tallies_of_listeners_and_the_events_of_their_queues_are_counted_together() -> None:
+    telemetry = Telemetry()
+    for number in range(SERIES_MAX + 2):
+        telemetry.hook.listener_tally(f"MINE.{number}").delivered += 2
+    tally = telemetry.hook.listener_tally("MINE.0")
+    tally.complete(0.5, 0.0)
+    tally.quick += 1
+    telemetry.hook(replace(settled(0.5), queue="MINE.0"))
+    telemetry.hook(replace(DELIVERED, queue="MINE.0"))
+
+    metrics = telemetry.metrics
+    consumed = metrics["messaging.client.consumed.messages"]
+    assert (SERIES_MAX + 1, 2 * (SERIES_MAX + 2) + 1) == (len(consumed), sum(consumed.values()))
+    assert [3] == list(metrics["mqflow.units_of_work"].values())
+    assert [1.0] == list(metrics["mqflow.process.duration.sum"].values())
+    buckets = {dict(labels)["le"]: count for labels, count in metrics["mqflow.process.duration.bucket"].items()}
+    assert (1, 1, 3, 3) == tuple(buckets[bound] for bound in ("0.005", "0.25", "0.5", "+Inf"))

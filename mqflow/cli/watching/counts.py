@@ -30,8 +30,8 @@ from mqflow.events import (
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.health.records import Counts, Series
-from mqflow.policy.poison.disposition import Completed, Settlement
-from mqflow.tally import ListenerTally, Numbers, observe
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.tally import ListenerTally, Numbers, add, observe
 
 __all__ = ("BOUNDS_S", "COUNTED", "OVERFLOW", "SERIES_MAX", "Counted", "EventCounts", "counts_of_all")
 
@@ -113,18 +113,18 @@ class EventCounts:
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[tuple[str, ...], Numbers]] = {name: {} for name in COUNTED}
+        #: The numbers that listeners increment, by queue.
+        self._tallies: dict[str, ListenerTally] = {}
         #: The first `SERIES_MAX` series, by metric and by labels as the events have them: a quick look-up.
         self._known: dict[tuple[str, ...], Numbers] = {}
 
     def listener_tally(self, queue: str) -> ListenerTally:
         """Return the tally in which a listener counts the ordinary messages of this queue."""
-        return ListenerTally(
-            bounds_s=BOUNDS_S,
-            delivered=self._number("messages_delivered", queue),
-            completed=self._number("units_of_work", queue, Settlement.COMMIT.value, "completed"),
-            handled_s=self._number("handling_seconds", queue, "completed"),
-            settled_s=self._number("settling_seconds", queue),
-        )
+        name = dynamic_pattern(queue) or queue
+        made = ListenerTally(BOUNDS_S)
+        for metric, (labels, _) in _tallied(name, made).items():
+            self._number(metric, *labels)
+        return self._tallies.setdefault(name, made)
 
     def counts(self) -> Counts:
         """Return the present numbers. Any thread may call this function.
@@ -133,11 +133,13 @@ class EventCounts:
         counter or a histogram that has counted nothing is left out.
         """
         found = dict[str, Series]()
-        for name, series in self._numbers.items():
-            kind = COUNTED[name].kind
-            counted = {labels: number for labels, number in series.copy().items() if any(number) or kind == "gauge"}
+        tallied = [_tallied(queue, tally) for queue, tally in self._tallies.copy().items()]  # a tally gets its series first
+        for name, metric in COUNTED.items():
+            series = self._numbers[name].copy()
+            add(series, [row[name] for row in tallied if name in row], (OVERFLOW,) * len(metric.labels))
+            counted = {labels: number for labels, number in series.items() if any(number) or metric.kind == "gauge"}
             if counted:
-                found[name] = tuple(row for labels, number in counted.items() for row in _rows(kind, labels, number))
+                found[name] = tuple(row for labels, number in counted.items() for row in _rows(metric.kind, labels, number))
         return found
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
@@ -182,13 +184,12 @@ class EventCounts:
                 return
 
     def _settled(self, event: Settled) -> None:
-        if isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT:  # from no listener of this hook
-            self.listener_tally(event.queue).complete(event.handled_s, event.settle_s)
-            return
         outcome = type(event.outcome).__name__.lower() if event.outcome is not None else "not_handled"
         self._add("units_of_work", event.queue, event.settlement.value, outcome)
         if event.outcome is not None:
             self._observe("handling_seconds", event.handled_s, event.queue, outcome)
+        if event.settle_s:
+            self._observe("settling_seconds", event.settle_s, event.queue)
 
     def _disposed(self, event: Disposed) -> None:
         for attempt in event.attempts:
@@ -246,6 +247,17 @@ def counts_of_all(counters: Mapping[str, EventCounts]) -> Counts:
             rows = tuple(((prefix + first, *others), value) for (first, *others), value in series)
             found[metric] = (*found.get(metric, ()), *rows)
     return found
+
+
+def _tallied(queue: str, tally: ListenerTally) -> Mapping[str, tuple[tuple[str, ...], Numbers]]:
+    """Return the series of some metrics, with the numbers that a tally adds to them."""
+    handled = tally.handled()
+    return {
+        "messages_delivered": ((queue,), [tally.delivered]),
+        "units_of_work": ((queue, Settlement.COMMIT.value, "completed"), [sum(handled[:-1])]),
+        "handling_seconds": ((queue, "completed"), handled),
+        "settling_seconds": ((queue,), tally.settled()),
+    }
 
 
 def _rows(kind: str, labels: tuple[str, ...], number: Numbers) -> Sequence[tuple[tuple[str, ...], float]]:

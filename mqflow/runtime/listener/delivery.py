@@ -33,6 +33,7 @@ class Delivery:
     __slots__ = (
         "calls",
         "decision",
+        "ended",
         "ended_at",
         "got",
         "handled_s",
@@ -62,10 +63,12 @@ class Delivery:
         self.is_over: bool = False
         #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
         self.handled_s: float = 0.0
+        #: The time when the handling ended on the event loop, in monotonic seconds.
+        self.ended: float = 0.0
         #: The async calls that the handler must await. For each: the coroutine, its name, and the code and instruction of the
         #: call.
         self.calls: list[tuple[Any, str, CodeType, int]] = []
-        #: The time when the handling ended, in seconds since 1970; 0 if no handler got the message.
+        #: Only if decisions are recorded: the time when the handling ended, in seconds since 1970; 0 if there was no handling.
         self.ended_at: float = 0.0
         #: The puts of the handler, in order. They are made only when the handler has returned, so a failed handler puts
         #: nothing.

@@ -43,6 +43,7 @@ class Settler:
         self._session: Final = session
         self._events: Final = events
         self._records: Final = records
+        self._now: Final = state.clock.monotonic
         #: The open unit of work. If the connection is lost, the queue manager backs it out.
         self._under_way: Unit | None = None
         #: The session, if it can begin the next unit of work before a commit is answered; otherwise None.
@@ -96,9 +97,11 @@ class Settler:
             return unit
         if state.settings.first_backout_is_poison:  # the end of the process would move messages without a failure
             return unit
+        if state.calls is not None:
+            unit.settling_since = unit.deliveries[-1].ended  # a moment ago; to read the clock again takes too long
         if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
             await self.answers(session.unanswered_max - 1)
-        self._note_begin(unit)
+            self._note_begin(unit)
         answered = partial(self._answered, unit)
         try:
             if isinstance(session, InlineSession):
@@ -243,14 +246,15 @@ class Settler:
     def _note_begin(self, unit: Unit) -> None:
         """Record that the commit of this unit begins, if the listener is watched."""
         if self._state.calls is not None:
-            unit.settling_since = self._state.clock.monotonic()
+            now = self._now  # a call of a local name is faster, and this runs for every message
+            unit.settling_since = now()
 
     def _settle_s(self, unit: Unit) -> float:
         """Return the seconds that the commit of this unit took; 0 if its begin was not recorded."""
         if unit.settling_since is None:
-            return 0.0
-        settled_at = self._state.clock.monotonic() if unit.settled_at is None else unit.settled_at
-        return settled_at - unit.settling_since
+            return unit.settle_s
+        now = self._now
+        return now() - unit.settling_since
 
     def _report(self, unit: Unit) -> None:
         """Report how all deliveries of a committed unit have ended."""

@@ -171,8 +171,8 @@ class OnThread:
         if not (self._handle(unit, context) and self._may_settle()):
             return HandedBack(unit=unit)
         exchange = self._exchange()
-        if self._state.calls is not None:
-            unit.settling_since, unit.settled_at = self._settling_since, self._state.clock.monotonic()
+        if self._state.calls is not None and self._settling_since is not None:
+            unit.settle_s = self._state.clock.monotonic() - self._settling_since
         self._settling_since = None
         settled: Unit | None = unit
         if exchange.settle_error is None:

@@ -50,7 +50,7 @@ class Staged(Struct, frozen=True):
 class Unit:
     """One unit of work: its deliveries in order, and those of them that were moved, discarded, left or staged."""
 
-    __slots__ = ("deliveries", "disposed", "is_told", "settled_at", "settling_since", "staged")
+    __slots__ = ("deliveries", "disposed", "is_told", "settle_s", "settling_since", "staged")
 
     def __init__(self, deliveries: list[Delivery]) -> None:
         #: The messages of the unit so far, in the order in which they were got.
@@ -60,10 +60,10 @@ class Unit:
         #: True if the thread of the session has recorded this unit, so the event `Delivered` of each delivery is reported from
         #: there.
         self.is_told: bool = False
-        #: Only if the listener is watched: when the worker asked for the commit, and when the thread of the session had the
-        #: answer. Both are monotonic seconds. If the second time is missing, the time of the report counts.
+        #: Only if the listener is watched: when the worker asked for the commit, in monotonic seconds. If the thread of the
+        #: session has committed the unit, `settle_s` has the seconds of the commit instead.
         self.settling_since: float | None = None
-        self.settled_at: float | None = None
+        self.settle_s: float = 0.0
 
     @property
     def ended(self) -> Sequence[DisposedDelivery | Staged]:

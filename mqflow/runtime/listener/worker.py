@@ -427,12 +427,15 @@ class Worker:
             return self._unless_abandoned(deliveries, outcome) if self._session.abandoned else outcome
         finally:
             del handling[self._number]
-            handled_s = clock.monotonic() - started
-            ended_at = clock.wall() if self._records is not None else 0.0
+            ended = clock.monotonic()
             for delivery in deliveries:
                 delivery.is_over = True
-                delivery.ended_at = ended_at
-            deliveries[0].handled_s = handled_s
+                delivery.ended = ended
+            deliveries[0].handled_s = ended - started
+            if self._records is not None:
+                ended_at = clock.wall()
+                for delivery in deliveries:
+                    delivery.ended_at = ended_at
 
     def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
         """Return the outcome; or a failure, if a completed handler has abandoned a put whose result nobody knows."""

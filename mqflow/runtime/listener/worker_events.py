@@ -33,21 +33,27 @@ class WorkerEvents:
         self._state: Final = state
         self._worker: Final = worker
         self._spec: Final = state.spec
-        self._tallies: Final = state.tallies
+        #: The tally of the first hook that has one. Usually, no other hook has a tally.
+        self._tally: Final = state.tallies[0] if state.tallies else None
+        self._other_tallies: Final = state.tallies[1:]
         # Asked once, because every message comes here: the hooks of an application do not change while it runs.
         self._wants_settled: Final = state.broadcast.wanted(Settled)
         #: The hooks that need an event for each message got, and for each completed unit of work.
         self._of_each_message: Final = state.broadcast.without_tally(Delivered)
         self._of_each_unit: Final = state.broadcast.without_tally(Settled)
+        self._others_of_each_message: Final = bool(self._other_tallies or self._of_each_message)
+        self._others_of_each_unit: Final = bool(self._other_tallies or self._of_each_unit)
 
     def delivered(self, deliveries: Sequence[Delivery]) -> None:
         """Report messages that were got and are handled next."""
-        for tally in self._tallies:
-            tally.delivered[0] += len(deliveries)
-        if not self._of_each_message:
+        if self._tally is not None:
+            self._tally.delivered += len(deliveries)
+        if not self._others_of_each_message:
             return
+        for other in self._other_tallies:
+            other.delivered += len(deliveries)
         broadcast, spec = self._state.broadcast, self._spec
-        for delivery in deliveries:
+        for delivery in deliveries if self._of_each_message else ():
             got = delivery.got
             event = Delivered(
                 queue=spec.queue,
@@ -60,11 +66,23 @@ class WorkerEvents:
 
     def completed(self, deliveries: Sequence[Delivery], settle_s: float) -> None:
         """Report deliveries whose handlers have completed, and whose unit of work was committed in `settle_s` seconds."""
-        if not self._tallies and not self._of_each_unit:
+        if self._tally is not None:
+            tally = self._tally  # the usual case of `complete` is here, because every message comes here
+            handled_s = deliveries[0].handled_s if len(deliveries) == 1 else _handled_s(deliveries)
+            if handled_s + settle_s > tally.quick_s:
+                tally.complete(handled_s, settle_s)
+            elif settle_s:
+                tally.quick_settled += 1
+                tally.handled_s += handled_s
+                tally.settled_s += settle_s
+            else:
+                tally.quick += 1
+                tally.handled_s += handled_s
+        if not self._others_of_each_unit:
             return
-        handled_s = deliveries[0].handled_s if len(deliveries) == 1 else _handled_s(deliveries)
-        for tally in self._tallies:
-            tally.complete(handled_s, settle_s)
+        handled_s = _handled_s(deliveries)
+        for other in self._other_tallies:
+            other.complete(handled_s, settle_s)
         if self._of_each_unit:
             event = Settled(
                 queue=self._spec.queue,

@@ -98,6 +98,62 @@ async def test_a_listener_counts_its_messages_as_their_events_do(mq: QueueManage
     assert counts["messages_delivered"]["IN",] == 9
 
 
+@pytest.mark.parametrize("plain", [False, True], ids=["async", "plain"])
+async def test_a_read_within_a_handler_sees_its_message_as_got_and_each_earlier_message_as_completed_once(
+    mq: QueueManagerKit, *, plain: bool
+) -> None:
+    hook, read = EventCounts(), list[tuple[float, float]]()
+    app = App(hooks=[hook])
+
+    def note(body: str) -> None:
+        if body == "bad":
+            raise ValueError(body)
+        counts = {name: dict(series) for name, series in hook.counts().items()}
+        completed = counts.get("units_of_work", {}).get(("IN", "commit", "completed"), 0)
+        read.append((counts["messages_delivered"]["IN",] if counts else 0, completed))
+
+    async def note_here(body: str) -> None:
+        note(body)
+
+    app.listener("IN")(note if plain else note_here)
+    mq.define("BOQ")
+    mq.define("IN", BOTHRESH=2, BOQNAME="BOQ")
+    async with mq.run(app):
+        await app.put_many("IN", [*["good"] * 70, "bad"])
+        await mq.drain("BOQ")
+
+    counts = {name: dict(series) for name, series in hook.counts().items()}
+    assert (70, 70) == (len(read), counts["units_of_work"]["IN", "commit", "completed"])
+    assert len(mq.told(Delivered)) == counts["messages_delivered"]["IN",]
+    if plain:  # the thread of the session reports its messages later
+        assert all(completed <= got <= number for number, (got, completed) in enumerate(read, start=1))
+    else:
+        assert [(number + 1, number) for number in range(70)] == read
+
+
+def test_the_tallies_of_queues_beyond_the_largest_number_of_series_are_one_series() -> None:
+    hook = EventCounts()
+    for number in range(SERIES_MAX + 2):
+        tally = hook.listener_tally(f"Q{number}")
+        tally.delivered += 2
+        tally.complete(0.5, 0.25)
+    hook(delivered("Q0"))
+    hook(settled(Completed(), queue="Q0", handled_s=0.5))
+
+    found = {name: dict(series) for name, series in hook.counts().items()}
+
+    assert hook.listener_tally("Q1") is hook.listener_tally("Q1")
+    assert (3, 2, 4) == tuple(found["messages_delivered"][queue,] for queue in ("Q0", "Q1", OVERFLOW))
+    assert (2, 1, 2) == tuple(found["units_of_work"][queue, *labels] for queue, *labels in (
+        ("Q0", "commit", "completed"), ("Q1", "commit", "completed"), (OVERFLOW,) * 3
+    ))  # fmt: skip
+    assert (1.0, 1.0) == (
+        found["handling_seconds"]["Q0", "completed", "sum"],
+        found["handling_seconds"][(OVERFLOW,) * 2 + ("sum",)],
+    )
+    assert (0.25, 0.5) == (found["settling_seconds"]["Q0", "sum"], found["settling_seconds"][OVERFLOW, "sum"])
+
+
 def test_units_of_work_are_counted_by_queue_settlement_and_outcome() -> None:
     assert {
         "units_of_work": {

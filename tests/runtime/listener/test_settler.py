@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -27,7 +28,7 @@ class Message:
     def __init__(self, name: str, backouts: int = 0) -> None:
         key = name.encode()
         descriptor = MessageDescriptor(message_id=key * 24, correlation_id=key * 24, backout_count=backouts)
-        self.name, self.handled_s, self.put_message_ids = name, 0.25, [key + b"put"]
+        self.name, self.handled_s, self.ended, self.put_message_ids = name, 0.25, 9.5, [key + b"put"]
         self.got = SimpleNamespace(descriptor=descriptor, message_token=bytes(16))
 
 
@@ -307,3 +308,19 @@ async def test_each_answer_to_a_commit_behind_is_reported_when_it_comes(
 
     assert (told, []) == (bench.told, bench.settler._unanswered)
     assert (result or False) == await bench.do(bench.settler.next_answer())
+
+
+async def test_a_commit_behind_takes_from_the_end_of_the_last_handler_or_of_the_wait_for_an_answer_to_its_own_answer() -> None:
+    bench = Bench(False, False, False, watched=True)
+    for name in "ab":
+        await bench.settler.commit_behind(unit(Message(name)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.settler.commit_behind, unit(Message("c")))
+        await anyio.wait_all_tasks_blocked()
+        bench.now = 20.0
+        bench.done[0](None)
+    bench.now = 20.25
+    for answered in bench.done[1:]:
+        answered(None)
+
+    assert [*done("a", 10.5), *done("b", 10.75), *done("c", 0.25)] == [each for each in bench.told if each[0] != "behind"]

@@ -13,6 +13,7 @@ from mqflow.events import (
     Delivered,
     Disposed,
     Event,
+    Hook,
     InDoubt,
     ListenerPaused,
     ListenerResumed,
@@ -54,15 +55,14 @@ FAILED = Failed("ValueError", "no price")
 class Heard:
     """The state of a listener, and the events of its worker 7 in order."""
 
-    def __init__(self, *wanted: type, tally: ListenerTally | None = None) -> None:
+    def __init__(self, *wanted: type, tally: ListenerTally | None = None, others: Sequence[Hook] = ()) -> None:
         self.events: list[Event] = []
-        self.tally = tally
         if tally is not None:
             self.listener_tally = lambda _: tally
         if wanted:
             self.wants = wanted
         self.clock = VirtualClock()
-        world, broadcast = World(self.clock, SeededRandom(1)), Broadcast((self,))
+        world, broadcast = World(self.clock, SeededRandom(1)), Broadcast((self, *others))
         spec = ListenerSpec(name="book", queue="IN", handle=_handle, decide=backout.decide)
         supervisor = Supervisor(EmbeddedQueueManager("QM1"), broadcast=broadcast, world=world)
         self.state = ListenerState(spec, supervisor, broadcast=broadcast, world=world, application_name="shop")
@@ -127,17 +127,22 @@ async def test_an_event_that_no_hook_wants_is_not_made() -> None:
     assert [] == heard.events
 
 
-async def test_ordinary_messages_change_the_numbers_of_a_hook_with_a_tally_and_make_no_event_for_it() -> None:
-    heard = Heard(tally=ListenerTally((0.1, 0.5), [0], [0], [0, 0, 0, 0], [0, 0, 0, 0]))
-    worker, one, two = heard.worker, delivery(1, 0.5), delivery(2, 0.25)
+async def test_ordinary_messages_change_the_numbers_of_each_hook_with_a_tally_and_make_no_event_for_it() -> None:
+    tallies = ListenerTally((0.25, 0.5)), ListenerTally((0.125, 2.0))
+    heard = Heard(tally=tallies[0], others=[Heard(tally=tallies[1])])
+    worker, slow, quick = heard.worker, delivery(1, 0.5), delivery(2, 0.125)
 
-    worker.delivered([one, two])
-    worker.completed([one], 0.125)
-    worker.completed([one, two], 0.0)
-    worker.settled(Settlement.BACKOUT, [two], FAILED)
+    worker.delivered([slow, quick])
+    worker.completed([slow], 0.0)
+    worker.completed([quick], 0.0)
+    worker.completed([quick], 0.125)
+    worker.completed([quick], 0.5)
+    worker.completed([slow, quick], 4.0)
+    worker.settled(Settlement.BACKOUT, [quick], FAILED)
 
-    assert ListenerTally((0.1, 0.5), [2], [2], [0, 1, 1, 1.25], [0, 1, 0, 0.125]) == heard.tally
-    assert [settled(Settlement.BACKOUT, (2,), FAILED, handled_s=0.25)] == heard.events
+    counted = [(tally.delivered, tally.handled(), tally.settled()) for tally in tallies]
+    assert [(2, [3, 1, 1, 1.5], [1, 1, 1, 4.625]), (2, [3, 2, 0, 1.5], [1, 1, 1, 4.625])] == counted
+    assert [settled(Settlement.BACKOUT, (2,), FAILED, handled_s=0.125)] == heard.events
 
 
 async def test_a_decision_has_the_settings_and_their_sources() -> None:
