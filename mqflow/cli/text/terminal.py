@@ -4,7 +4,9 @@ Results go to stdout, and all notes go to stderr.
 """
 
 import os
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ __all__ = (
     "show_message",
     "show_table",
     "sparkline",
+    "wrapped",
 )
 
 NOTES: Final = "mqflow.notes"
@@ -54,6 +57,17 @@ def sparkline(numbers: Sequence[float]) -> str:
     """Return a text with a bar for each number, from 0 to the greatest number."""
     most = max(numbers, default=0.0)
     return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
+
+
+def wrapped(line: str, indent: int) -> str:
+    """Return the line for stdout. On a terminal it ends between two words, and goes on below, after `indent` spaces.
+
+    A longer word stays whole, so that a hash or an identifier can be copied.
+    """
+    if not sys.stdout.isatty():
+        return line
+    width, spaces = shutil.get_terminal_size().columns, " " * indent
+    return textwrap.fill(line, width, subsequent_indent=spaces, break_long_words=False, break_on_hyphens=False)
 
 
 def note(text: str) -> None:
