@@ -226,7 +226,7 @@ async def test_an_edited_message_is_put_back_as_one_copy(bench: Bench) -> None:
     assert '"action":"edit"' in bench.audit.read_text()
 
 
-async def test_an_edited_body_that_its_handler_cannot_read_is_not_put(bench: Bench) -> None:
+async def test_an_edited_body_that_its_handler_cannot_read_is_not_put_and_can_be_edited_again(bench: Bench) -> None:
     app = App()
 
     @app.listener("ORDERS.IN")
@@ -237,11 +237,13 @@ async def test_an_edited_body_that_its_handler_cannot_read_is_not_put(bench: Ben
     browser = await bench.browser().log_in()
     form = await browser.get(f"/edit?queue=ORDERS.BOQ&id={identifier}")
 
-    refused = await browser.press(form, "Compare...", body='{"number": "8"}')
-    plan = await browser.press(form, "Compare...", body='{"number": 7}')
+    refused = await browser.press(form, "Compare...", body='{"number": "<8>"}')
+    plan = await browser.press(refused, "Compare...", body='{"number": 7}')
 
     assert 409 == refused.status_code
     assert "book does not take it" in refused.text
+    assert "--debug" not in refused.text
+    assert "{&#34;number&#34;: &#34;&lt;8&gt;&#34;}</textarea>" in refused.text
     assert "1 message moved" in (await browser.press(plan, "Put the edited message")).text
 
 
