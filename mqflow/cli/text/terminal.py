@@ -4,6 +4,7 @@ Results go to stdout, and all notes go to stderr.
 """
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -62,12 +63,14 @@ def sparkline(numbers: Sequence[float]) -> str:
 def wrapped(line: str, indent: int) -> str:
     """Return the line for stdout. On a terminal it ends between two words, and goes on below, after `indent` spaces.
 
-    A longer word stays whole, so that a hash or an identifier can be copied.
+    A longer word and a command in backticks stay whole, so that they can be copied.
     """
     if not sys.stdout.isatty():
         return line
     width, spaces = shutil.get_terminal_size().columns, " " * indent
-    return textwrap.fill(line, width, subsequent_indent=spaces, break_long_words=False, break_on_hyphens=False)
+    words = re.sub("`[^`]*`", lambda command: command[0].replace(" ", "\0"), line)
+    filled = textwrap.fill(words, width, subsequent_indent=spaces, break_long_words=False, break_on_hyphens=False)
+    return filled.replace("\0", " ")
 
 
 def note(text: str) -> None:
@@ -106,7 +109,7 @@ def show_message(shown: MessageView, number: int) -> None:
     """Print a whole message: why it is on the queue, its descriptor, headers and body."""
     _heading(f"Message {number} on {shown.queue}")
     for sentence in shown.why:
-        click.echo(f"  {safe(sentence)}")
+        click.echo(wrapped(f"  {safe(sentence)}", 2))
     for section in shown.sections:
         _title(section.title)
         width = max(len(name) for name, _ in section.rows) if section.rows else 0

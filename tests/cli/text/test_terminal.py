@@ -42,13 +42,20 @@ def test_each_part_of_a_message_stands_after_an_empty_line(capsys: pytest.Captur
 
 def test_a_long_line_is_wrapped_between_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    line = f"07:01  Disposed of: move it {'ab' * 12} now"
+    line = f"07:01  Disposed of: move it {'ab' * 12} now; `mqflow why ab` shows it"
 
     monkeypatch.setattr(sys, "stdout", Terminal())
     shown = wrapped(line, 7).split("\n")
     monkeypatch.setattr(sys, "stdout", io.StringIO())
 
-    assert ["07:01  Disposed of:", "       move it", f"       {'ab' * 12}", "       now"] == shown
+    assert [
+        "07:01  Disposed of:",
+        "       move it",
+        f"       {'ab' * 12}",
+        "       now;",
+        "       `mqflow why ab`",
+        "       shows it",
+    ] == shown
     assert line == wrapped(line, 7)
 
 
