@@ -193,7 +193,7 @@ def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]
             click.echo(wrapped(safe(f"  {line}"), 4))
     own = _where(group)
     if own is not None:
-        filters = " ".join(f"--where {shlex.quote(text)}" for text in (*where, *own))
+        filters = " ".join(f"--where {shlex.quote(text)}" for text in dict.fromkeys((*where, *own)))
         click.echo(safe(f"  mqflow redrive {shlex.quote(queue)} --to origin {filters}".rstrip()))
 
 
