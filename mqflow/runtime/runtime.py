@@ -229,9 +229,7 @@ class Runtime:
         if not self.cut_off:
             self.cut_off = True
             names = ", ".join(work.name for work in self._running)
-            self._broadcast(
-                Warned(text=f"Cut off before the end: {names}. Messages that are not committed return to their queues.")
-            )
+            self._broadcast(Warned(text=f"Cut off: {names}. Uncommitted messages return to their queues."))
         self._cancel.cancel()
         return True
 

@@ -1,8 +1,12 @@
 """The frame of the command line: help, exit codes, and errors that are sentences."""
 
+import fcntl
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +15,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from mqflow.app.run.decision_ledger import DecisionLedger
 from mqflow.cli.main import main
 from mqflow.cli.text.exit_codes import EXIT_CODES
+from mqflow.events import WaitsOnQueue
 from tests.cli.conftest import Run
 
 
@@ -220,3 +226,37 @@ def test_a_group_without_a_command_prints_its_help_on_stderr(run: Run) -> None:
     alone, helped = run("qmgr"), run("qmgr", "--help")
 
     assert (2, "", helped.stdout) == (alone.exit_code, alone.stdout, alone.stderr)
+
+
+@pytest.mark.parametrize("words", [("reason", "2035"), ("doctor",), ("why", "6d6d6d6d"), ("tail", "--once")])
+def test_sentences_end_between_words_on_a_terminal(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = DecisionLedger(tmp_path / "decisions.db", record="all")
+    queue = "SYSTEM.DDELAY.LOCAL.QUEUE"
+    ledger(WaitsOnQueue(message_id=b"m" * 24, queue="Q", listener="book", staging_queue=queue, after_s=90.0, backout_count=1))
+    ledger.close()
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+
+    environment = {**os.environ, "MQFLOW_LEDGER_FILE": str(tmp_path / "decisions.db")}
+    environment.pop("COLUMNS", None)
+    subprocess.run(
+        [sys.executable, "-m", "mqflow", *words], stdout=end, stderr=subprocess.DEVNULL, env=environment, check=False
+    )
+    os.close(end)
+    shown = b"".join(iter(lambda: read(terminal), b"")).decode().splitlines()
+    os.close(terminal)
+
+    indented = [line for line in shown if line.startswith("  ")]
+    assert indented
+    assert [] == [line for line in shown if len(line) > 60]
+
+
+def read(terminal: int) -> bytes:
+    """Return the next bytes of a terminal, or nothing at its end."""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        return b""

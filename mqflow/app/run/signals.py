@@ -23,7 +23,15 @@ from mqflow.world import SYSTEM_CLOCK, THREADS
 if TYPE_CHECKING:  # a queue manager's process uses this file without an application
     from mqflow.app.run.running_application import RunningApplication
 
-__all__ = ("EXIT_CUT_OFF", "EXIT_INCIDENT", "end_process", "run_until_signal", "stop_signals", "threads_left")
+__all__ = (
+    "EXIT_CUT_OFF",
+    "EXIT_INCIDENT",
+    "cover_interrupt",
+    "end_process",
+    "run_until_signal",
+    "stop_signals",
+    "threads_left",
+)
 
 EXIT_CUT_OFF: Final = 75
 """The exit code if handlers were cancelled. Their messages are on their queues again (EX_TEMPFAIL)."""
@@ -46,6 +54,13 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 def threads_left() -> bool:
     """Return whether Python would wait for threads at the end of the process, for example for those of cancelled handlers."""
     return any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
+
+
+def cover_interrupt(number: int) -> None:
+    """Let the next line on the terminal begin on top of the ^C that the terminal has shown. So no line becomes too long."""
+    if number == signal.SIGINT and sys.stderr.isatty():
+        sys.stderr.write("\r")
+        sys.stderr.flush()
 
 
 async def run_until_signal(
@@ -137,6 +152,7 @@ async def _stop_on_signals(signals: AsyncIterator[signal.Signals], request: _Sto
     """
     is_first = True
     async for number in signals:
+        cover_interrupt(number)
         if is_first:
             request.stop()
             is_first = False

@@ -26,13 +26,17 @@ from mqflow.policy.poison.failure_groups import failed_message, group_name
 from mqflow.runtime.dead_letters.redriver import Redriver, Target, identity_of
 from mqflow.verbs import Connection, Got
 
-__all__ = ("ChangeResult", "Changes", "EditPlan", "RedrivePlan", "RefusedError", "Row", "original_text")
+__all__ = ("ChangeResult", "Changes", "EditPlan", "RedrivePlan", "RefusedError", "Row", "UnfitBodyError", "original_text")
 
 _EDIT_BYTES_MAX: Final = 1_000_000
 
 
 class RefusedError(Exception):
     """A change is not possible. The text gives the reason. No message was moved."""
+
+
+class UnfitBodyError(RefusedError):
+    """The message cannot get the typed body. Another body may fit."""
 
 
 class Row(Struct, frozen=True):
@@ -186,21 +190,21 @@ class Changes:
         )
 
     def plan_edit(self, queue: str, message_id: bytes, sent: str, *, to: str = "") -> EditPlan:
-        """Return the message with the text of a form as its body. If that is impossible, raise `RefusedError`."""
+        """Return the message with the text of a form as its body. Raises `UnfitBodyError`, and the errors of `editable`."""
         seen, before, target = self.editable(queue, message_id, to=to)
         original = restored(seen.descriptor, seen.body)
         after = text_from_form(before, sent)
         if after == before:
-            raise RefusedError("The text has not changed. To move the message as it is, use Redrive.")
+            raise UnfitBodyError("The text has not changed. To move the message as it is, use Redrive.")
         try:
             data = with_text(original.descriptor, original.data, after)
         except MQIError as error:
-            raise RefusedError(f"The message cannot be put back like this: {error}") from error
+            raise UnfitBodyError(f"The message cannot be put back like this: {error}") from error
         app = self._app
         if app is not None and any(listener.queue == target.queue for listener in app.listeners):
             why_not = payload_problem(app, target, original, data)
             if why_not:
-                raise RefusedError(f"The message cannot be put back like this: {why_not}")
+                raise UnfitBodyError(f"The message cannot be put back like this: {why_not}")
         return EditPlan(queue=queue, seen=seen, target=target, before=before, after=after, data=data)
 
     def editable(self, queue: str, message_id: bytes, *, to: str = "") -> tuple[Got, str, Target]:

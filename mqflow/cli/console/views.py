@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import LedgerError
 from mqflow.cli.console.access import HEADERS, Access, Session, refused_request
-from mqflow.cli.console.changes import Changes, EditPlan, RedrivePlan, RefusedError
+from mqflow.cli.console.changes import Changes, EditPlan, RedrivePlan, RefusedError, UnfitBodyError
 from mqflow.cli.console.desk import Desk, MissingMessageError, Where
 from mqflow.cli.console.lists import connections, decisions, delayed, rules
 from mqflow.cli.console.queue_rows import PLOT_HEIGHT, PLOT_WIDTH, plot_points
@@ -377,21 +377,30 @@ class _Pages:
         """Show a form with the text of a message."""
         assert self._changes is not None  # noqa: S101 - as above
         _, text, target = self._changes.editable(call.queue(), call.message_id(), to=call.text("to").strip())
-        # The page shows the text unchanged, because `is_editable` has refused every unsafe character.
+        return self._edit_form(call, text, str(target))
+
+    def plan_edit(self, call: _Call) -> Response:
+        """Show the old and the new body before the put."""
+        assert self._changes is not None  # noqa: S101 - as above
+        typed, to = call.form.get("body", ""), call.text("to").strip()
+        try:
+            plan = self._changes.plan_edit(call.queue(), call.message_id(), typed, to=to)
+        except UnfitBodyError as error:
+            return self._edit_form(call, typed, to or "the queue that it came from", str(error))
+        return self._render(call.request, call.session, "plan_edit.html", plan=plan, number=self._keep(call.session, plan))
+
+    def _edit_form(self, call: _Call, body: str, target: str, problem: str = "") -> Response:
+        """Show the form with this body; after a problem, the body that the person has typed."""
         facts: dict[str, Any] = {
             "queue": call.queue(),
             "id": call.text("id"),
             "to": call.text("to"),
             "target": target,
-            "body": _as_it_is(text),
+            # The body is unchanged: `is_editable` has refused every unsafe character, or the person has typed the body.
+            "body": _as_it_is(body),
+            "problem": problem,
         }
-        return self._render(call.request, call.session, "edit.html", **facts)
-
-    def plan_edit(self, call: _Call) -> Response:
-        """Show the old and the new body before the put."""
-        assert self._changes is not None  # noqa: S101 - as above
-        plan = self._changes.plan_edit(call.queue(), call.message_id(), call.form.get("body", ""), to=call.text("to").strip())
-        return self._render(call.request, call.session, "plan_edit.html", plan=plan, number=self._keep(call.session, plan))
+        return self._render(call.request, call.session, "edit.html", 409 if problem else 200, **facts)
 
     def carry_out(self, call: _Call) -> Response:
         """Carry out a plan, once, for the person that has made it."""

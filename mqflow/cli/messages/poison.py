@@ -17,7 +17,7 @@ from mqflow.cli.messages.browse import browse, condition, end_without_messages, 
 from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import reason_words, view
-from mqflow.cli.text.terminal import counted, safe, sparkline
+from mqflow.cli.text.terminal import counted, safe, sparkline, wrapped
 from mqflow.events import Disposed
 from mqflow.policy.poison.disposition import Failed, Undecodable
 from mqflow.policy.poison.failure_groups import (
@@ -187,13 +187,13 @@ def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]
     drawn = f"{sparkline(group.trend.messages)}  {trend}" if group.trend and trend else ""
     for line in (origin, *details(group), times_of(group, now), drawn):
         if line:
-            click.echo(safe(f"  {line}"))
+            click.echo(wrapped(safe(f"  {line}"), 4))
     for sample in group.samples:
         for line in _sample(sample):
-            click.echo(safe(f"  {line}"))
+            click.echo(wrapped(safe(f"  {line}"), 4))
     own = _where(group)
     if own is not None:
-        filters = " ".join(f"--where {shlex.quote(text)}" for text in (*where, *own))
+        filters = " ".join(f"--where {shlex.quote(text)}" for text in dict.fromkeys((*where, *own)))
         click.echo(safe(f"  mqflow redrive {shlex.quote(queue)} --to origin {filters}".rstrip()))
 
 

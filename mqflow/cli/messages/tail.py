@@ -17,13 +17,14 @@ from mqflow.cli.messages.browse import named_condition
 from mqflow.cli.option_types import duration_s, json_option, url_option
 from mqflow.cli.text.json_lines import json_line, plain
 from mqflow.cli.text.story import entry_lines
-from mqflow.cli.text.terminal import note, safe
+from mqflow.cli.text.terminal import note, safe, wrapped
 from mqflow.policy.poison.disposition import OUTCOMES
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("EVENT_NAMES", "command", "entries_as_they_come", "ledger_of", "matches_event")
 
 _LOOK_EVERY_S: Final = 0.5
+_INDENT: Final = 14
 EVENT_NAMES: Final = frozenset(
     ("event", "frame", "message_id", *(each.name for kind in (*get_args(MessageEvent), *OUTCOMES) for each in fields(kind)))
 ) - {"raised"}
@@ -124,8 +125,8 @@ def _choice(conditions: list[tuple[str, str]]) -> Callable[[Entry], bool]:
 
 def _text(entry: Entry) -> str:
     at, (first, *details) = entry_lines(entry)
-    lines = [f"{at[11:]}  ..{entry.message_id.hex()[-12:]}  {first}", *(f"{'':14}{detail}" for detail in details)]
-    return "\n".join(map(safe, lines))
+    lines = [f"{at[11:]}  ..{entry.message_id.hex()[-12:]}  {first}", *(f"{'':{_INDENT}}{detail}" for detail in details)]
+    return "\n".join(wrapped(safe(line), _INDENT) for line in lines)
 
 
 def _pause() -> None:

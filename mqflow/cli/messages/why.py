@@ -11,7 +11,7 @@ from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.story import entry_lines
-from mqflow.cli.text.terminal import note, safe
+from mqflow.cli.text.terminal import note, safe, wrapped
 
 __all__ = ("command",)
 
@@ -51,6 +51,7 @@ def _print(entry: Entry, *, as_json: bool) -> None:
         click.echo(json_line(entry))
         return
     at, (first, *details) = entry_lines(entry)
-    click.echo(f"{at}  {safe(first)}")
+    indent = len(at) + 2
+    click.echo(wrapped(f"{at}  {safe(first)}", indent))
     for detail in details:
-        click.echo(f"{'':{len(at)}}    {safe(detail)}")
+        click.echo(wrapped(f"{'':{indent}}  {safe(detail)}", indent + 2))

@@ -21,7 +21,7 @@ from mqflow.app.channels.location import SERVED_SOCKET, Location, locate, served
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import ledger_file
-from mqflow.app.run.signals import EXIT_CUT_OFF, stop_signals
+from mqflow.app.run.signals import EXIT_CUT_OFF, cover_interrupt, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
 from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe, run_command
 from mqflow.cli.processes.delay_processors import DelayProcessors
@@ -229,6 +229,7 @@ class _Workers:
     async def _pass_on(self, signals: AsyncIterator[signal.Signals]) -> None:
         """Send SIGTERM to every worker at each signal, except at a second SIGHUP, because a closed terminal sends two."""
         async for number in signals:
+            cover_interrupt(number)
             if number == signal.SIGHUP and self._stopping.is_set():
                 continue
             self._signals += 1

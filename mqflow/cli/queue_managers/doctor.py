@@ -19,7 +19,7 @@ from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.cli.text.json_lines import json_line
-from mqflow.cli.text.terminal import safe
+from mqflow.cli.text.terminal import safe, wrapped
 from mqflow.embedded.wire.server.certificates import CertificateFiles
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import NotAuthorizedError
@@ -64,7 +64,7 @@ def command(application: str | None, as_json: bool, url: str | None) -> None:  #
     be opened.
     """
     app = None if application is None else load_application(application, url=url)
-    show = _show_json if as_json else click.echo
+    show = _show_json if as_json else _show_text
     show(f"{'Python':<18} {sys.version.split(maxsplit=1)[0]} on {sys.platform}")
     for package in _PACKAGES:
         show(f"{package:<18} {_version(package)}")
@@ -88,6 +88,10 @@ def command(application: str | None, as_json: bool, url: str | None) -> None:  #
         sys.exit(EXIT_FAILED)
     for finding in findings:
         show(finding)
+
+
+def _show_text(finding: str) -> None:
+    click.echo(wrapped(finding, _NAME_COLUMNS + 1))
 
 
 def _show_json(finding: str) -> None:

@@ -278,7 +278,7 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
         note("There is no queue manager in the folders here; name its folder with --data.")
         return
     columns = ("queue manager", "status", "process", "standby", "data")
-    show_table(columns, [tuple(str(row[column]) for column in columns) for row in rows], numbers=frozenset({2, 3}))
+    show_table(columns, [tuple(map(str, row.values())) for row in rows], numbers=frozenset({2, 3}))
 
 
 @command.command("backup", short_help="Copy the durable data to a new folder.")

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from mqflow.cli.option_types import json_option
+from mqflow.cli.text.terminal import wrapped
 from mqflow.mqi.errors import ADVICE, ADVICE_CONNECTING
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.did_you_mean import closest
@@ -85,11 +86,11 @@ def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FB
         click.echo(msgspec.json.encode(facts))
         return
     click.echo(reason_name(reason))
-    click.echo(f"{found.value}: {_REACTIONS[found]}")
+    click.echo(wrapped(f"{found.value}: {_REACTIONS[found]}", 2))
     if reason in ADVICE:
-        click.echo(ADVICE[reason])
+        click.echo(wrapped(ADVICE[reason], 2))
     if reason in ADVICE_CONNECTING:
-        click.echo(f"From MQCONNX: {ADVICE_CONNECTING[reason]}")
+        click.echo(wrapped(f"From MQCONNX: {ADVICE_CONNECTING[reason]}", 2))
 
 
 # The page has no advice, because each improvement of an advice would change the page.

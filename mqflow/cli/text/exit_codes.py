@@ -1,5 +1,6 @@
 """The exit codes of the commands, and the sentence that a command prints for an error."""
 
+import textwrap
 from typing import Final
 
 __all__ = (
@@ -42,12 +43,16 @@ _USAGE_ERRORS: Final = frozenset(
         "UnprotectedAddressError",
     }
 )
+_COLUMNS: Final = 78
 _SENTENCE_END: Final = (".", "!", "?")
 
 
 def epilog() -> str:
     """Return the exit codes as the last lines of `mqflow --help`."""
-    return "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+    return "\b\nExit codes:\n" + "\n".join(
+        textwrap.fill(meaning, _COLUMNS, initial_indent=f"  {code:>3}  ", subsequent_indent=" " * 7)
+        for code, meaning in EXIT_CODES.items()
+    )
 
 
 def exit_code_of(error: BaseException) -> int:

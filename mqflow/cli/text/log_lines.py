@@ -95,7 +95,8 @@ class TerminalLines(logging.Formatter):
     """A line for a person at a terminal: time and text, cut at the terminal's width. `!` marks a warning, `!!` an error.
 
     A line from a worker process begins with the number of the process. A MsgId is shortened to its last 12 digits, which
-    `mqflow why` accepts. A traceback is written only once for the same line of code, and without the frames of mqflow.
+    `mqflow why` accepts. A traceback is written only once for the same line of code, and without the frames of mqflow. If the
+    traceback of a record that is cut is not written, the exception has a line of its own.
     """
 
     def __init__(self, columns: Callable[[], int], worker: str = "") -> None:
@@ -111,21 +112,30 @@ class TerminalLines(logging.Formatter):
         first = _MESSAGE_ID.sub(r"..\1", first)
         time = datetime.fromtimestamp(record.created).astimezone()
         mark = _LEVELS.get(record.levelno, " ")
-        lines = [f"{time:%H:%M:%S} {self._worker}{mark:<2} {first}", *more, *self._traceback(record)]
+        first = f"{time:%H:%M:%S} {self._worker}{mark:<2} {first}"
+        lines = [first, *more, *self._traceback(record, is_cut=len(safe(first)) > columns)]
         return "\n".join(_cut(safe(line), columns) for line in lines)
 
-    def _traceback(self, record: logging.LogRecord) -> Iterator[str]:
+    def _traceback(self, record: logging.LogRecord, *, is_cut: bool) -> Iterator[str]:
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
             return
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_MQFLOW)]
+        own = _own_frames(error)
+        if not own and error.__cause__ is not None:  # an exception of mqflow stands for the exception of a codec
+            error = error.__cause__
+            own = _own_frames(error)
         key = (type(error), hash((own[-1].filename, own[-1].lineno)) if own else None)
-        if key in self._traced:
-            return
+        is_known = key in self._traced
         if len(self._traced) < _TRACEBACKS_MAX:
             self._traced.add(key)
-        for entry in (*traceback.format_list(own), *traceback.format_exception_only(error)):
+        frames = [] if is_known else traceback.format_list(own)
+        exception = [] if is_known and not is_cut else traceback.format_exception_only(error)
+        for entry in (*frames, *exception):
             yield from entry.rstrip("\n").split("\n")
+
+
+def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_MQFLOW)]
 
 
 def _cut(line: str, columns: int) -> str:

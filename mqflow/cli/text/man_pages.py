@@ -27,7 +27,8 @@ def man_page(command: click.Command, name: str, parent: click.Context | None = N
     context = _context(command, name, parent)
     title = name.replace(" ", "-")
     summary = " ".join(command.get_short_help_str(limit=200).split())
-    lines = [f".TH {title.upper()} 1", ".SH NAME", f"{_text(title)} \\- {_text(summary)}", ".SH SYNOPSIS", f".B {_text(name)}"]
+    lines = [f".TH {title.upper()} 1", ".SH NAME", f"{_text(title)} \\- {_text(summary)}"]
+    lines += [".SH SYNOPSIS", f".B {_text(context.command_path)}"]
     lines.append(_text(" ".join(command.collect_usage_pieces(context))))
     lines.append(".SH DESCRIPTION")
     for paragraph in cleandoc(command.help or "").split("\n\n"):
@@ -50,8 +51,8 @@ def man_page(command: click.Command, name: str, parent: click.Context | None = N
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
-    """Return the context that a real run has, so that the help option has the same names as in the outermost group."""
-    return click.Context(command, parent, name, **command.context_settings)
+    """Return the context that a real run has: with the help option of the outermost group, and the arguments of all groups."""
+    return click.Context(command, parent, name.rsplit(maxsplit=1)[-1] if parent else name, **command.context_settings)
 
 
 def _lines(text: str) -> str:

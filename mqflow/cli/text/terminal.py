@@ -4,7 +4,10 @@ Results go to stdout, and all notes go to stderr.
 """
 
 import os
+import re
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +31,7 @@ __all__ = (
     "show_message",
     "show_table",
     "sparkline",
+    "wrapped",
 )
 
 NOTES: Final = "mqflow.notes"
@@ -54,6 +58,19 @@ def sparkline(numbers: Sequence[float]) -> str:
     """Return a text with a bar for each number, from 0 to the greatest number."""
     most = max(numbers, default=0.0)
     return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
+
+
+def wrapped(line: str, indent: int) -> str:
+    """Return the line for stdout. On a terminal it ends between two words, and goes on below, after `indent` spaces.
+
+    A longer word and a command in backticks stay whole, so that they can be copied.
+    """
+    if not sys.stdout.isatty():
+        return line
+    width, spaces = shutil.get_terminal_size().columns, " " * indent
+    words = re.sub("`[^`]*`", lambda command: command[0].replace(" ", "\0"), line)
+    filled = textwrap.fill(words, width, subsequent_indent=spaces, break_long_words=False, break_on_hyphens=False)
+    return filled.replace("\0", " ")
 
 
 def note(text: str) -> None:
@@ -92,7 +109,7 @@ def show_message(shown: MessageView, number: int) -> None:
     """Print a whole message: why it is on the queue, its descriptor, headers and body."""
     _heading(f"Message {number} on {shown.queue}")
     for sentence in shown.why:
-        click.echo(f"  {safe(sentence)}")
+        click.echo(wrapped(f"  {safe(sentence)}", 2))
     for section in shown.sections:
         _title(section.title)
         width = max(len(name) for name, _ in section.rows) if section.rows else 0

@@ -1,5 +1,6 @@
 """`mqflow ctl`: orders of an operator to one listener of a running application."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +13,14 @@ from mqflow.cli.text.terminal import counted, note, safe
 from mqflow.cli.watching.control import Order
 from mqflow.cli.watching.named_applications import one
 from mqflow.cli.watching.sockets import Request, ask
-from mqflow.policy.health.records import ApplicationStatus, Doing
+from mqflow.cli.watching.status_report import doing_now
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("command", "in_units")
 
 _LOOK_S: Final = 0.2
+_SAY_S: Final = 1.0
 _ANSWER_S: Final = 30.0
 """The longest wait for an answer in seconds: several worker processes can need some seconds each."""
 
@@ -91,30 +94,45 @@ def drain(application: str, listener: str, wait_s: float) -> None:
     """
     path, _ = one(application)
     status = _send(path, Order(listener=listener, held=True))
-    until, shown = SYSTEM_CLOCK.monotonic() + wait_s, 0
+    now = SYSTEM_CLOCK.monotonic()
+    until, say_at = now + wait_s, now
     pause_event = THREADS.event()
     while left := in_units(status, listener):
-        if SYSTEM_CLOCK.monotonic() >= until:
-            note(f"{counted(left, 'workers')} of {safe(listener)} still have a unit of work. The listener stays paused.")
+        now = SYSTEM_CLOCK.monotonic()
+        if now >= until:
+            note(f"Not drained: {counted(left, 'workers')} of {safe(listener)}{_longest(status, listener)}")
+            note("The listener stays paused.")
             raise click.exceptions.Exit(EXIT_FAILED)
-        if left != shown:
-            note(f"Waiting for {counted(left, 'workers')} of {safe(listener)} ...")
-            shown = left
+        if now >= say_at:
+            note(f"Waiting for {counted(left, 'workers')} of {safe(listener)}{_longest(status, listener)}")
+            say_at = now + _SAY_S
         pause_event.wait(_LOOK_S)
         status = _send(path, None)
-    click.echo(f"{safe(listener)} of {safe(application)} is drained. `mqflow ctl {safe(application)} resume` starts it again.")
+    resume_it = f"mqflow ctl {safe(application)} resume {safe(listener)}"
+    click.echo(f"{safe(listener)} of {safe(application)} is drained. `{resume_it}` starts it again.")
 
 
 def in_units(status: ApplicationStatus, listener: str) -> int:
     """Return the number of the listener's workers that are not paused yet, plus the number of processes that do not answer."""
-    workers = (
-        worker
-        for process in status.processes
-        for each in process.listeners
-        if listener in {each.name, each.queue}
-        for worker in each.workers
-    )
-    return sum(worker.doing is not Doing.PAUSED for worker in workers) + len(status.silent)
+    return sum(worker.doing is not Doing.PAUSED for worker, _, _ in _workers(status, listener)) + len(status.silent)
+
+
+def _longest(status: ApplicationStatus, listener: str) -> str:
+    """Return in words what the handler does that has run for the longest time, and the line that it has reached."""
+    handlers = [each for each in _workers(status, listener) if each[0].doing is Doing.HANDLING]
+    if not handlers:
+        return " ..."
+    worker, of, process = max(handlers, key=lambda each: each[2].taken_at - (each[0].since or 0.0))
+    at = f" at {safe(worker.at)}" if worker.at else ""
+    return f": {safe(doing_now(worker, of, process))}{at}"
+
+
+def _workers(status: ApplicationStatus, listener: str) -> Iterator[tuple[WorkerStatus, ListenerStatus, ProcessStatus]]:
+    """Yield the workers of the listener with this name or queue."""
+    for process in status.processes:
+        for each in process.listeners:
+            if listener in {each.name, each.queue}:
+                yield from ((worker, each, process) for worker in each.workers)
 
 
 def _order(application: str, order: Order) -> ApplicationStatus:

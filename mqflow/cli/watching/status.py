@@ -40,7 +40,7 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
         elif report is None:
             click.echo(f"{safe(path.stem)} does not answer.")
         else:
-            _show(path, report)
+            _show(path, report, rates=rates)
     if not is_any:
         note("No application of this user runs on this machine.")
     if not (is_well and is_any):
@@ -73,16 +73,18 @@ def headline(report: StatusReport) -> str:
     return f"{status.application} on {status.url}: {state}, {processes}"
 
 
-def _show(path: Path, report: StatusReport) -> None:
+def _show(path: Path, report: StatusReport, *, rates: bool) -> None:
     click.secho(safe(headline(report)), bold=True)
     for sentence in report.health.why:
         click.echo(f"  {safe(sentence)}")
     show_table(("process", "listener", "queue", "worker", "doing"), worker_rows(report.status), numbers=frozenset({0, 3}))
     click.echo()
-    show_table(("queue", "depth", "oldest", "messages/s"), _queue_rows(report), numbers=frozenset({1, 2, 3}))
+    columns = ("queue", "depth", "oldest", "messages/s")[: 4 if rates else 3]
+    show_table(columns, (row[: len(columns)] for row in _queue_rows(report)), numbers=frozenset({1, 2, 3}))
     for stuck in report.health.stuck:
         if stuck.stack:
-            click.echo(f"\n{safe(stuck.text)}")
+            of = f"worker {stuck.worker} of {safe(stuck.listener)} in " if stuck.listener else ""
+            click.echo(f"\nThe stack of {of}process {stuck.process}:")
             for line in stuck.stack.splitlines():
                 click.echo(safe(line))
     click.echo(f"Its control socket is {path}.\n")
@@ -90,5 +92,5 @@ def _show(path: Path, report: StatusReport) -> None:
 
 def _queue_rows(report: StatusReport) -> Iterator[tuple[str, ...]]:
     for each in report.queues:
-        rate = f"{report.rates[each.queue]:.1f}" if each.queue in report.rates else ""
+        rate = f"{report.rates[each.queue]:.1f}" if each.queue in report.rates else "-"
         yield each.queue, each.refused if each.depth is None else str(each.depth), each.oldest, rate

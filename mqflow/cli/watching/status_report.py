@@ -54,14 +54,15 @@ class History:
         for process in status.processes:
             for (queue, *_), value in process.counts.get("messages_delivered", ()):
                 delivered[queue] += int(value)
+        counts = any(process.counts for process in status.processes)
         for each in report.queues:
             key = (status.process, each.queue)
             self._depths.setdefault(key, deque(maxlen=_POINTS)).append(each.depth or 0)
             self._ages.setdefault(key, deque(maxlen=_POINTS)).append(each.oldest_message_age_s or 0)
             before = self._last.get(key)
-            total = delivered.get(each.queue)
-            if total is None:
+            if not counts:
                 continue
+            total = delivered[each.queue]  # a queue without messages has no count yet
             self._last[key] = (now, total)
             if before is not None and now > before[0]:
                 # A worker process that was started again counts from 0.

@@ -39,6 +39,8 @@ class WorkerStatus(Struct, frozen=True, kw_only=True):
     message_id: str = ""
     #: True if the handler occupies the event loop at this moment; false while the handler waits, or if it runs on a thread.
     is_running: bool = False
+    #: The line of the application that the handler has reached: `file:line in function`; empty if it is unknown.
+    at: str = ""
     #: The code that the handler runs now; empty unless the handler runs for longer than its limit.
     stack: str = ""
 

@@ -174,6 +174,7 @@ class RunningListener:
                 since=since,
                 message_id=delivery.got.descriptor.message_id.hex(),
                 is_running=isinstance(delivery.running, CoroutineType) and delivery.running.cr_running,
+                at=place_of(delivery.running),
                 stack=stack_of(delivery.running) if is_slow else "",
             )
         call = None if state.calls is None else state.calls.get(number)

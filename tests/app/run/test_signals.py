@@ -1,6 +1,7 @@
 """The end of an application after one, two and three signals, and the things that it does not wait for."""
 
 import asyncio
+import io
 import logging
 import os
 import signal
@@ -17,7 +18,7 @@ from anyio.abc import TaskStatus
 
 from mqflow import App
 from mqflow.app.config.settings import Settings
-from mqflow.app.run.signals import EXIT_CUT_OFF, EXIT_INCIDENT, run_until_signal
+from mqflow.app.run.signals import EXIT_CUT_OFF, EXIT_INCIDENT, cover_interrupt, run_until_signal
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import Event, ReadinessChanged, Warned
@@ -107,6 +108,27 @@ def test_the_first_signal_cuts_nothing_off_although_another_stop_came_before(bac
         told.set()
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("number", "stream", "written"),
+    [(signal.SIGINT, Terminal, "\r"), (signal.SIGTERM, Terminal, ""), (signal.SIGINT, io.StringIO, "")],
+    ids=["Ctrl-C", "no Ctrl-C", "no terminal"],
+)
+def test_the_line_after_ctrl_c_begins_on_top_of_it(
+    number: signal.Signals, stream: type[io.StringIO], written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = stream()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    cover_interrupt(number)
+
+    assert written == terminal.getvalue()
+
+
 class Stubborn:
     """A service that does not end when it must stop."""
 
@@ -160,7 +182,7 @@ async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> Non
                     group.start_soon(tell_again)
 
     assert runtime.cut_off
-    assert ["Cut off before the end: stubborn service. Messages that are not committed return to their queues."] == said
+    assert ["Cut off: stubborn service. Uncommitted messages return to their queues."] == said
     assert not runtime.cancel()
 
 
@@ -184,7 +206,7 @@ def test_a_plain_handler_that_never_returns_does_not_keep_the_process(tmp_path: 
     ended = subprocess.run(words, cwd=tmp_path, timeout=60, capture_output=True, text=True, check=False)
 
     assert 75 == ended.returncode, ended.stderr
-    assert "Cut off before the end: listener handle" in ended.stderr
+    assert "Cut off: listener handle" in ended.stderr
 
 
 IGNORES = """
@@ -230,7 +252,7 @@ def test_a_handler_that_ignores_the_stop_is_named_and_left(tmp_path: Path, body:
     ended = subprocess.run(words, cwd=tmp_path, timeout=60, capture_output=True, text=True, check=False)
 
     assert 75 == ended.returncode, ended.stderr
-    assert "Cut off before the end: listener handle" in ended.stderr
+    assert "Cut off: listener handle" in ended.stderr
     assert "The drain is over, and these do not end." in ended.stderr
     assert "handle: the handler of message " in ended.stderr
     assert "app.py" in ended.stderr.partition("these do not end")[2]

@@ -474,7 +474,9 @@ def test_the_compose_file_of_init_agrees_with_the_application(
 
     assert 0 == made.exit_code, made.output
     folder = tmp_path / "greeter" / "compose"
-    services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
+    composed = yaml.safe_load((folder / "compose.yaml").read_text())
+    services, secret = composed["services"], composed["secrets"]["password"]["file"]
+    assert f"compose/{secret.removeprefix('./')}" in (tmp_path / "greeter" / ".gitignore").read_text().splitlines()
     application, queue_manager = services["application"], services["queue-manager"]
     settings = load({}, environment={key: value for key, value in application["environment"].items() if "FILE" not in key})
     assert ("client", "QM1") == (locate(settings.url).kind, queue_manager["environment"]["MQ_QMGR_NAME"])

@@ -42,6 +42,12 @@ return new Promise((done) => {
     .observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
 });
 """
+HIDDEN_COLUMNS = """
+return [...document.querySelectorAll("[role=region]")]
+  .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel);
+"""
+LINE_PIXELS = 1.45 * 16
+"""The height of a line of text: line-height and font size of console.css."""
 HEADING = "return document.querySelector('h1').textContent"
 MARKUP_HERE = """
 return [window.hacked ?? null, document.querySelectorAll("main img, main script, main math, main [onload]").length];
@@ -73,13 +79,18 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> HistoryTables:
     return HistoryTables(folder)
 
 
+def working_for(seconds: float, stack: str = "") -> StatusReport:
+    """Return the report of an application whose only worker has been in its handler for so long."""
+    worker = WorkerStatus(number=0, doing=Doing.HANDLING, since=0.0, message_id="414d5120" * 6, stack=stack)
+    listener = ListenerStatus(name="book", queue="ORDERS.IN", concurrency=1, workers=(worker,))
+    process = ProcessStatus(process=4711, taken_at=seconds, ready=True, listeners=(listener,))
+    status = ApplicationStatus(application="orders", process=4711, url="QM1", processes=(process,))
+    return StatusReport(status=status, health=judge(status), queues=())
+
+
 @pytest.fixture
 def address(bench: Bench, tables: HistoryTables) -> Iterator[str]:
-    worker = WorkerStatus(number=0, doing=Doing.HANDLING, since=0.0, message_id="414d5120")
-    listener = ListenerStatus(name="book", queue="ORDERS.IN", concurrency=1, workers=(worker,))
-    process = ProcessStatus(process=4711, taken_at=3.0, ready=True, listeners=(listener,))
-    status = ApplicationStatus(application="orders", process=4711, url="QM1", processes=(process,))
-    bench.reports.append(StatusReport(status=status, health=judge(status), queues=()))
+    bench.reports.append(working_for(3.0))
     history = HistoryDesk(tables, bench.desk, {"ORDERS.": "sales"})
     app = console(bench.desk, bench.access, bench.changes, history)
     with serving_pages("0", app, "The console is on") as port:
@@ -129,6 +140,32 @@ def test_the_overview_changes_without_a_click_and_keeps_the_focus(window: Chromi
     assert window.run(WAIT_FOR, "//tr[.//a[.='ORDERS.BOQ']]//*[name()='svg']")
     assert "ORDERS.BOQ" == window.run("return document.activeElement.textContent")
     picture(window, "console-overview")
+
+
+def test_a_stack_that_was_opened_stays_open_while_the_handler_runs_on(window: Chromium, address: str, bench: Bench) -> None:
+    bench.reports[:] = [working_for(61.0, "shop.py, line 9")]
+    window.size(1_100, 760, is_mobile=False, colours="light")
+    log_in(window, address, bench)
+    window.click("//summary")
+
+    bench.reports[:] = [working_for(63.0, "shop.py, line 9")]
+
+    assert window.run(WAIT_FOR, "//summary[contains(., 'for 63 s')]")
+    assert "shop.py, line 9" in window.run("return document.querySelector('details[open]')?.textContent ?? 'closed'")
+
+
+def test_the_overview_of_a_phone_hides_no_column_and_has_no_tall_row(window: Chromium, address: str, bench: Bench) -> None:
+    bench.reports[:] = [working_for(61.0, "shop.py, line 9")]
+    bench.fail(b"it failed")
+    window.size(390, 844, is_mobile=True, colours="light")
+    log_in(window, address, bench)
+
+    hidden = window.run(HIDDEN_COLUMNS)
+    heights = window.run("return [...document.querySelectorAll('tbody tr')].map((row) => row.getBoundingClientRect().height)")
+    wide = window.run("return document.documentElement.scrollWidth")
+
+    assert ([], 390) == (hidden, wide)
+    assert 5 * LINE_PIXELS > max(heights)
 
 
 def test_no_hostile_text_runs_as_a_script(window: Chromium, address: str, bench: Bench) -> None:

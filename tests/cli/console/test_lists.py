@@ -66,7 +66,7 @@ async def test_a_delayed_message_has_its_target_and_its_due_time(bench: Bench) -
 
     assert f"1 message on {EMBEDDED_STAGING_QUEUE}." in page
     assert put.descriptor.message_id.hex() in page
-    assert "<td>ORDERS.IN</td><td>in 119 min</td>" in page
+    assert '<td data-label="For">ORDERS.IN</td><td data-label="Due">in 119 min</td>' in page
 
 
 @pytest.mark.parametrize(("shown_max", "is_cut"), [(2, True), (3, False)])
@@ -104,7 +104,7 @@ async def test_a_connection_has_its_open_objects_and_what_it_has_not_committed(b
     [row] = [row for row in connections(bench.desk).rows if row.application == "orders"]
 
     assert (("ORDERS.IN",), 1) == (row.objects, row.operations)
-    assert "<td>ORDERS.IN</td>" in (await (await bench.browser().log_in()).get("/connections")).text
+    assert '<td class="whole">ORDERS.IN</td>' in (await (await bench.browser().log_in()).get("/connections")).text
 
 
 def test_the_outages_of_a_process_are_the_sums_of_its_counts(bench: Bench) -> None:
@@ -152,7 +152,7 @@ async def test_the_connections_have_the_channel_table_and_why_each_entry_is_trie
         row[:3] for row in shown.rows
     ]
     assert "Its queue manager is QM2, not QM1." == shown.rows[2][-1]
-    assert '<td class="number">2</td><th scope="row">FIRST</th><td>two(1414)</td>' in text
+    assert '<td class="number" data-label="Attempt">2</td><th scope="row">FIRST</th><td>two(1414)</td>' in text
     assert missing is not None
     assert "missing.json" in missing.problem
     assert [None, None] == [page("auto://one:1414/QM1?channel=C"), page("embedded::memory:?qmgr=QM1")]

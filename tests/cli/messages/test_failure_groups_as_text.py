@@ -118,6 +118,13 @@ def test_the_printed_command_repeats_the_filters_of_the_look(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("poison")
+def test_the_printed_command_has_each_filter_once(run: Run) -> None:
+    printed = run("poison", "ORDERS.BOQ", "--where", "error=ValueError").stdout
+
+    assert 1 == printed.count("--where error=ValueError")
+
+
+@pytest.mark.usefixtures("poison")
 @pytest.mark.parametrize(("where", "words"), [((), ""), (("--where", "body=none"), "matching ")])
 def test_a_queue_without_groups_says_so(run: Run, where: tuple[str, ...], words: str) -> None:
     printed = run("poison", "ORDERS.IN", *where)

@@ -553,7 +553,7 @@ def test_status_shows_the_name_of_an_ended_queue_manager(run: Run) -> None:
 
     for words in (("--data", "data"), ("data",)):
         found = json.loads(run("qmgr", "status", *words, "--json").stdout)
-        assert ("ORDERS", "ended", "data") == (found["queue manager"], found["status"], found["data"])
+        assert ("ORDERS", "ended", "data") == (found["queue_manager"], found["status"], found["data"])
 
 
 @pytest.mark.parametrize(
@@ -568,7 +568,7 @@ def test_other_data_is_not_listed_as_a_queue_manager(run: Run, content: bytes, e
     listed = run("qmgr", "status", "--json")
     asked = run("qmgr", "status", "other")
 
-    assert ["QM1"] == [json.loads(line)["queue manager"] for line in listed.stdout.splitlines()]
+    assert ["QM1"] == [json.loads(line)["queue_manager"] for line in listed.stdout.splitlines()]
     assert "is not a queue manager's data" in listed.stderr
     assert 1 == asked.exit_code
     assert expected in asked.stderr

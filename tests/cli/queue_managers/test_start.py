@@ -305,7 +305,7 @@ def test_an_owner_that_does_not_answer_is_active_with_the_reason(run: Run) -> No
         found = json.loads(run("qmgr", "status", "QM1", "--json").stdout)
 
     status = "active, but does not answer (2059)"
-    expected = {"queue manager": "QM1", "status": status, "process": os.getpid(), "standby": "", "data": "QM1"}
+    expected = {"queue_manager": "QM1", "status": status, "process": os.getpid(), "standby": "", "data": "QM1"}
     assert expected == found
 
 

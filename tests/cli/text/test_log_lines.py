@@ -74,6 +74,28 @@ def test_the_same_failure_has_its_traceback_once_on_a_terminal(log: Callable[...
     assert (3, 1) == (written().count(" failed 3 times"), written().count("raise ValueError(text)"))
 
 
+async def test_a_terminal_shows_the_exception_of_each_message_that_a_codec_refuses(
+    mq: QueueManagerKit, log: Callable[..., Written]
+) -> None:
+    mq.mqsc("DEFINE QLOCAL('ORDERS.IN') BOTHRESH(2) BOQNAME('ORDERS.BAD')", "DEFINE QLOCAL('ORDERS.BAD')")
+    written = log("console", 80)
+    app = App()
+
+    @app.listener("ORDERS.IN")
+    async def handle(order: dict[str, int]) -> None:
+        """Get none of these."""
+
+    async with mq.run(app):
+        for body in (b"oops", b"{"):
+            await mq.put("ORDERS.IN", body)
+        await mq.drain("ORDERS.BAD")
+
+    lines = written().splitlines()
+    assert [True, False, True, False] == [line.endswith("…") for line in lines]
+    assert "msgspec.DecodeError: JSON is malformed: invalid character (byte 0)" == lines[1]
+    assert "msgspec.DecodeError: Input data was truncated" == lines[3]
+
+
 @pytest.mark.parametrize(("log_format", "columns"), [("console", None), ("console", 80), ("json", None)])
 def test_the_text_of_an_exception_writes_no_line_and_no_escape_of_its_own(
     log: Callable[..., Written], log_format: LogFormat, columns: int | None

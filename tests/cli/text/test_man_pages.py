@@ -79,6 +79,13 @@ def test_each_command_has_a_page_with_its_options() -> None:
         assert [] == [line for line in commands if line.split()[0] not in MACROS], file
 
 
+def test_the_synopsis_has_the_argument_that_comes_before_the_command() -> None:
+    pages = dict(man_pages(main))
+
+    assert "\n.B mqflow ctl APP drain\n[OPTIONS] LISTENER\n" in pages["mqflow-ctl-drain.1"]
+    assert "\n.B mqflow qmgr start\n" in pages["mqflow-qmgr-start.1"]
+
+
 @pytest.mark.parametrize(("length", "is_whole"), [(199, True), (200, True), (201, False)])
 def test_a_summary_of_more_than_two_hundred_characters_is_cut(length: int, *, is_whole: bool) -> None:
     summary = "a " * (length // 2) + "b" * (length % 2) if length % 2 else "a " * (length // 2 - 1) + "bb"

@@ -24,6 +24,7 @@ from mqflow.cli.text.terminal import (
     show_message,
     show_table,
     sparkline,
+    wrapped,
 )
 from mqflow.mqi.descriptor import MessageDescriptor
 
@@ -37,6 +38,25 @@ def test_each_part_of_a_message_stands_after_an_empty_line(capsys: pytest.Captur
     titles = [*(section.title for section in shown.sections), f"Body ({shown.body_title})"]
     assert "== Message 7 on ORDERS.IN" == lines[0]
     assert titles == [line for before, line in pairwise(lines) if not before and line]
+
+
+def test_a_long_line_is_wrapped_between_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    line = f"07:01  Disposed of: move it {'ab' * 12} now; `mqflow why ab` shows it"
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    shown = wrapped(line, 7).split("\n")
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+
+    assert [
+        "07:01  Disposed of:",
+        "       move it",
+        f"       {'ab' * 12}",
+        "       now;",
+        "       `mqflow why ab`",
+        "       shows it",
+    ] == shown
+    assert line == wrapped(line, 7)
 
 
 def test_a_table_has_a_rule_below_its_columns_and_numbers_on_the_right(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,9 @@ class Steered:
         if is_held and self.busy and not self.is_endless:
             self.busy -= 1
         workers = tuple(
-            WorkerStatus(number=n, doing=Doing.HANDLING, since=NOW - 14, message_id="AB12", stack="the\nstack")
+            WorkerStatus(
+                number=n, doing=Doing.HANDLING, since=NOW - 14, message_id="AB12", at="shop.py:9 in book", stack="the\nstack"
+            )
             if n < self.busy
             else WorkerStatus(number=n, doing=Doing.PAUSED)
             for n in range(2)
@@ -159,8 +161,8 @@ def test_a_drain_waits_for_the_last_unit_of_work(run: Run, serve: Serve) -> None
     shown = run("ctl", "orders", "drain", "booking")
 
     assert (0, 0) == (shown.exit_code, source.busy)
-    assert "Waiting for 1 worker of booking ..." in shown.stderr
-    assert "booking of orders is drained." in shown.stdout
+    assert "Waiting for 1 worker of booking: in handler for 14 s: ..AB12 at shop.py:9 in book\n" == shown.stderr
+    assert "booking of orders is drained. `mqflow ctl orders resume booking` starts it again.\n" == shown.stdout
 
 
 def test_a_drain_that_takes_too_long_fails_and_leaves_the_listener_paused(run: Run, serve: Serve) -> None:

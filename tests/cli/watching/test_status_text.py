@@ -104,8 +104,8 @@ def test_a_status_is_printed_whole(run: Run, serve: Serve, folder: Path) -> None
         "     70  booking   IN          0  in handler for 14 s: ..AB12",
         "     70  booking   IN          2  " + Doing.IDLE.value,
         "",
-        "queue                       depth  oldest  messages/s",
-        "-----  --------------------------  ------  ----------",
+        "queue                       depth  oldest",
+        "-----  --------------------------  ------",
         "IN                             12    31 s",
         "OUT                             0",
         "SHUT   MQRC_NOT_AUTHORIZED (2035)",
@@ -129,7 +129,9 @@ def test_stuck_workers_and_silent_processes_are_shown_with_the_reason_and_the_st
         f"  {stuck}",
     ] == lines[:4]
     assert "     72                           the process does not answer for 31 s" in lines
-    assert ["", stuck, *STACK.splitlines()] == lines[lines.index(stuck) - 1 : lines.index(stuck) + 3]
+    at = lines.index("The stack of worker 1 of booking in process 71:")
+    assert ["", *STACK.splitlines()] == [lines[at - 1], *lines[at + 1 : at + 3]]
+    assert 1 == shown.stdout.count(stuck)
     assert 1 == shown.exit_code
 
 
@@ -257,7 +259,7 @@ def test_the_rate_is_over_all_processes_and_the_time_between_two_looks() -> None
     for now, counts in ((10.0, (5.0, 5.0)), (10.0, (9.0, 9.0)), (14.0, (19.0, 19.0)), (16.0, (1.0, 19.0))):
         history.note(report(delivered(*counts), FIGURES), now)
 
-    assert ((5.0, 0.0), ()) == (history.rates(70, "IN"), history.rates(70, "OUT"))
+    assert ((5.0, 0.0), (0.0, 0.0)) == (history.rates(70, "IN"), history.rates(70, "OUT"))
     assert ((12,) * 4, (0,) * 4) == (history.depths(70, "IN"), history.depths(70, "SHUT"))
     assert ((31,) * 4, (0,) * 4) == (history.ages(70, "IN"), history.ages(70, "OUT"))
     assert ((), (), ()) == (history.depths(71, "IN"), history.ages(71, "IN"), history.rates(71, "IN"))
@@ -282,7 +284,7 @@ def test_the_rates_of_a_status_are_those_between_its_two_looks(run: Run, serve: 
     shown = run("status", "--rates", "--json")
 
     found = json.loads(shown.stdout)
-    assert ({"IN": 25.5}, 0) == (found["rates"], shown.exit_code)
+    assert ({"IN": 25.5, "OUT": 0.0, "SHUT": 0.0}, 0) == (found["rates"], shown.exit_code)
 
 
 def test_the_rates_are_in_the_table(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +295,18 @@ def test_the_rates_are_in_the_table(run: Run, serve: Serve, monkeypatch: pytest.
 
     rows = [line.split() for line in run("status", "--rates").stdout.splitlines()]
 
-    assert [["IN", "12", "31", "s", "25.5"], ["OUT", "0"]] == [row for row in rows if row[:1] in (["IN"], ["OUT"])]
+    assert [["IN", "12", "31", "s", "25.5"], ["OUT", "0", "0.0"]] == [row for row in rows if row[:1] in (["IN"], ["OUT"])]
+
+
+def test_the_rate_of_an_application_that_does_not_count_is_a_dash(
+    run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "_RATE_S", 0.0)
+    serve(application(process(0, IDLE)))
+
+    rows = [line.split() for line in run("status", "--rates").stdout.splitlines()]
+
+    assert [["IN", "12", "31", "s", "-"], ["OUT", "0", "-"]] == [row for row in rows if row[:1] in (["IN"], ["OUT"])]
 
 
 # -- orders
@@ -349,16 +362,27 @@ def test_a_listener_is_drained_if_all_its_workers_pause_in_processes_that_answer
     assert len(found.silent) == ctl.in_units(found, "selling")
 
 
-def test_a_drain_says_once_how_many_workers_it_waits_for(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drain_says_each_second_how_many_workers_it_waits_for_and_where_the_longest_is(
+    run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ctl, "_LOOK_S", 0.0)
-    two, one, none = (application(process(0, *workers)) for workers in ((BUSY, BUSY), (BUSY, PAUSED), (PAUSED, PAUSED)))
-    source = serve(two, two, two, one, one, none)  # the first is the look for the application
+    times = iter((10.0, 10.0, 10.9, 11.0, 12.0))
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "monotonic", lambda _: next(times))
+    longest = replace(BUSY, since=NOW - 20, message_id="EF56", at="shop.py:9 in book")
+    settling = replace(IDLE, doing=Doing.SETTLING)
+    looks = [(BUSY, longest), (BUSY, longest), (BUSY, longest), (BUSY, PAUSED), (settling, PAUSED), (PAUSED, PAUSED)]
+    source = serve(*(application(process(0, *workers)) for workers in looks))  # the first is the look for the application
 
     done = run("ctl", "orders", "drain", "booking")
 
     assert [Order(listener="booking", held=True)] == source.orders
-    assert (0, "booking of orders is drained. `mqflow ctl orders resume` starts it again.\n") == (done.exit_code, done.stdout)
-    assert "Waiting for 2 workers of booking ...\nWaiting for 1 worker of booking ...\n" == done.stderr
+    again = "`mqflow ctl orders resume booking` starts it again."
+    assert (0, f"booking of orders is drained. {again}\n") == (done.exit_code, done.stdout)
+    assert [
+        "Waiting for 2 workers of booking: in handler for 20 s: ..EF56 at shop.py:9 in book",
+        "Waiting for 1 worker of booking: in handler for 14 s: ..AB12",
+        "Waiting for 1 worker of booking ...",
+    ] == done.stderr.splitlines()
 
 
 def test_a_drain_ends_at_its_limit(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +393,8 @@ def test_a_drain_ends_at_its_limit(run: Run, serve: Serve, monkeypatch: pytest.M
 
     done = run("ctl", "orders", "drain", "booking", "--wait", "5")
 
-    said = "Waiting for 1 worker of booking ...\n1 worker of booking still have a unit of work. The listener stays paused.\n"
+    left = "1 worker of booking: in handler for 14 s: ..AB12"
+    said = f"Waiting for {left}\nNot drained: {left}\nThe listener stays paused.\n"
     assert (1, "", said) == (done.exit_code, done.stdout, done.stderr)
 
 
@@ -439,8 +464,8 @@ def test_top_shows_depths_rates_and_workers() -> None:
     assert [
         ["queue", "depth", "messages/s", "oldest"],
         ["IN", "12", "███", "30", "▃█", "31", "s"],
-        ["OUT", "0", "▁▁▁", "-"],
-        ["SHUT", "?", "▁▁▁", "-"],
+        ["OUT", "0", "▁▁▁", "0", "▁▁"],
+        ["SHUT", "?", "▁▁▁", "0", "▁▁"],
         ["process", "listener", "queue", "worker", "doing"],
         ["71", "booking", "IN", "2", *Doing.IDLE.value.split()],
     ] == [line.split() for line in lines[1:] if line]

@@ -234,4 +234,5 @@ async def test_a_watched_worker_says_how_long_it_has_waited(mq: QueueManagerKit)
         assert began - 6 <= idle.since
         assert began - 1 <= busy.since <= began
         assert "await self.open.wait()" in busy.stack
+        assert busy.at.startswith("listener/test_orders.py:")
         gate.open.set()

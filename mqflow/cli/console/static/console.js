@@ -10,10 +10,10 @@ if (live && window.EventSource) {
     const address = focused && focused.getAttribute("href");
     const region = focused && focused.getAttribute("aria-label");
     const before = new Map([...live.querySelectorAll("[role=region]")].map((each) => [each.getAttribute("aria-label"), each.scrollLeft]));
-    const open = new Set([...live.querySelectorAll("details[open]")].map((each) => each.textContent));
+    const open = new Set([...live.querySelectorAll("details[open]")].map((each) => each.dataset.key));
     live.innerHTML = event.data; // the server has escaped it, and the policy of the page lets no inline script run
     for (const each of live.querySelectorAll("[role=region]")) each.scrollLeft = before.get(each.getAttribute("aria-label")) || 0;
-    for (const each of live.querySelectorAll("details")) each.open = open.has(each.textContent);
+    for (const each of live.querySelectorAll("details")) each.open = open.has(each.dataset.key);
     const again = [...live.querySelectorAll("a, [role=region]")].find((each) =>
       address ? each.getAttribute("href") === address : region && each.getAttribute("aria-label") === region);
     if (again) again.focus({ preventScroll: true });
