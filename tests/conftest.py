@@ -2,9 +2,12 @@
 
 import gc
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import core, settings
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 #: No example has a deadline by the wall clock: the machine may be busy. Each day has other examples.
 settings.register_profile("mqflow", deadline=None, max_examples=usually(30, long=100))
 settings.load_profile("mqflow")
+
+_NUMBERS: Final = count()
 
 #: A failed comparison in this file shows both sides, as in a test.
 pytest.register_assert_rewrite("tests.stories.counting")
@@ -101,6 +106,15 @@ def _the_log_is_as_it_was() -> Iterator[None]:
     level = logger.level
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new folder. Pytest's own fixture lists the folders of all earlier tests to find a number, and renews a link."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(_NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -25,16 +25,21 @@ LONG: Final = pytest.mark.skipif(not _ASKED, reason="it takes long: MQFLOW_LONG=
 """The mark of a long test."""
 SPARK_TURNS: Final = (
     ("killing/test_killing.py",),
-    ("test_flights_on_spark.py", "test_spark_benchmarks.py"),
-    ("tables/test_changed_rows.py", "report/test_secrets.py"),
-    ("dead_letters/test_redrive_command.py", "dead_letters/test_rules_columns.py"),
-    ("tables/test_medallion.py", "tables/test_erasure.py"),
-    ("report/test_report.py", "tables/test_silver_messages.py", "tables/test_upkeep.py", "test_connections.py"),
-    ("sinks/test_queue.py", "stream/test_stream_command.py", "tables/test_delta_table.py", "tables/test_table_set.py"),
-    ("sources/test_journal_in_a_store.py", "sources/test_journal_stream.py", "tables/test_bronze.py", "test_commands.py"),
+    ("test_flights_on_spark.py",),
+    ("test_spark_benchmarks.py", "report/test_secrets.py"),
+    ("tables/test_changed_rows.py",),
+    ("dead_letters/test_redrive_command.py",),
+    ("dead_letters/test_rules_columns.py", "test_connections.py"),
+    ("tables/test_medallion.py",),
+    ("tables/test_erasure.py",),
+    ("report/test_report.py",),
+    ("tables/test_silver_messages.py", "tables/test_upkeep.py"),
+    ("sinks/test_queue.py", "stream/test_stream_command.py"),
+    ("tables/test_bronze.py", "tables/test_delta_table.py", "tables/test_table_set.py"),
+    ("sources/test_journal_in_a_store.py", "sources/test_journal_stream.py", "test_commands.py"),
     ("sources/test_hadoop_folder.py",),
 )  # fmt: skip
-"""Files of tests/pipeline that need Spark for long, in turns of about equal length. A run of all tests has one turn."""
+"""Files of tests/pipeline that need Spark for long. A run of all tests has one turn, and each turn comes once in two weeks."""
 
 
 def of_other_days(files: Collection[str]) -> set[str]:

@@ -75,6 +75,10 @@ def test_each_file_of_a_turn_is_there_and_has_one_turn() -> None:
     assert [] == [name for name in files if not (ROOT / "tests/pipeline" / name).is_file()]
 
 
+def test_each_turn_comes_within_two_weeks() -> None:
+    assert len(SPARK_TURNS) <= 14
+
+
 def test_a_run_of_all_files_has_those_of_one_turn() -> None:
     files = {name for turn in SPARK_TURNS for name in turn}
 

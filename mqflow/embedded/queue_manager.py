@@ -21,7 +21,6 @@ from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_
 from mqflow.embedded.calls.settle import stop
 from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.calls.watch import QueueWatcher
-from mqflow.embedded.catalogue.kinds import defined_object
 from mqflow.embedded.catalogue.system_objects import (
     RESOURCE_TOPICS,
     STAGING_QUEUE,
@@ -313,7 +312,7 @@ class EmbeddedQueueManager:
         changes: list[Change] = [QueueManagerDefined(state.attributes)]
         changes += [QueueDefined(state.define(state.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
         for default in SYSTEM_OBJECTS:
-            attributes = defined_object(default.noun, {**default.values, "alteration_date": date, "alteration_time": time})
+            attributes = replace(default, values={**default.values, "alteration_date": date, "alteration_time": time})
             defined_objects(state, default.noun)[default.key] = attributes
             changes.append(defined(default.key, attributes))
         state.store.write(changes, None)

@@ -43,7 +43,7 @@ class Finding(Struct, frozen=True):
 
 
 def _pattern(name: str, expression: str, instead: str) -> Pattern:
-    return Pattern(name, re.compile(expression), instead)
+    return Pattern(name, re.compile(expression, re.MULTILINE), instead)
 
 
 PATTERNS: Final = (
@@ -134,8 +134,8 @@ def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
             elif not code:
                 yield number, re.sub(r"`[^`]*`", "`x`", line).lstrip("#-*> |")
         return
-    for token in comments_of(text):
-        yield token.start[0], token.string.lstrip("#: ")
+    for comment in comments_of(text):
+        yield comment.line, comment.text
     for node in nodes_of(text):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield node.lineno, node.name.removeprefix("test_").replace("_", " ")
@@ -146,10 +146,12 @@ def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def findings_in(path: Path, name: str) -> Iterator[Finding]:
     """Yield the findings in one file."""
-    for number, line in sentences_of(path):
-        for pattern in PATTERNS:
-            if found := pattern.expression.search(line):
-                yield Finding(name, number, pattern, found[0].strip())
+    sentences = list(sentences_of(path))
+    lines = "\n".join(line for _, line in sentences)  # so each pattern needs one search for each file
+    for pattern in PATTERNS:
+        for match in pattern.expression.finditer(lines):
+            number, _ = sentences[lines.count("\n", 0, match.start())]
+            yield Finding(name, number, pattern, match[0].strip())
     for number, line in docstrings_of(path):
         if found := _DOCSTRING.expression.search(line):
             yield Finding(name, number, _DOCSTRING, found[0].strip())

@@ -1,10 +1,12 @@
 """A sentence with more than 25 words is found in each kind of text."""
 
+import io
+import tokenize
 from pathlib import Path
 
 import pytest
 
-from tests.plain_english.sentences import WORDS_MAX, long_sentences
+from tests.plain_english.sentences import WORDS_MAX, comments_of, long_sentences
 
 LONG = " ".join(["Word", *["word"] * (WORDS_MAX - 1), "word."])
 SHORT = " ".join(["Word", *["word"] * (WORDS_MAX - 2), "word."])
@@ -43,3 +45,25 @@ def test_texts_that_are_not_long_sentences_are_left_alone(tmp_path: Path, name: 
     (tmp_path / name).write_text(text)
 
     assert [] == list(long_sentences(tmp_path / name))
+
+
+COMMENTS = r'''
+a = "# no \" # no"  # one
+b = r"\\"  #: two
+c = """# no " # no
+# no \""" # no
+"""  # three
+d = f'# no {a!r} \' # no'
+    # four
+e = "" '' # five
+'''
+
+
+def test_a_comment_is_found_on_its_line_and_no_text_is_a_comment() -> None:
+    tokens = tokenize.generate_tokens(io.StringIO(COMMENTS).readline)
+    expected = [(token.start[0], token.string.lstrip("#: ")) for token in tokens if token.type == tokenize.COMMENT]
+
+    found = comments_of(COMMENTS)
+
+    assert expected == [(comment.line, comment.text) for comment in found]
+    assert ["four"] == [comment.text for comment in found if comment.alone]

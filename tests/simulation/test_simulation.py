@@ -29,7 +29,7 @@ LOOK_FROM = {
     "a_request_without_an_answer_counts_as_committed": 10,
     "a_standby_does_not_wait_for_the_lock": 0,
     "an_object_is_not_opened_again": 0,
-    "an_unknown_commit_is_called_a_backout": 44,
+    "an_unknown_commit_is_called_a_backout": 69,
     "backouts_are_forgotten_at_a_takeover": 8,
     "messages_ahead_are_kept_at_a_backout": 1,
     "poison_is_found_one_delivery_late": 0,
