@@ -33,12 +33,18 @@ __all__ = (
     "Running",
     "World",
     "give_way",
+    "own_thread",
+    "wait_until_on",
 )
 
 T = TypeVar("T")
 
 MailboxEmptyError: Final = queue.Empty
 """Raised by `Mailbox.get` if no item comes in time."""
+_ON_NS: Final = 20_000_000
+_LOOK_S: Final = 0.001
+#: A thread that waits for Python's lock sleeps too, but not at two looks in a row: the thread that looks gives the lock away.
+_TIMES: Final = 2
 
 
 class Clock(Protocol):
@@ -192,6 +198,29 @@ def give_way() -> None:
     """Yield the processor to other processes, and to other threads of this process."""
     if hasattr(os, "sched_yield"):  # not on Windows
         os.sched_yield()
+
+
+def own_thread() -> tuple[int, int]:
+    """Return the number of this thread, and the processor time that it has used, in nanoseconds."""
+    return threading.get_native_id(), time.thread_time_ns()
+
+
+def wait_until_on(thread: int, since_ns: int) -> None:
+    """Wait until the thread sleeps, has ended, or has used 20 ms more of processor time than `since_ns`.
+
+    A thread that waits for a processor does not sleep. Outside Linux, the function returns at its first look.
+    """
+    times_asleep = 0
+    while times_asleep < _TIMES:
+        time.sleep(_LOOK_S)
+        try:
+            used_ns = time.clock_gettime_ns(~thread << 3 | 6)  # clock_getres(2): the processor time of one thread
+            state = Path(f"/proc/self/task/{thread}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+        except OSError:
+            return
+        if used_ns - since_ns > _ON_NS:
+            return
+        times_asleep = 0 if state == "R" else times_asleep + 1
 
 
 SYSTEM_CLOCK: Clock = _SystemClock()

@@ -43,8 +43,8 @@ def samples(cache: Path, queues: Path) -> Iterator[tuple[str, str]]:
     with served(cache, queues) as (_, settings):
         for arguments, expected in _RUNS:
             name = arguments.partition(" ")[0]
-            _, said = ran(["node", *arguments.split()], folder, settings)
-            yield name, "" if all(words in said for words in expected) else said.strip()
+            code, said = ran(["node", *arguments.split()], folder, settings)
+            yield name, "" if code is not None and all(words in said for words in expected) else said.strip()
 
 
 def _installed(cache: Path) -> Path:

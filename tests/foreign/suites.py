@@ -33,12 +33,6 @@ QUEUES: Final = PROGRAMS / "queues.mqsc"
 SOURCES: Final = {
     "pymqi": ("https://github.com/dsuch/pymqi", "16184a62f368fde6eaa17d80c818be1b2d4bdbe9"),
     "mq-mqi-python": ("https://github.com/ibm-messaging/mq-mqi-python", "e35541ae87939466095ddb0e608c5b4dcd74b77c"),
-    "mq-golang": ("https://github.com/ibm-messaging/mq-golang", "965b115c2dcc0268fe5b86e5ddc74dc62f9cfa12"),
-    "mq-golang-jms20": ("https://github.com/ibm-messaging/mq-golang-jms20", "0358b825f1f2ef4b608da34e3357b8b6d6c5ca9a"),
-    "mq-metric-samples": (
-        "https://github.com/ibm-messaging/mq-metric-samples",
-        "6ce6632e7cab61ec3c274e92bf50fcb840bf131e",
-    ),
     "mq-dev-patterns": ("https://github.com/ibm-messaging/mq-dev-patterns", "bfff4419d60593f8d7b4f38e109628ba33ffc77d"),
 }
 PACKAGES: Final = {
@@ -223,9 +217,9 @@ CHECKS: Final[dict[str, Check]] = {
         "messages.robot",
     ),
     "npm-ibmmq": lambda: compiled("npm-ibmmq", node_samples.samples(CACHE, QUEUES)),
-    "jms20": lambda: compiled("jms20", go_programs.jms20(CACHE, QUEUES, source)),
-    "go-samples": lambda: compiled("go-samples", go_programs.samples(CACHE, QUEUES, source)),
-    "mq_prometheus": lambda: compiled("mq_prometheus", go_programs.exporter(CACHE, QUEUES, source)),
+    "jms20": lambda: compiled("jms20", go_programs.jms20(CACHE, QUEUES)),
+    "go-samples": lambda: compiled("go-samples", go_programs.samples(CACHE, QUEUES)),
+    "mq_prometheus": lambda: compiled("mq_prometheus", go_programs.exporter(CACHE, QUEUES)),
     "perl": lambda: compiled("perl", languages.language("perl", CACHE, QUEUES)),
     "csharp": lambda: compiled("csharp", languages.language("csharp", CACHE, QUEUES)),
     "monitor": partial(in_both_places, "monitor", "packages", "monitor.py"),

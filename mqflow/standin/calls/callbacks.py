@@ -21,6 +21,7 @@ from mqflow.standin.calls.messages import TRUNCATED, Request, deliver, next_mess
 from mqflow.standin.host import Hconn, Host
 from mqflow.standin.memory.structures import Structure, read, structure_at
 from mqflow.verbs import Connection, Got, InlineConnection
+from mqflow.world import own_thread, wait_until_on
 
 __all__ = ("Consumers", "control", "register")
 
@@ -117,8 +118,9 @@ class Consumers:
         self._paused = threading.Event()
         self._over = threading.Event()
         self._over.set()
-        #: Set when MQCTL START is about to return: a first callback before that confuses the npm package ibmmq.
+        #: Set when MQCTL START is about to return, with the thread that called it and the processor time of this thread then.
         self._may_begin = threading.Event()
+        self._starter: tuple[int, int] | None = None
         self._thread: int | None = None
         self._area = 0
 
@@ -175,6 +177,7 @@ class Consumers:
         self._paused.clear()
         self._over.clear()
         if wait:
+            self._starter = None
             self._may_begin.set()
             self._run()
         else:
@@ -182,7 +185,12 @@ class Consumers:
             self._host.runner.start(self._run, f"mqflow-standin-callbacks-{self._hconn.number}")
 
     def let_begin(self) -> None:
-        """Let the new thread of `start` make its first call."""
+        """Let the new thread of `start` make its first call when this thread has returned from MQCTL.
+
+        npm's ibmmq notes after MQCTL START that its callbacks run. A callback before that note stops its callbacks for ever. A
+        busy machine can take the processor from the thread just before the note.
+        """
+        self._starter = own_thread()
         self._may_begin.set()
 
     def stop(self) -> None:
@@ -194,6 +202,8 @@ class Consumers:
 
     def _run(self) -> None:
         self._may_begin.wait()
+        if self._starter is not None:
+            wait_until_on(*self._starter)
         self._thread = threading.get_ident()
         try:
             self._begin()
@@ -388,7 +398,8 @@ def control(host: Host, number: int, operation: int, options_at: int) -> int:
                 consumers.suspend_all(suspended=operation == Operation.SUSPEND)
             case _:
                 raise error_for(Reason.OPERATION_ERROR, "MQCTL", detail=f"Operation 0x{operation:x}")
-    consumers.let_begin()
+    if operation == Operation.START:
+        consumers.let_begin()
     return Reason.NONE
 
 
