@@ -94,8 +94,8 @@ class Gated:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def connect(self, *, application_name: str = "", user: str = "") -> Any:
-        inner = self._inner.connect(application_name=application_name, user=user)
+    def connect(self, *, application_name: str = "", user: str = "", process: int = 0) -> Any:
+        inner = self._inner.connect(application_name=application_name, user=user, process=process)
         return _GatedConnection(inner, application_name, self._gates, getattr(_PEER, "pid", 0))
 
 
