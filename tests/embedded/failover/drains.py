@@ -80,7 +80,7 @@ def violations(lines: Iterable[str], left: Sequence[tuple[str, int]]) -> list[st
             case _:
                 ended[name] += 1
     remaining = Counter(name for name, _ in left)
-    wrong = [f"{name} was begun and not finished" for name in begun if not ended[name]]
+    wrong = [f"{name} was begun and not finished" for name, count in begun.items() if ended[name] < count]
     wrong += [f"{name} was begun {count} times" for name, count in begun.items() if count > 1]
     wrong += [f"{name} was delivered after a backout" for name in counted]
     wrong += [f"{name} lies there after a backout" for name, count in left if count]
