@@ -3,8 +3,9 @@
 `QueueManager.connect` returns a `Connection`, which lasts from MQCONN to MQDISC. A connection has one unit of work at a time,
 and one thread at a time uses the connection. Errors are `MQIError`. If a verb gives data with a warning, the warning is the
 `reason` of the result. A get that finds no message (2033) returns None. The embedded queue manager also offers
-`InlineConnection`: only waits and durable commits block, so an event loop can call its verbs directly. This file imports only
-`mqflow.mqi`, and knows no thread and no event loop.
+`InlineConnection`: its verbs block only in a wait for a message and in a durable commit. An event loop can call the other
+verbs directly, and uses `on_arrival` and `begin_commit` for these two. This file imports only `mqflow.mqi`, and knows no thread
+and no event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -61,7 +61,7 @@ _CONTEXT: Final[Mapping[str, int]] = {
 
 
 def unfit_get(options: GetOptions) -> Unfit | None:
-    """Return the option of a get that has no room in MQMD and MQGMO, or None."""
+    """Return the reason and the first option of this get whose value does not fit its field in MQMD or MQGMO, or None."""
     if not _ids_fit((options.message_id, options.correlation_id, options.group_id)):
         return Reason.MD_ERROR, "An identifier to match must be 24 bytes long"
     if len(options.message_token) != _TOKEN_BYTES:

@@ -81,7 +81,7 @@ class EmbeddedConnection:
 
     @property
     def user(self) -> str:
-        """The user whose authority the calls need."""
+        """The user whose authority the queue manager checks for the calls."""
         return self.state.user
 
     @property

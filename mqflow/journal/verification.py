@@ -23,7 +23,7 @@ __all__ = ("Markers", "Verified", "verify_journal")
 
 
 class Markers(Protocol):
-    """The markers on the state queue of a queue manager."""
+    """The markers on the state queue of a queue manager. A marker names the last committed segment of a lane."""
 
     def lanes(self) -> list[str]:
         """Return the lanes of the journal that have a marker."""

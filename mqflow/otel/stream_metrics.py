@@ -15,7 +15,9 @@ class StreamMetrics:
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
         meter: Meter = (provider or get_meter_provider()).get_meter("mqflow")
-        self._rows_behind = meter.create_gauge("mqflow.stream.rows_behind", "{row}", "Rows that the next step does not have")
+        self._rows_behind = meter.create_gauge(
+            "mqflow.stream.rows_behind", "{row}", "Messages not in the journal, or rows a table lacks"
+        )
         self._seconds_behind = meter.create_gauge("mqflow.stream.seconds_behind", "s", "Seconds since the oldest of these rows")
         self._rows = meter.create_counter("mqflow.stream.rows", "{row}", "Rows written to bronze, and alerts sent, by stage")
         self._seconds = meter.create_counter("mqflow.stream.stage.seconds", "s", "Seconds of stages that succeeded")

@@ -166,7 +166,10 @@ class TableQueueManager:
         return connection
 
     def _check(self, connection: Connection, channel: Channel) -> None:
-        """Raise 2058 if the connected queue manager has a wrong name, and 2546 if it is not the first queue manager."""
+        """Raise 2058 if the connected queue manager has a wrong name.
+
+        With `ReconnectMode.Q_MGR`, raise 2546 if it is not the queue manager that the first connection reached.
+        """
         reached = connection.queue_manager_name
         if connect_name(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"

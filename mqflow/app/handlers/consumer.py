@@ -135,7 +135,10 @@ class Consumer:
 
         If the connection is lost, the consumer reconnects, and the wait begins again. If the unit of work had messages, the
         queue manager backs it out, and this method raises `MQIError` 2003 once. For other errors it raises the `MQIError` of
-        the get. After every error, the message is on its queue again.
+        the get. If an error occurs after the get, the unit of work is backed out, so its messages are on the queue again.
+
+        Without `transacted`, this method also raises the errors of `commit`. If the outcome of the commit is unknown, the
+        message may have left the queue.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
         decode = None if payload_type is Message else decoder_for(payload_type, self._codec)

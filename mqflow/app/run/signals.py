@@ -74,8 +74,8 @@ async def run_until_signal(
     Return `EXIT_INCIDENT` instead of 0 if a listener or a service has ended unexpectedly.
 
     The first signal calls `stop` immediately, even during the start, which may wait for the queue manager. When `until`
-    returns, `stop` is called too; the first signal then changes nothing. `beside` runs at the same time, and is cancelled at
-    the end.
+    returns, `stop` is called too. A first signal after that has no further effect. `beside` runs at the same time, and is
+    cancelled at the end.
 
     A handler can block the event loop, or ignore its cancellation. If it still runs `LEAVE_AFTER_S` after the drain, the log
     names the handler, and the process ends with `EXIT_CUT_OFF`.

@@ -24,7 +24,7 @@ Ended = tuple[int, int]
 
 
 class Dialect(Protocol):
-    """The MQI as one package offers it. Each structure is a fresh copy: the MQI writes into it.
+    """The MQI as one package offers it. Give each call a fresh copy of its structures: the MQI writes into them.
 
     Every call returns its results, then completion code and reason. A call raises only if the package refuses it.
     """

@@ -105,7 +105,7 @@ class Changes:
     """Plans changes, and carries them out."""
 
     def __init__(self, desk: Desk, audit: AuditLog, app: App | None = None) -> None:
-        """Take the desk of the queue manager, the audit log, and the application whose handlers check new bodies."""
+        """Take the pages' data, the audit log, and the application whose handlers check edited bodies."""
         self._app: Final = app
         self._desk: Final = desk
         self._audit: Final = audit

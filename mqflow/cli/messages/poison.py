@@ -91,7 +91,8 @@ def command(
     (the line of the application that raised) are one group. The reason comes from the headers of each message, and from the
     decision ledger if there is one. The command browses, so every message stays on QUEUE.
 
-    After each group comes the command that moves its messages back. Exits with 3 if there is no message.
+    After each group comes the command that moves its messages back, if --where can select exactly this group. Exits with 3 if
+    there is no message.
     """
     wanted = [condition(text) for text in where]
     now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)

@@ -70,7 +70,7 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
     """Put each BODY as a message on QUEUE. Without BODY and --jsonl, the text on stdin is one message.
 
     A unit of work has at most 500 messages. If the queue manager refuses a message, the committed messages stay on the queue.
-    The command then prints the number of the line from which to continue.
+    With --jsonl, the command then also prints the number of the line from which to continue.
     """
     wishes: PutKeywords = {"persistent": options["persistent"]}
     if options["properties"]:
@@ -133,8 +133,8 @@ class _UnitsOfWork:
         self.result = Result()
         #: The MsgIds in the open unit of work.
         self.message_ids: list[bytes] = []
-        #: The number of the line or argument after the last committed one.
-        self._next_number = 1
+        #: The number of the first line or argument that is not committed.
+        self._next_number = source.first
 
     def commit(self, last: int) -> None:
         """Commit the messages up to the line or argument `last`, and count them."""

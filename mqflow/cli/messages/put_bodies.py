@@ -49,6 +49,8 @@ class Bodies(NamedTuple):
     total: int
     #: True if the bodies are lines of a file. Only then `--from-line` is possible.
     lines: bool
+    #: The number of the first line or argument to put.
+    first: int = 1
 
 
 @contextmanager
@@ -64,7 +66,7 @@ def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Itera
         raw: BinaryIO = sys.stdin.buffer if jsonl == _STDIN else stack.enter_context(Path(jsonl).open("rb"))
         total = 0 if jsonl == _STDIN else Path(jsonl).stat().st_size
         lines: Iterator[bytes] = stack.enter_context(gzip.GzipFile(fileobj=raw)) if jsonl.endswith(".gz") else raw
-        yield Bodies(_json_lines(lines, raw if total else None, from_line), total, lines=True)
+        yield Bodies(_json_lines(lines, raw if total else None, from_line), total, lines=True, first=from_line)
 
 
 def _json_lines(lines: Iterator[bytes], file: BinaryIO | None, from_line: int) -> Iterator[Body]:

@@ -30,7 +30,7 @@ PROGRESS: Final = {
     "stage_runs": Counted("counter", "Stages of the stream that succeeded", ("stage",)),
     "stage_rows": Counted("counter", "Rows that stages have taken", ("stage",)),
     "stage_failures": Counted("counter", "Stages that failed", ("stage", "failure")),
-    "behind_rows": Counted("gauge", "Messages or rows that the next step does not have", ("step",)),
+    "behind_rows": Counted("gauge", "Messages not in the journal, or rows a table lacks", ("step",)),
     "behind_seconds": Counted("gauge", "Seconds since the oldest of them was put or landed; no series if not known", ("step",)),
     "waits_after_failure": Counted("gauge", "1 while a lane or a stage waits for its next attempt", ("part",)),
 }

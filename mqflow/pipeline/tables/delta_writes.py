@@ -1,4 +1,4 @@
-"""Commits to a Delta table without a jar. Each commit has a transaction with the number of its run.
+"""Commits to a Delta table without a jar. Commits of a run also record the number of the run in the log of the table.
 
 The executors write whole tables through `mqflow_delta`; delta-rs replaces a part of the rows on the driver. All tables are
 partitioned by a date, so a commit reads and writes only the partitions of the rows that it replaces. This file needs
@@ -53,10 +53,10 @@ _NEW: Final = "mqflow_new"
 
 
 class TableHead(Struct, frozen=True):
-    """A version of a table, and the last run that wrote it."""
+    """A version of a table, and the number of the last run that had written the table by then."""
 
     version: int
-    #: None if no run of mqflow wrote the version.
+    #: None if no run of mqflow had written the table by then.
     run: int | None
 
 

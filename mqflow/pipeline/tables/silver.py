@@ -271,7 +271,7 @@ def _unobserved(records: "DataFrame") -> "DataFrame":
 
 
 def _attempt_number() -> "Column":
-    """Return the attempt number of a delivery: its count plus one, up to the highest possible number."""
+    """Return the attempt number of a delivery: its BackoutCount plus one, but at most `COUNT_MAX`."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.least("backout_count", f.lit(COUNT_MAX - 1)) + 1

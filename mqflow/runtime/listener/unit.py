@@ -48,7 +48,7 @@ class Staged(Struct, frozen=True):
 
 
 class Unit:
-    """One unit of work: its deliveries in order, and those of them that were moved, discarded, left or staged."""
+    """One unit of work: its deliveries in order, and those of them whose messages were moved, discarded or staged."""
 
     __slots__ = ("deliveries", "disposed", "is_told", "settle_s", "settling_since", "staged")
 
@@ -67,7 +67,7 @@ class Unit:
 
     @property
     def ended(self) -> Sequence[DisposedDelivery | Staged]:
-        """The deliveries whose messages were moved, discarded, left or staged."""
+        """The deliveries whose messages were moved, discarded or staged."""
         return (*self.disposed, *self.staged)
 
     @property

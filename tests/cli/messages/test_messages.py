@@ -229,10 +229,10 @@ class _Commits:
 
 
 def _put_a_thousand(
-    folder: Path, happens: Callable[[], None], *, after: bool, lines: int = 1_700, nth: int = 2
+    folder: Path, happens: Callable[[], None], *, after: bool, lines: int = 1_700, nth: int = 2, from_line: int = 1
 ) -> tuple[Result, int]:
     (folder / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(lines)))
-    with closing(EmbeddedQueueManager("QM1")) as queue_manager, bodies((), str(folder / "orders.jsonl"), 1) as source:
+    with closing(EmbeddedQueueManager("QM1")) as queue_manager, bodies((), str(folder / "orders.jsonl"), from_line) as source:
         queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
         connection = queue_manager.connect()
         striking = cast("Connection", _Commits(connection, happens, after=after, nth=nth))
@@ -273,6 +273,13 @@ def test_a_first_commit_without_an_answer_never_says_that_nothing_was_put(tmp_pa
     assert "Nothing was put" not in result.stopped
     assert f"The commit got no answer, so {count} messages up to this one may be put: look at the queue." in result.stopped
     assert f"Continue with --from-line 1 if they are not there, else with --from-line {count + 1}." in result.stopped
+
+
+def test_a_first_commit_without_an_answer_never_continues_before_the_given_line(tmp_path: Path) -> None:
+    result, depth = _put_a_thousand(tmp_path, no_answer, after=True, nth=1, from_line=1_001)
+
+    assert (500, 0, 500) == (depth, result.committed, result.in_doubt)
+    assert "Continue with --from-line 1001 if they are not there, else with --from-line 1501." in result.stopped
 
 
 def test_a_commit_that_was_backed_out_put_nothing(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def state_of(rows: Iterable[tuple[bytes, bytes, int]]) -> dict[str, bytes]:
 
 
 def queue_of(row: tuple[int, bytes, int]) -> tuple[int, QueueAttributes]:
-    """Return the number and the definition of a queue (id, attributes, crc). Raises `DamagedRowError`."""
+    """Return the number and the definition of the queue in a row (id, attributes, crc). Raises `DamagedRowError`."""
     number, value, check = row
     if zlib.crc32(value, number) != check:
         raise DamagedRowError("the definition of a queue is damaged")
