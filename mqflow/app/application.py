@@ -253,8 +253,8 @@ class App:
     def delay_processor(self, concurrency: int = 1, *, own_authority: bool = False) -> None:
         """Let this application deliver delayed messages when they are due, on `concurrency` connections.
 
-        On IBM MQ, at least one application must call this method; several can. On an embedded queue manager, every running
-        application delivers delayed messages without this call.
+        On IBM MQ, at least one application must call this method; several can. On an embedded queue manager no call is needed:
+        the process that has the queue manager open delivers the messages.
 
         A processor puts each message with the authority of the user that put it on the staging queue. For this, the user of the
         application needs alternate-user authority. With `own_authority`, the processor puts with the authority of its own user.
@@ -272,8 +272,9 @@ class App:
         """Let this application handle a dead-letter queue, by a rules table and by Python rules that are added to the result.
 
         `table` is the path of the rules table; None means no table. The dead-letter queue is `queue`; or else INPUTQ of the
-        table; or else the DEADQ of the queue manager. With `reload`, a changed table applies as soon as it is on the disk.
-        Raises `RulesError` with every error of the table.
+        table; or else the DEADQ of the queue manager. With `reload`, a changed table applies about a second after the
+        change; while it has errors, the old rules stay. Raises `RulesError` with every error of the table, and `OSError` if it
+        cannot be read.
         """
         from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules  # noqa: PLC0415 - few applications handle dead letters
 
@@ -296,8 +297,8 @@ class App:
 
         `when` is a cron expression such as `"0 6 * * MON-FRI"`, in the time zone, or an interval: a timedelta or seconds. A
         listener of the queue handles the message. The payload of the message is a `Firing`, unless `payload` gives another one.
-        The other keyword arguments are those of `put`. `name` is the name of the schedule; the default is the name of the
-        queue.
+        The other keyword arguments are those of `put`, without `delay`. `name` is the name of the schedule; the default is the
+        name of the queue.
 
         `state_queue` holds one message for each schedule, with the time at which it was last due. Workers are processes with
         the same `App.name` and the same queue manager. Raises `ConfigurationError` for a rule that cannot be used, for a second
@@ -337,7 +338,9 @@ class App:
         return tuple(self._listeners.values())
 
     def listen_only(self, names: Collection[str]) -> None:
-        """Keep only the listeners with these names, queues or topics. DLQ handlers are removed; delay processors stay.
+        """Keep only the listeners with these names, queues or topics. DLQ handlers are removed.
+
+        Delay processors and schedules stay.
 
         Raises `ConfigurationError`, with the names that exist, if a name is unknown.
         """
@@ -425,7 +428,8 @@ class App:
         handler, it raises the error instead.
 
         Raises the `MQIError` of the put, of its commit, or of reconnecting. If the `verb` of the error is MQCMIT and its reason
-        is not 2003, nobody knows whether the message is on the queue. After every other error the message is on no queue.
+        is not 2003, nobody knows whether the message is on the queue. After every other error the message is on no queue. If
+        other code cancels the task during the commit (`Task.cancel`), an `InDoubt` event names the message.
         """
         return self._run().put(queue, payload, **keywords)
 
@@ -466,13 +470,14 @@ class App:
     ) -> Coroutine[Any, Any, T]:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
-        The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without the keyword `persistent`,
-        DEFPSIST of the queue decides. Most programs answer a persistent request with a persistent reply. The reply
-        queue, a temporary dynamic queue, refuses such a reply (2048). The other keyword arguments are those of `put`.
+        The request expires after `timeout_s` seconds, unless it has another `expiry`, or a `delay`. Without the keyword
+        `persistent`, DEFPSIST of the queue decides. Most programs answer a persistent request with a persistent reply. The
+        reply queue, a temporary dynamic queue, refuses such a reply (2048). The other keyword arguments are those of `put`.
 
         Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both errors have the MsgId of the
-        request. Raises `UndecodableError` if the reply cannot be decoded, and the errors of `put`.
+        request. Raises `UndecodableError` if the reply cannot be decoded, and the errors of `put`. After a lost connection,
+        this function first reconnects, even if that takes longer than `timeout_s`.
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 

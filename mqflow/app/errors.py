@@ -47,7 +47,10 @@ def split(url: str) -> SplitResult:
 
 
 class RequestTimeoutError(TimeoutError):
-    """No reply came in time. Perhaps a handler has handled the request, or still does; otherwise the request has expired."""
+    """No reply came in time. Perhaps a handler has handled the request, or still does; otherwise the request has expired.
+
+    A request with another `expiry` or with a `delay` has not expired, so a handler can still get it.
+    """
 
     def __init__(self, queue: str, message_id: bytes, timeout_s: float, feedback: int = 0) -> None:
         self.queue = queue

@@ -96,7 +96,8 @@ def _verified(journal: Journal, name: str, said: LaneFile, known: dict[str, Head
         trimmed = lane.trimmed_tip
         marker = None if markers is None else markers.tip(lane.name)
         if markers is not None and marker is None and said.claimed:
-            general = [*general[:1], Finding(lane=lane.name, text="its marker is not on the state queue")]
+            text = "its marker is not on the state queue: name the queue manager of the lane, or use mqflow journal settle"
+            general = [*general[:1], Finding(lane=lane.name, text=text)]
         pending = lane.pending()
         files = list(_files(lane))
         last = max((file.number for file in files), default=trimmed.number)

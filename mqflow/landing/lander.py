@@ -369,7 +369,8 @@ class Lander:
         return (
             f"The marker of lane {self._lane.name} is not on {self._options.state_queue} "
             f"({self._connection.queue_manager_name}): the unit of work of another lander holds it, or a program got it. Stop "
-            "the other lander. If there is no other lander: "
+            "the other lander, wait until the queue manager has backed out its unit of work (minutes after a lost network), "
+            "and land again. If the marker does not come back, this command shows how to repair the lane: "
             f"mqflow journal settle {self._lane.journal.uri} {self._lane.name}"
         )
 

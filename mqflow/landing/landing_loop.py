@@ -50,9 +50,9 @@ def keep_landing(
 ) -> None:
     """Land until `stopping` returns True, or with `once` until the queue is empty. `pause` waits at most the given seconds.
 
-    Raises an `MQIError` with a configuration reason, and a `JournalError`, because a person must correct these. If the disk is
-    full or an object store refuses, the function waits and tries again. With `once` the function raises the error instead,
-    because its caller waits for the end.
+    Raises an `MQIError` with a configuration reason, and a `JournalError`, because a person must correct these. After any other
+    `MQIError` the function waits and tries again. It does the same if the disk is full or an object store refuses. With `once`
+    the function raises these two errors instead, because its caller waits for the end.
     """
     troubles = 0
     while not stopping():

@@ -38,11 +38,12 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
     #: The last published segment.
     last: int
-    #: The file of the segment that was perhaps committed. Empty if no pending segment is whole: then nothing was committed,
-    #: because the lander commits only after the sync of the file.
+    #: The file of the segment that was perhaps committed. Empty if this mqflow can read no pending segment: then nothing was
+    #: committed, because the lander commits only after the sync of the file. Exceptions are a file that was damaged later, and
+    #: a file of a newer mqflow.
     pending: str = ""
     written: Written | None = None
-    #: The number of messages of the pending segment that are on the queue.
+    #: The number of rows of the pending segment whose messages are on the queue. An open unit of work hides its messages.
     on_queue: int = 0
 
     @property
@@ -85,7 +86,8 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
     """Return the facts for the decision whether the last unit of work of a lane was committed.
 
-    Raises `LaneError` if the lane has its marker, or if more than one whole pending segment can follow the last published one.
+    An open unit of work of a lander must not exist: it hides its messages and the marker. Raises `LaneError` if the lane has
+    its marker, or if more than one whole pending segment can follow the last published one.
     """
     if (got := browse_marker(connection, journal.id, lane.name, state_queue, wait_ms=wait_ms)) is not None:
         found = marker_from(got.body)
@@ -144,7 +146,7 @@ def settle_lane(
 
 
 def _whole(lane: Lane, number: int) -> Iterator[tuple[str, Written, Any]]:
-    """Yield the pending segments of that number that are whole: a torn segment was never committed."""
+    """Yield the pending segments of that number that this mqflow can read: a file that a kill tore was never committed."""
     for name in lane.pending():
         with suppress(TornSegmentError, SchemaError):
             written, table = read_pending(lane.folder, name, lane.kind)

@@ -138,7 +138,7 @@ class Consumer:
         the get. If an error occurs after the get, the unit of work is backed out, so its messages are on the queue again.
 
         Without `transacted`, this method also raises the errors of `commit`. If the outcome of the commit is unknown, the
-        message may have left the queue.
+        message may have left the queue. This can also happen if `Task.cancel` or `asyncio.timeout` ends this call.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
         decode = None if payload_type is Message else decoder_for(payload_type, self._codec)
@@ -213,10 +213,10 @@ class Consumer:
         return put
 
     async def commit(self) -> None:
-        """Commit the unit of work. Raises `MQIError` 2003 if it was backed out, 2009 or 2549 if its outcome is unknown.
+        """Commit the unit of work. Raises `MQIError` 2003 if it was backed out.
 
-        If the outcome is unknown, the hooks also receive an `InDoubt` event. The commit is never repeated on another
-        connection; the next `receive` makes a new connection.
+        Any other reason, for example 2009 or 2549, means that the outcome is unknown. The hooks then also receive an `InDoubt`
+        event. The commit is never repeated on another connection. After a lost connection, the next `receive` makes a new one.
         """
         await self._settle(Settlement.COMMIT)
 

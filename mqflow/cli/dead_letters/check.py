@@ -53,7 +53,7 @@ class Tallies(Struct):
     rules: dict[str, Tally]
     #: The number of messages that do not begin with an MQDLH.
     strays: int = 0
-    #: The targets that would refuse their messages, each with the reason.
+    #: The targets that cannot be opened or that lead back, each with the reason. A full or inhibited target is not noticed.
     problems: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -92,7 +92,7 @@ def tallied(
 ) -> Tallies:
     """Count for each rule the messages that match it before any other rule, by target. No action is carried out.
 
-    `check` returns why a target would refuse a message, or an empty text. `tell` receives MsgId, rule and target of each
+    `check` returns why a move to a target would fail, or an empty text. `tell` receives MsgId, rule and target of each
     message.
     """
     rules = matchers(table.rules)

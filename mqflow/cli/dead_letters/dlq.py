@@ -64,7 +64,8 @@ def check(rules: Path, against: str | None, each: bool, as_json: bool, url: str 
 
     If the table has errors, the command lists them with line and column, and exits with 1. Otherwise it warns about mistakes,
     such as a rule that no message reaches, or that forwards to the same queue. With --against, it shows the action of each rule
-    on the messages. For a queue it also names the targets that would refuse the messages.
+    on the messages. For a queue it also names the targets that cannot be opened, and those that lead back to the queue. It does
+    not notice a target that is full or inhibited for puts.
     """
     from mqflow.cli.dead_letters.check import run_check  # noqa: PLC0415 - as above
     from mqflow.cli.dead_letters.report import PRINTS_JSON  # noqa: PLC0415 - as above

@@ -58,8 +58,9 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
     QUEUE while the editor is open. Then the command gets it and puts the new message, as `mqflow redrive` does, in one unit of
     work: whatever fails, there is exactly one copy. Only the body changes; MsgId, properties and context stay.
 
-    With --app, the body must become the payload of the handler. Without a change of the text nothing is moved. The decision
-    ledger, and the disposition queue of the settings, name the person that changed the message, with a hash of both bodies.
+    With --app, the body must become the payload of the handler. Without a change of the text nothing is moved, and the
+    exit code is 3. The decision ledger, and the disposition queue of the settings, name the person that changed the message,
+    with a hash of both bodies.
     """
     app = None if application is None else load_application(application)
     with connected(url) as connection:

@@ -39,7 +39,8 @@ def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_js
     """Get messages from QUEUE and print their bodies; with --json, also descriptor, headers and properties.
 
     The command removes a message only after the message is written; if the output is a file, only after a sync to the disk.
-    Exits with 3 if there is no message.
+    After Ctrl-C, up to 100 printed messages are still on QUEUE, because a unit of work has 100 messages. Exits with 3 if there
+    is no message.
     """
     options = _options(wait_s, message_id)
     with connected(url) as connection:

@@ -61,7 +61,7 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
 @click.option("--rate", callback=per_second, metavar="N/s", help="The highest rate: 50/s, 600/m.")
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of messages.")
-@click.option("--dry-run", is_flag=True, help="Show what the command would move, and move nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what the command would move, and move nothing. Opens no target.")
 @click.option(
     "--journal",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -87,8 +87,8 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
     expiry stay. Each message has a unit of work of its own. After a stop at any point, run the same command again.
 
     A message that returns to QUEUE is not moved again in the same run. With --journal it is not moved again in a later run
-    either. With the setting disposition_queue, each move puts a record on that queue in the same unit of work. Exits with 1 if
-    a message could not be moved.
+    either. The file can lack the last move of a run that was killed. With the setting disposition_queue, each move puts a
+    record on that queue in the same unit of work. Exits with 1 if a message could not be moved, or if the connection is lost.
     """
     wanted = [condition(text) for text in where]
     target = None if to == ORIGIN else Target(to)

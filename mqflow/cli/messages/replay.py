@@ -35,7 +35,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 @click.command("replay")
 @click.argument("file", type=_FILE)
-@click.option("--to", metavar="QUEUE", help="Put the messages on this queue, with every original field.")
+@click.option("--to", metavar="QUEUE", help="Put the messages on this queue, with every field but BackoutCount.")
 @click.option("--app", "application", metavar="MODULE:APP", help="Pass the messages to the handlers, in memory, one by one.")
 @click.option("--define", type=_FILE, help="With --app: run this MQSC file first, for queues that the handlers need.")
 @click.option("--redacted", "allows_redacted", is_flag=True, help="Put redacted messages too.")
@@ -51,6 +51,8 @@ def command(
     as_json: bool,  # noqa: FBT001 - as above
 ) -> None:
     """Put the messages that `mqflow capture` wrote to FILE, or pass them to a handler.
+
+    With --to, all messages are put in one unit of work. A second replay puts every message again.
 
     With --app the queues are in memory, and no other queue manager is used. A message that fails is delivered once and then
     moved to a backout queue. You can debug the handler with breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.

@@ -35,7 +35,7 @@ EVENT_NAMES: Final = frozenset(
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching events; * and ? match; repeatable.")
 @click.option("--last", type=click.IntRange(0), default=10, show_default=True, help="Begin with this number of earlier events.")
 @click.option(
-    "--since", "since_s", callback=duration_s, metavar="TIME", help="Begin with the events of this time: 90s, 5m, 2h."
+    "--since", "since_s", callback=duration_s, metavar="TIME", help="Instead of --last, begin with the events of this time: 5m."
 )
 @click.option("--once", is_flag=True, help="Print the earlier events, and do not wait for more.")
 @json_option

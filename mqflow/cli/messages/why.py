@@ -23,7 +23,9 @@ _SHOWN_MAX = 10
 @json_option
 @url_option
 def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Print the story of the message with identifier MSGID (hexadecimal; a unique beginning or end is enough).
+    """Print the story of the message with identifier MSGID (hexadecimal digits).
+
+    A unique beginning is enough, or at least 8 digits of a unique end.
 
     The ledger beside the data has the messages that failed or needed a decision; with `record = "all"` in the section [ledger]
     of mqflow.toml, every message. The application can run meanwhile. Exits with 3 if the ledger does not have the message.

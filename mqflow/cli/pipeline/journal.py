@@ -82,7 +82,7 @@ def _behind(lane: Lane, offset: int) -> int:
 @click.option("--url", metavar="URL", help="Also compare with the markers of the lanes on this queue manager.")
 @_state_queue
 def verify(folder: Folder, url: str | None, state_queue: str) -> None:
-    """Read every segment of the journal in FOLDER; name every damaged, missing, doubled, swapped or renamed segment.
+    """Read every published segment of the journal in FOLDER; name each damaged, missing, doubled, swapped or renamed segment.
 
     The exit code is 1 if there is any damage. Without --url, the command cannot see the loss of segments together with all
     records of them. A journal that was restored from an old copy is an example.
@@ -111,7 +111,10 @@ def verify(folder: Folder, url: str | None, state_queue: str) -> None:
 @_folder
 @click.option("--dry-run", is_flag=True, help="Show what the command would delete, and delete nothing.")
 def trim(folder: Folder, *, dry_run: bool) -> None:
-    """Delete the segments that every registered consumer has read. The age of a segment does not matter."""
+    """Delete the segments that every registered consumer has read. The age of a segment does not matter.
+
+    Without a registered consumer, the command deletes nothing and exits with 1.
+    """
     for trimmed in Consumers(Journal.open(folder)).trim(dry_run=dry_run):
         size = sum(segment.size_bytes for segment in trimmed.segments) / 1_000_000
         verb = "would be deleted" if dry_run else "deleted"
@@ -129,7 +132,7 @@ def forget(folder: Folder, consumer: str) -> None:
         known = ", ".join(each.consumer for each in consumers.all()) or "none"
         raise click.BadParameter(f"{consumer!r} is not registered. Registered consumers: {known}.", param_hint="CONSUMER")
     consumers.forget(consumer)
-    note(f"{safe(consumer)} is removed. `mqflow journal trim` can now delete the segments that only it had not read.")
+    note(f"{safe(consumer)} is removed. `mqflow journal trim` no longer keeps segments for it.")
 
 
 @command.command("settle", short_help="Repair a lane whose marker is lost.")
@@ -148,7 +151,8 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
     """Show whether the last unit of work of LANE was committed, after the marker of LANE was lost.
 
     The messages on the queue of LANE do not always show this. --publish or --drop repairs the lane and puts a new marker, so
-    that landing can continue. Stop the lander of the lane first.
+    that landing can continue. First stop the lander of the lane, and wait until the queue manager has backed out its unit of
+    work. An open unit of work hides its messages and the marker. Exits with 1 without --publish and --drop.
     """
     journal = Journal.open(folder)
     found = journal.lane(lane)

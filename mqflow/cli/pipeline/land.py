@@ -72,7 +72,7 @@ def _queue_argument(text: str) -> _QueueArgument:
 @click.option(
     "--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="Lanes of each queue, each with a connection."
 )
-@click.option("--browse-first", is_flag=True, help="Browse, write, then get: BackoutCount does not change. One lane only.")
+@click.option("--browse-first", is_flag=True, help="Browse, write, then get: BackoutCount rises less often. One lane only.")
 @click.option(
     "--linger",
     "linger_s",

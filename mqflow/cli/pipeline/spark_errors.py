@@ -60,11 +60,12 @@ def sentence_of(text: str) -> str:
     if file is not None and "FILE_NOT_EXIST" in text:
         return (
             f"The file {file[1]} of a table is missing. Nothing was changed. Another program deleted it: "
-            "restore it, or rebuild the table from the journal in another folder."
+            "restore it, or rebuild the table from the journal in another folder, without trimmed segments."
         )
     if file is not None and (types := _TYPES.search(text)):
         return (
             f"The file {file[1]} of a table does not fit: {types[1]} is {types[3]} there, but must be {types[2]}. Nothing was "
-            "changed. Another program wrote the file: restore it, or rebuild the table from the journal in another folder."
+            "changed. Another program wrote the file: restore it, or rebuild the table from the journal in another folder, "
+            "without trimmed segments."
         )
     return "" if java is None else f"Spark failed: {' '.join(java[1].split())}"

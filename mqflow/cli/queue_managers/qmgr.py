@@ -288,7 +288,7 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
 def backup(name: str, target: Path, folder: Path | None) -> None:
     """Copy the durable data to a new folder TARGET, also while the queue manager runs.
 
-    You can start a queue manager on the copy.
+    You can start a queue manager on the copy. The copy has no passwords (users.json) and no certificates (tls).
     """
     place, data = existing_of(name, folder)
     if owner_pid(data) is not None:

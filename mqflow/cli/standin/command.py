@@ -44,8 +44,8 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
     The program reaches the queue manager of this command by name, and ignores the channel and the host that it asks for.
     If the program ends with an open unit of work, the queue manager backs it out.
 
-    Two Python processes that run one after the other share only messages in a folder, not messages in memory. If both
-    run at the same time, the queue manager must be served (`mqflow qmgr start`).
+    Two Python processes that run one after the other share only persistent messages, and only in a folder. If both run at
+    the same time, the queue manager must be served (`mqflow qmgr start`).
     """
     if why := can_load():
         raise ConfigurationError(why)

@@ -28,8 +28,8 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
     """Show the running applications, or only APP: a name, or the number of a process.
 
     The command shows the processes and listeners of each application, what each worker does now, and the depth of each queue.
-    The exit code is 1 if an application is not ready, or if no application runs. Only an application that runs with `--http`
-    counts messages.
+    The exit code is 1 if an application is not ready or does not answer, or if no application runs. It is 2 if no application
+    has the name APP. Only an application that runs with `--http` counts messages.
     """
     is_well, is_any = True, False
     for path, report in _with_rates(application) if rates else reports(application):

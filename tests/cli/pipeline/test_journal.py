@@ -92,7 +92,7 @@ def test_a_consumer_that_is_forgotten_holds_no_segment_back(run: Run, sized: Jou
     assert ["DLQ: 0 segments, 0.0 MB would be deleted", "ORDERS.IN: 1 segment, 0.1 MB would be deleted"] == [
         line.partition(";")[0] for line in would.stdout.splitlines()
     ]
-    said = "bronze is removed. `mqflow journal trim` can now delete the segments that only it had not read.\n"
+    said = "bronze is removed. `mqflow journal trim` no longer keeps segments for it.\n"
     assert (0, said) == (forgotten.exit_code, forgotten.stderr)
     assert (2, True) == (again.exit_code, "'bronze' is not registered. Registered consumers: silver." in again.stderr)
     assert ["DLQ: 1 segment, 0.1 MB deleted", "ORDERS.IN: 2 segments, 0.1 MB deleted"] == [
