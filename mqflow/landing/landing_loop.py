@@ -52,7 +52,7 @@ def keep_landing(
 
     Raises an `MQIError` with a configuration reason, and a `JournalError`, because a person must correct these. After any other
     `MQIError` the function waits and tries again. It does the same if the disk is full or an object store refuses. With `once`
-    the function raises these two errors instead, because its caller waits for the end.
+    the function raises the error of these last two cases, because its caller waits for the end.
     """
     troubles = 0
     while not stopping():
