@@ -43,6 +43,8 @@ class Seen(Struct, frozen=True, gc=False):
     """A message that was seen on the staging queue."""
 
     message_id: bytes
+    #: The MsgId of the message as sent, which is the CorrelId of the staged message.
+    sent_message_id: bytes
     header: DelayHeader
 
 
@@ -226,6 +228,6 @@ def _seen(got: Got) -> Seen | None:
     if got.descriptor.format != delay_header.FORMAT:
         return None
     try:
-        return Seen(got.descriptor.message_id, delay_header.parse(got.body))
+        return Seen(got.descriptor.message_id, got.descriptor.correlation_id, delay_header.parse(got.body))
     except HeaderError:
         return None

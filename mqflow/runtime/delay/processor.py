@@ -36,7 +36,11 @@ from mqflow.world import Clock
 __all__ = ("DelayProcessor",)
 
 _CHECK_S: Final = 1.0
-"""The seconds between two inquiries of the staging queue's PUT attribute, and before a new attempt to start."""
+"""The seconds between two inquiries of the staging queue's PUT attribute, and before a new attempt to start or to move."""
+_REFUSED_MAX: Final = 1_000
+"""With this number of messages that wait for a new attempt, the processor stops, and starts again after `_CHECK_S`."""
+_AGAIN: Final = frozenset({Class.RETRY, Class.WAIT})
+"""The classes of errors after which a new attempt can move the message."""
 _UNIT_MAX: Final = 32
 """The largest number of messages in a unit of work. A large unit makes the commit cheap for each message, but not a backout."""
 _UNIT_BYTES: Final = 1_048_576
@@ -82,6 +86,8 @@ class DelayProcessor:
         self._wanted = anyio.Event()
         self._session: Session | None = None
         self._staged: StagedMessages | None = None
+        #: The messages that wait for a new attempt, by MsgId on the staging queue; the next one to try is the first.
+        self._refused: dict[bytes, Seen] = {}
         self._stopped_by = ""
         self._was_open = False
         self._warned = False
@@ -169,10 +175,12 @@ class DelayProcessor:
         manager = self._queue_manager
         on_staged = manager.on_staged if isinstance(manager, StagingQueueManager) else None
         staged = self._staged = await open_staged(session, self._queue, on_staged)
+        self._refused.clear()  # `staged` finds these messages again
         started = False
         while not self._stopping.is_set():
             if self._clock.monotonic() - self._checked_at >= _CHECK_S:
                 await self._check(session)
+                await self._deliver_refused(session, move, staged)
             seen = await staged.soonest(moment(self._clock))
             if not started:  # not before: with GET(DISABLED) all opens succeed, and only this look is refused
                 started = True
@@ -182,9 +190,12 @@ class DelayProcessor:
                 await staged.wait(min(left_ms, _CHECK_S * 1_000))
                 continue
             await self._deliver(session, move, staged, seen)
-            while self._events:
-                self._broadcast(self._events.pop(0))
+            self._pass_on()
             await checkpoint()  # let other tasks run: on a queue manager in memory, no call above suspends this task
+
+    def _pass_on(self) -> None:
+        while self._events:
+            self._broadcast(self._events.pop(0))
 
     def _started(self) -> None:
         self._stopped_by = ""
@@ -271,6 +282,14 @@ class DelayProcessor:
             return None
         return await session.call(self._records.put_all, session.connection, records)
 
+    async def _deliver_refused(self, session: Session, move: DelayedMove, staged: StagedMessages) -> None:
+        """Try again to move the messages in `_refused`, until one of them is refused again. The next time, this one is last."""
+        for seen in tuple(self._refused.values()):
+            await self._deliver_one(session, move, staged, seen)
+            self._pass_on()
+            if seen.message_id in self._refused or self._stopping.is_set():
+                return
+
     async def _deliver_one(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
         """Move one due message in a unit of work of its own. After the settlement, report the result."""
         try:
@@ -285,17 +304,33 @@ class DelayProcessor:
                     move.postpone, seen.message_id, reason=moved.reason
                 ):
                     await session.settle(Settlement.COMMIT)
+            self._refused.pop(seen.message_id, None)
         except MQIError as error:
             self._report_if_in_doubt(error, (seen,))
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
             with suppress(MQIError):
                 await session.settle(Settlement.BACKOUT)
-            staged.skip(seen)
-            text = f"A delayed message stays on {self._queue} until the processor starts again. {error}"
-            self._broadcast(Warned(text=text, queue=self._queue))
+            self._leave(staged, seen, error)
+
+    def _leave(self, staged: StagedMessages, seen: Seen, error: MQIError) -> None:
+        """Leave the message on the staging queue and report why. Wait for a new attempt if one can move the message.
+
+        While messages wait, further ones are not reported. Raises `error` if too many wait. Then the next start finds them all.
+        """
+        staged.skip(seen)
+        waiting = bool(self._refused)
+        self._refused.pop(seen.message_id, None)
+        again = classify(int(error.reason)) in _AGAIN
+        if again:
+            self._refused[seen.message_id] = seen
+        if not (again and waiting):
+            when = "; the processor tries again every second" if again else " until the processor starts again"
+            self._broadcast(Warned(text=f"A delayed message stays on {self._queue}{when}. {error}", queue=self._queue))
+        if len(self._refused) >= _REFUSED_MAX:
+            raise error
 
     def _report_if_in_doubt(self, error: MQIError, unit: Sequence[Seen]) -> None:
         if leaves_in_doubt(error):
-            ids = tuple(seen.message_id for seen in unit)
+            ids = tuple(seen.sent_message_id for seen in unit)
             self._broadcast(InDoubt(queue=self._queue, listener="delay processor", reason=int(error.reason), message_ids=ids))

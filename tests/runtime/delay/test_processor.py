@@ -147,7 +147,7 @@ async def test_a_message_whose_unit_of_work_is_refused_stays_until_the_next_star
     async with mq.run(app):
         for body in (b"1", b"2", b"3"):
             await app.put("LATER", body, delay=5)
-        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.RESOURCE_PROBLEM, times=2))
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.ENVIRONMENT_ERROR, times=2))
         await anyio.sleep(60)
         moved = [found.body for found in mq.browse("LATER")]
         [warned] = mq.told(Warned)
@@ -163,17 +163,87 @@ async def test_a_message_whose_unit_of_work_is_refused_stays_until_the_next_star
     assert ([b"2", b"3", b"1"], 0) == ([found.body for found in mq.browse("LATER")], mq.depth(queue))
 
 
+@pytest.mark.parametrize("queue", ["STAGED", STAGING])
+@pytest.mark.parametrize("reason", [Reason.BACKED_OUT, Reason.RESOURCE_PROBLEM])
+async def test_a_message_whose_unit_of_work_is_refused_for_a_time_is_tried_again_every_second_and_blocks_no_other(
+    mq: QueueManagerKit, queue: str, reason: Reason
+) -> None:
+    """The commits are refused: one of the common unit, and four of the first message's own units."""
+    app = App(settings=Settings(delay_queue=queue))
+    async with mq.run(app):
+        for body in (b"1", b"2", b"3"):
+            await app.put("LATER", body, delay=5)
+        mq.faults.add(
+            Fault(verb="MQCMIT", reason=reason, times=2), *(Fault(verb="MQCMIT", reason=reason, nth=nth) for nth in (5, 6, 7))
+        )
+        await anyio.sleep(5.5)
+        moved = [found.body for found in mq.browse("LATER")]
+        await anyio.sleep(60)
+
+    assert [b"2", b"3"] == moved
+    assert ([b"2", b"3", b"1"], 0) == ([found.body for found in mq.browse("LATER")], mq.depth(queue))
+    *punctual, late = [event.late_ms for event in mq.told(DelayedDelivered)]
+    assert [0, 0] == punctual
+    assert 3_000 < late <= 4_000
+    [warned] = mq.told(Warned)
+    assert warned.text.startswith(f"A delayed message stays on {queue}; the processor tries again every second. MQCMIT")
+    assert [] == mq.told(DelayProcessorStopped)
+
+
+async def test_while_every_commit_is_refused_only_one_waiting_message_is_tried_each_second(mq: QueueManagerKit) -> None:
+    app = App(settings=Settings(delay_queue="STAGED"))
+    async with mq.run(app):
+        for body in (b"1", b"2", b"3"):
+            await app.put("LATER", body, delay=5)
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT, times=4 + 20))
+        await anyio.sleep(5.5)
+        commits = [sum(call.verb == "MQCMIT" for call in mq.faults.calls)]
+        await anyio.sleep(20)
+        commits.append(sum(call.verb == "MQCMIT" for call in mq.faults.calls))
+        await anyio.sleep(2)
+
+    assert 20 == commits[1] - commits[0]
+    assert [b"1", b"2", b"3"] == sorted(found.body for found in mq.browse("LATER"))
+    assert 1 == len(mq.told(Warned))
+
+
+async def test_a_processor_that_cannot_move_many_messages_starts_again_and_forgets_none(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.runtime.delay.processor._REFUSED_MAX", 2)
+    app = App(settings=Settings(delay_queue="STAGED"))
+    async with mq.run(app):
+        for body in (b"1", b"2", b"3"):
+            await app.put("LATER", body, delay=5)
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT, times=4))
+        await anyio.sleep(10)
+
+    assert [b"1", b"2", b"3"] == [found.body for found in mq.browse("LATER")]
+    assert [Reason.BACKED_OUT] == [event.reason for event in mq.told(DelayProcessorStopped)]
+
+
+@pytest.mark.parametrize("queue", ["STAGED", STAGING])
+async def test_a_commit_in_doubt_names_the_message_ids_that_the_puts_returned(mq: QueueManagerKit, queue: str) -> None:
+    app = App(settings=Settings(delay_queue=queue))
+    async with mq.run(app):
+        sent = [await app.put("LATER", b"x", delay=5) for _ in range(2)]
+        mq.faults.add(Fault(verb="MQCMIT", moment=Moment.AFTER))
+        await anyio.sleep(60)
+
+    [doubt] = mq.told(InDoubt)
+    assert tuple(put.descriptor.message_id for put in sent) == doubt.message_ids
+
+
 async def test_a_commit_in_doubt_of_a_message_in_its_own_unit_names_only_that_message(mq: QueueManagerKit) -> None:
     app = App()
     async with mq.run(app):
-        for body in (b"1", b"2"):
-            await app.put("LATER", body, delay=5)
-        first = mq.browse(STAGING)[0].message_id
+        first = await app.put("LATER", b"1", delay=5)
+        await app.put("LATER", b"2", delay=5)
         mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT), Fault(verb="MQCMIT", nth=2, moment=Moment.AFTER))
         await anyio.sleep(60)
 
     broken = int(Reason.CONNECTION_BROKEN)
-    doubt = InDoubt(queue=STAGING, listener="delay processor", reason=broken, message_ids=(first,))
+    doubt = InDoubt(queue=STAGING, listener="delay processor", reason=broken, message_ids=(first.descriptor.message_id,))
     assert [b"1", b"2"] == [found.body for found in mq.browse("LATER")]
     assert [doubt] == mq.told(InDoubt)
 
