@@ -82,6 +82,9 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
                 )
                 [written] = attempted(partial(copy, **limits))
             rows.append((each.value, f"{written.rows:,}", str(written.batches), written.table))
+            if written.lacking:
+                trimmed = ", ".join(f"{lane} to segment {last}" for lane, last in sorted(written.lacking.items()))
+                note(f"The new table {written.table} lacks the rows of segments that were trimmed: {trimmed}.")
     show_table(("Kind", "Rows", "Commits", "Table"), rows, numbers=frozenset({1, 2}))
 
 

@@ -73,6 +73,8 @@ class WrittenTable(Struct, frozen=True):
     table: str
     #: True if `batches_max` left segments of the journal for the next run.
     more: bool = False
+    #: The last segment of each lane that the trim had deleted before this run made the table: the table lacks their rows.
+    lacking: Mapping[str, int] = {}
 
 
 def kinds_of(journal: str | Path) -> tuple[Kind, ...]:
@@ -112,6 +114,7 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     made = has_log(table)
     # A new table begins with the segments that are not trimmed.
     reached = lasts(table, journal, lanes) if made else {lane.name: lane.trimmed for lane in lanes}
+    lacking = {} if made else {name: last for name, last in reached.items() if last}
     for lane in lanes:
         _check_end(table, lane, reached[lane.name])
     _acknowledge(journal, asked, reached)
@@ -130,7 +133,7 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
         rows, batches, reached = rows + sum(each.rows for each in taken), batches + 1, through
         made = True
         tell(rows)
-    return WrittenTable(asked.kind, rows, batches, table.uri, more=bool(waiting))
+    return WrittenTable(asked.kind, rows, batches, table.uri, more=bool(waiting), lacking=lacking)
 
 
 def _write(

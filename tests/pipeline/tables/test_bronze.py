@@ -159,7 +159,9 @@ def test_a_new_table_begins_after_the_trimmed_segments_and_another_table_does_no
     generate_journal(journal, Kind.DEAD_LETTER, segments=2, rows=5, lane="A.DLQ")
     asked = Bronze(journal=journal, tables=tmp_path / "second", kind=Kind.DEAD_LETTER, rows_per_batch=5)
 
-    assert [(10, 2), (0, 0)] == [(run.rows, run.batches) for run in (bronze(spark, asked), bronze(spark, asked))]
+    assert [(10, 2, {"A.DLQ": 3, "B.DLQ": 2}), (0, 0, {})] == [
+        (run.rows, run.batches, run.lacking) for run in (bronze(spark, asked), bronze(spark, asked))
+    ]
     assert everything(journal) == landed(tmp_path / "second" / "bronze" / "dead_letter")
 
 
