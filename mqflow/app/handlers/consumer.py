@@ -138,7 +138,8 @@ class Consumer:
         the get. If an error occurs after the get, the unit of work is backed out, so its messages are on the queue again.
 
         Without `transacted`, this method also raises the errors of `commit`. If the outcome of the commit is unknown, the
-        message may have left the queue. This can also happen if `Task.cancel` or `asyncio.timeout` ends this call.
+        message may have left the queue, and the hooks receive an `InDoubt` event with its MsgId. This can also happen if
+        `Task.cancel` or `asyncio.timeout` ends this call.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
         decode = None if payload_type is Message else decoder_for(payload_type, self._codec)
@@ -216,45 +217,65 @@ class Consumer:
         """Commit the unit of work. Raises `MQIError` 2003 if it was backed out.
 
         Any other reason, for example 2009 or 2549, means that the outcome is unknown. The hooks then also receive an `InDoubt`
-        event. The commit is never repeated on another connection. After a lost connection, the next `receive` makes a new one.
+        event. The commit is never repeated, and no later commit includes this unit of work. After a lost connection, the next
+        `receive` makes a new one.
+
+        If `Task.cancel` or `asyncio.timeout` ends this call, the outcome is unknown too, and the hooks receive the event. The
+        consumer then closes its connection, and with it a subscription that is not durable.
         """
-        await self._settle(Settlement.COMMIT)
+        self._raise_if_backed_out("MQCMIT")
+        session, _ = await self._opened()
+        moves = tuple(self._moves)
+        async with self._end_of_unit(session):
+            if self._records is not None:
+                await self._records.record_commit(session)
+            await self._commit(session)
+        for moved in moves:
+            self._broadcast(moved)
 
     async def backout(self) -> None:
         """Back out the unit of work. All its messages, even moved ones, are then on the queue again, with BackoutCount + 1."""
-        await self._settle(Settlement.BACKOUT)
-
-    async def _settle(self, settlement: Settlement) -> None:
-        if settlement is Settlement.COMMIT:
-            self._raise_if_backed_out("MQCMIT")
-        elif self._backout_cause:
+        if self._backout_cause:
             self._backout_cause = ""
             return
         session, _ = await self._opened()
-        received, sent = tuple(self._received), tuple(self._sent)
-        moves, self._moves = self._moves, []
-        self._received.clear()
-        self._sent.clear()
-        try:
-            if self._records is not None and settlement is Settlement.COMMIT:
-                await self._records.record_commit(session)
-            await session.settle(settlement)
-            if self._records is not None and settlement is Settlement.BACKOUT:
+        async with self._end_of_unit(session):
+            await session.settle(Settlement.BACKOUT)
+            if self._records is not None:
                 await self._records.record_backout(session)
+
+    @asynccontextmanager
+    async def _end_of_unit(self, session: Session) -> AsyncIterator[None]:
+        """The unit of work ends in this block. If the block raises an error, no later commit includes this unit."""
+        try:
+            yield
         except MQIError as error:
-            if leaves_in_doubt(error) and (received or sent):
-                reason = int(error.reason)
-                self._broadcast(
-                    InDoubt(queue=self.queue, listener=self._name, reason=reason, message_ids=received, put_message_ids=sent)
-                )
-            await self._reconnecting.lose(error)
+            await self._leave_unit(session, error)
+            raise
+        except BaseException:  # for example cancelled; the connection may still be busy with the commit
+            await self._reconnecting.close()
             raise
         finally:
-            if self._records is not None:
-                self._records.ended()
-        if settlement is Settlement.COMMIT:
-            for moved in moves:
-                self._broadcast(moved)
+            self._forget_unit("", has_messages=False)
+
+    async def _commit(self, session: Session) -> None:
+        """Commit on the session. If nobody knows whether the commit took effect, report that."""
+        try:
+            await session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            if leaves_in_doubt(error):
+                self._report_doubt(int(error.reason))
+            raise
+        except BaseException:  # asyncio's `Task.cancel` interrupts even a shielded commit, so its result is unknown
+            self._report_doubt(Reason.CALL_INTERRUPTED)
+            raise
+
+    def _report_doubt(self, reason: int) -> None:
+        received, sent = tuple(self._received), tuple(self._sent)
+        if received or sent:
+            self._broadcast(
+                InDoubt(queue=self.queue, listener=self._name, reason=reason, message_ids=received, put_message_ids=sent)
+            )
 
     async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
         """Return the length of the next wait: the rest of `wait_ms`, or less if an idle consumer must put its heartbeat."""
@@ -352,15 +373,20 @@ class Consumer:
             raise
 
     async def _back_out(self, session: Session, error: BaseException, *, has_messages: bool) -> None:
-        with anyio.CancelScope(shield=True):
-            if not (isinstance(error, MQIError) and await self._reconnecting.lose(error)):
-                try:
-                    await session.settle(Settlement.BACKOUT)
-                except MQIError:  # if the backout fails, the connection cannot be used again
-                    await self._reconnecting.close()
-                session.abandoned = False
+        await self._leave_unit(session, error)
         why = f"A receive or a put was cut off, and the unit of work was backed out. {error}"
         self._forget_unit(why, has_messages=has_messages)
+
+    async def _leave_unit(self, session: Session, error: BaseException) -> None:
+        """After this error, no later commit includes the unit of work: it is backed out, or its connection is closed."""
+        with anyio.CancelScope(shield=True):
+            if isinstance(error, MQIError) and await self._reconnecting.lose(error):
+                return
+            try:
+                await session.settle(Settlement.BACKOUT)
+            except MQIError:  # if the backout fails, the connection cannot be used again
+                await self._reconnecting.close()
+            session.abandoned = False
 
     def _warn(self, text: str) -> None:
         self._broadcast(Warned(text=f"{self._name}: {text}", queue=self.queue))
