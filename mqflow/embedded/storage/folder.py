@@ -147,6 +147,14 @@ class DataFolder(Struct, frozen=True):
         """True if the folder has a queue manager."""
         return self.database.exists()
 
+    def half_copy(self, mark: str) -> Path:
+        """Return the file for a backup that is not complete yet. Each backup has a mark of its own."""
+        return self.path / f"{self.database.name}.{mark}.half"
+
+    def half_copies(self) -> list[Path]:
+        """Return the files of backups that run now, or that a kill has ended."""
+        return sorted(self.path.glob(f"{self.database.name}.*.half"))
+
     @property
     def lock(self) -> Path:
         """The file that the owner locks. It contains the owner's process id."""

@@ -76,6 +76,8 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
     2192 if the disk has no room for a new file.
     """
     is_new = not folder.database.exists()
+    if is_new and folder.half_copies():
+        raise ForeignFolderError(folder.path, "it has only a backup that is not complete")
     # SQLite would create a file that every user can read. The log gets the same mode as the file.
     os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)

@@ -4,10 +4,12 @@ It implements `medium.Medium`. `rows` turns changes into SQL, `database` opens t
 module knows no thread and no caller.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 from mqflow.embedded.storage.fence import FileWatch
@@ -131,20 +133,34 @@ class SqliteMedium:
         return "" if self._log.same_file() else "the log of its database was deleted or replaced"
 
     def backup(self, target: DataFolder) -> None:
-        """Copy the durable contents into a new file in `target`. Writers wait during the copy."""
-        # SQLite would create a file that every user can read.
-        os.close(os.open(target.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        copy = sqlite3.connect(target.database)
+        """Copy the durable contents into a new file in `target`. Writers wait during the copy.
+
+        The file gets its name only when it is complete and synced. So a kill leaves no database, and the next copy can succeed.
+        """
+        if target.in_use:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target.database))
+        for killed in target.half_copies():
+            killed.unlink(missing_ok=True)
+        half = target.half_copy(os.urandom(8).hex())
         try:
-            with _full_disk_noticed(self._folder):
-                self._database.backup(copy)
-        except (sqlite3.Error, NoRoomError) as error:
-            target.database.unlink(missing_ok=True)  # half a copy is useless, and would prevent the next copy
-            if isinstance(error, sqlite3.Error):
-                raise OSError(str(error)) from error
+            self._copy(half)
+            _sync(half)
+            half.replace(target.database)
+        except BaseException:
+            half.unlink(missing_ok=True)
             raise
-        finally:
-            copy.close()
+        _sync(target.path)
+
+    def _copy(self, path: Path) -> None:
+        # SQLite would create a file that every user can read.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        with closing(sqlite3.connect(path)) as copy:
+            copy.execute("PRAGMA journal_mode = OFF")  # a new file has nothing to roll back, and a kill leaves no second file
+            try:
+                with _full_disk_noticed(self._folder):
+                    self._database.backup(copy)
+            except sqlite3.Error as error:
+                raise OSError(str(error)) from error
 
     def close(self, *, write: bool) -> None:
         """Close the files. If `write` is true, first copy the log into the database."""
@@ -213,6 +229,14 @@ def _runs(serials: Sequence[int]) -> Iterator[tuple[int, int]]:
         if at == len(serials) or serials[at] != serials[at - 1] + 1:
             yield serials[first], serials[at - 1]
             first = at
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

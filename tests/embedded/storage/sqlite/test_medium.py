@@ -1,5 +1,9 @@
 """The medium in SQLite by itself: the growth of its log, its checkpoints, full disks, other programs, and copies."""
 
+import errno
+import os
+import resource
+import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.storage.folder import DataFolder, prepare_folder
+from mqflow.embedded.storage.folder import DataFolder, ForeignFolderError, prepare_folder
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
@@ -211,6 +215,43 @@ def test_a_copy_that_fails_leaves_nothing_and_a_file_that_is_there_stays(kit: Ki
     with pytest.raises(FileExistsError):
         kit.medium.backup(copy)
     assert "another" == copy.database.read_text()
+
+
+def test_a_copy_that_a_kill_ends_is_no_queue_manager_and_the_next_copy_succeeds(kit: Kit, tmp_path: Path) -> None:
+    kit.medium.make([big(1, 30)], synced=False)
+    copy = prepare_folder(tmp_path / "copy", create=True)
+
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # the system kills the child in the write that passes the limit
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20 * PAGE_BYTES, resource.RLIM_INFINITY))
+        kit.medium.backup(copy)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+
+    assert signal.SIGXFSZ == os.WTERMSIG(status)
+    assert not copy.in_use
+    with pytest.raises(ForeignFolderError, match="only a backup that is not complete"):
+        reopened(copy.path)
+    kit.medium.backup(copy)
+    assert [] == copy.half_copies()
+    assert [1] == serials(reopened(copy.path))
+
+
+def test_a_copy_gets_its_name_only_when_the_disk_has_it(kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = prepare_folder(tmp_path / "copy", create=True)
+    found: list[list[str]] = []
+
+    def fails(_: int) -> None:
+        found.append([path.name for path in copy.path.glob("queue_manager.db")])
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", fails)
+        with pytest.raises(OSError, match="Input/output error"):
+            kit.medium.backup(copy)
+
+    assert ([[]], []) == (found, list(copy.path.iterdir()))
 
 
 @pytest.mark.parametrize("write", [True, False])
