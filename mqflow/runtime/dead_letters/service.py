@@ -79,7 +79,8 @@ class DeadLetterService:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run the handler until WAIT or `stop` ends it. The service counts as started when it has tried to open its queue.
 
-        Raises `MQIError` if the queue cannot be opened at the start, or if reconnecting fails permanently.
+        Raises `MQIError` if an error at the start needs a person, or if reconnecting fails permanently. If the queue cannot be
+        opened for another reason, for example 2042, the service gives a warning and tries again.
         """
         started = False
         while not self._stopping.is_set():
@@ -100,8 +101,12 @@ class DeadLetterService:
                     started = True
                 await self._handle(session, handler)
             except MQIError as error:
-                if await self._goes_on_after(error, session, started=started):
-                    continue
+                if self._waits_after(error, session, started=started):
+                    if not started:  # the other parts of the application do not wait for this queue
+                        task_status.started()
+                        started = True
+                    await self._warn(error)
+                continue
             finally:
                 self._session = None
                 await session.close()
@@ -192,23 +197,22 @@ class DeadLetterService:
             self._rules = rules
             handler.reload(rules)
 
-    async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
-        """Report the error once, wait if its cause can go away, and return whether to try again.
+    def _waits_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
+        """Return whether to wait before the next attempt. A lost connection needs no wait here.
 
-        A lost connection needs no wait here. If the service has not started yet, an error that no retry can change is raised.
+        If the service has not started yet, an error that no retry can change is raised.
         """
         self._supervisor.readiness.lacks(self, self._named or "the dead-letter queue")
         match classify(int(error.reason)):
             case Class.RECONNECT:
                 self._lost = session
                 self._supervisor.lost(error, session)
-                return True
+                return False
             case Class.CONFIGURATION if not started:
                 raise error
             case _:
                 if not started and self._handler is None:
                     raise error
-        await self._warn(error)
         return True
 
     async def _warn(self, error: MQIError) -> None:

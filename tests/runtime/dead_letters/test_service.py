@@ -9,6 +9,7 @@ import pytest
 from mqflow import App
 from mqflow.events import DeadLetterActed, Warned
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption
 from mqflow.policy.dead_letters.rules import Control
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.dead_letters.dead_letter_handler import Rules
@@ -109,6 +110,39 @@ async def test_a_handler_without_a_queue_ends_the_start_if_the_queue_manager_has
     with pytest.raises(MQIError, match="It has no dead-letter queue"):
         async with mq.run(app):
             raise AssertionError("it has started")
+
+
+@pytest.mark.parametrize("cause", ["another program has the queue exclusively", "the queue is inhibited for gets"])
+async def test_a_handler_whose_queue_refuses_at_the_start_delays_no_listener(
+    mq: QueueManagerKit, tmp_path: Path, cause: str
+) -> None:
+    handled: list[bytes] = []
+    app = application(tmp_path, "RETRYINT(5)\nACTION(FWD) FWDQ(FIXED)")
+    mq.define("FIXED")
+
+    @app.listener("ORDERS.IN")
+    def book(order: bytes) -> None:
+        handled.append(order)
+
+    put(mq, b"dead")
+    await mq.put("ORDERS.IN", b"alive")
+    other = mq.queue_manager.connect()
+    if cause == "the queue is inhibited for gets":
+        mq.mqsc(f"ALTER QLOCAL({DLQ}) GET(DISABLED)")
+    else:
+        other.open(DLQ, OpenOption.INPUT_EXCLUSIVE)
+    with anyio.fail_after(60):
+        async with mq.run(app) as running:
+            await anyio.sleep(20)
+            before = (list(handled), running.ready, mq.depth("FIXED"))
+            other.disconnect()
+            mq.mqsc(f"ALTER QLOCAL({DLQ}) GET(ENABLED)")
+            await anyio.sleep(20)
+            after = (running.ready, mq.depth("FIXED"))
+
+    assert ([b"alive"], False, 0) == before
+    assert (True, 1) == after
+    assert 1 == sum(event.queue == DLQ for event in mq.told(Warned))
 
 
 async def test_a_handler_that_was_stopped_before_its_start_counts_as_started(mq: QueueManagerKit) -> None:
