@@ -192,9 +192,11 @@ def _handle(options: DlqOptions, table: RulesTable, link: Link, stopping: list[i
     name = link.connection.queue_manager_name
     print_message(_STARTED, f"Handling {queue} of {name}.")
     rules_file = _RulesFile(options.rules, handler) if options.reloads and options.rules else None
-    _handle_through_outages(handler, link, lambda: _must_stop(stopping, rules_file))
-    for line in report.summary():
-        note(line)
+    try:
+        _handle_through_outages(handler, link, lambda: _must_stop(stopping, rules_file))
+    finally:
+        for line in report.summary():
+            note(line)
     print_message(_ENDING, f"The handler of {queue} of {name} ends.")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.rules import Action
-from mqflow.runtime.dead_letters.dead_letter_handler import Rules
+from mqflow.runtime.dead_letters.dead_letter_handler import Rules, run_to_end
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.verbs import GetOptions
 from tests.cli.conftest import Run
@@ -69,6 +70,20 @@ def test_a_table_on_stdin_handles_the_dead_letter_queue_of_the_queue_manager(run
     assert any(line.startswith(f"AMQ8721: A message on {DLQ} does not begin with an MQDLH") for line in lines)
     assert lines[-1].startswith("AMQ8709")
     assert "line 2: 2 messages, 0 failed attempts" in result.stderr
+
+
+def test_a_run_that_an_error_ends_has_its_counts_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_at_the_end(*given: Any, **named: Any) -> None:
+        run_to_end(*given, **named)
+        raise error_for(Reason.GET_INHIBITED, "MQGET", DLQ, "QM1")
+
+    monkeypatch.setattr("mqflow.cli.dead_letters.run.run_to_end", fail_at_the_end)
+
+    result = run("dlq", "run", stdin="WAIT(NO)\nREASON(MQRC_Q_FULL) DESTQ('ORDERS.*') ACTION(RETRY)\n")
+
+    assert 0x48 == result.exit_code
+    assert "line 2: 2 messages, 0 failed attempts" in result.stderr
+    assert result.stdout.splitlines()[-1].startswith("AMQ8748")
 
 
 def test_with_the_setting_each_action_has_a_record(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
