@@ -18,12 +18,13 @@ from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.mistakes import check_number
 from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing
 from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison import settlement
 from mqflow.policy.poison.backout import Plan, dispose
-from mqflow.policy.poison.disposition import Behaviour, Deliver, Disposition, Return, Settlement, Undecodable
+from mqflow.policy.poison.disposition import DISPOSITIONS, Behaviour, Deliver, Disposition, Return, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
 from mqflow.policy.poison.outcomes import UndecodableError, outcome_of
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
@@ -132,6 +133,7 @@ class Consumer:
         With a transacted consumer, the message is in the open unit of work until `commit` or `backout`. Without `transacted`,
         it is committed immediately. If a message is poison, or cannot be decoded, the consumer moves it in the same unit of
         work, and returns the next message. Raises `UndecodableError` if a message cannot be decoded and no queue accepts it.
+        If the application's `decide` fails, this method returns the message, and the hooks receive a `Warned` event.
 
         If the connection is lost, the consumer reconnects, and the wait begins again. If the unit of work had messages, the
         queue manager backs it out, and this method raises `MQIError` 2003 once. For other errors it raises the `MQIError` of
@@ -394,13 +396,31 @@ class Consumer:
     async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """Decide about a message that was backed out before. Return true if the caller gets it, false if it was moved."""
         settings = await self._inquired(session, mover)
-        plan = self._decide(got.descriptor, settings.attributes, settings.dead_letter_queue, self._behaviour)
-        plan = settings.kept(plan, got.descriptor, self._behaviour)
+        plan = self._plan(got.descriptor, settings)
         if plan == (Deliver(),):
             self._say_decided(got, settings, plan, None)
             return True
         # If the plan ends with `Return`, no queue accepted the message. Then the caller gets it, because nobody else would.
         return isinstance(await self._carry_out(got, settings, plan, None, session, mover), Return)
+
+    def _plan(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> Plan:
+        """Return the plan. If the application's own function raises or returns no plan, the caller gets the message.
+
+        The decision of a listener has the same rule.
+        """
+        try:
+            # Any: the application's function may return a value of another type than its annotation says.
+            plan: Any = self._decide(descriptor, settings.attributes, settings.dead_letter_queue, self._behaviour)
+            if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
+                return settings.kept(plan, descriptor, self._behaviour)
+            problem = f"it returned {plan!r:.80}, and not a tuple of dispositions"
+        except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
+            problem = f"{type(error).__name__}: {error}"
+        message = descriptor.message_id.hex()
+        self._warn(
+            f"the application's backout decision about message {message} failed, so `receive` returns the message; {problem}"
+        )
+        return (Deliver(),)
 
     async def _move_undecodable(self, got: Got, error: Exception, session: Session, mover: PoisonMover) -> bool:
         """Move the message in the open unit of work, with the error as the reason. Return whether a queue accepted it."""

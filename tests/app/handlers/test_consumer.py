@@ -3,14 +3,16 @@
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import anyio
 import msgspec
 import pytest
 
 from mqflow import App, ConfigurationError, Message
-from mqflow.events import Decided, Disposed, InDoubt
+from mqflow.events import Decided, Disposed, InDoubt, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
@@ -166,6 +168,35 @@ async def test_a_message_that_may_not_be_moved_is_given_to_the_caller_once_more(
 
     assert message is not None
     assert b"poison" == message.body
+
+
+def failing(*_: object) -> Any:
+    raise LookupError("no such customer")
+
+
+@pytest.mark.parametrize(
+    ("decide", "said"),
+    [
+        (failing, "LookupError: no such customer"),
+        (lambda *_: None, "it returned None"),
+        (lambda *_: (), "it returned ()"),
+        (lambda *_: (Discard("by rule"), "BOQ"), "it returned (Discard("),
+    ],
+    ids=["raises", "returns nothing", "returns an empty plan", "returns a name"],
+)
+async def test_a_message_whose_decision_fails_is_given_to_the_caller_as_in_a_listener(
+    mq: QueueManagerKit, decide: Callable[..., Any], said: str
+) -> None:
+    async with mq.run(app := App(decide=decide)):
+        await backed_out_once(mq, app)
+        async with app.consumer("IN") as consumer:
+            message = await consumer.receive()
+            await consumer.commit()
+
+    assert b"poison" == message.body
+    [warning] = [event.text for event in mq.told(Warned)]
+    assert "consumer of IN: the application's backout decision about message " in warning
+    assert said in warning
 
 
 async def test_a_sender_may_ask_for_a_message_to_be_discarded_rather_than_dead_lettered(mq: QueueManagerKit) -> None:
