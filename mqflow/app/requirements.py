@@ -131,7 +131,8 @@ def requirements(app: App, use: Use, known: Known, *, settings: Settings | None 
         _delay(found, app, use.staging_queue, [name for name, delayed in puts if delayed])
     for topic_string in use.published:
         found.need(known.topic(topic_string).name, (Authority.PUB,), AuthorityKind.TOPIC)
-    if settings.disposition_queue and (app.listeners or use.consumed or app.dead_letter_handlers):
+    records = app.listeners or use.consumed or app.dead_letter_handlers or app.delay_processors
+    if settings.disposition_queue and records:
         found.have(settings.disposition_queue)
         found.need(settings.disposition_queue, _PUT)
     _ask(found, app, settings)

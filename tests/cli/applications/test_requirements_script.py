@@ -13,6 +13,7 @@ from mqflow.app.errors import RequestTimeoutError
 from mqflow.app.requirements import Known, Use, requirements
 from mqflow.cli.main import main
 from mqflow.events import Warned
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.errors import MQIError
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import QueueManagerKit
@@ -344,6 +345,18 @@ def test_elsewhere_a_delay_processor_needs_the_staging_queue_and_alternate_users
         "LATER": "INQ PASSALL PUT",
         "STAGED": "BROWSE GET INQ PASSALL PUT",
     } == words
+
+
+def test_an_application_that_has_only_a_delay_processor_needs_the_queue_of_its_records_too() -> None:
+    app = App(settings=Settings(disposition_queue="MQFLOW.DISPOSITION"))
+    idle = requirements(app, Use(staging_queue="STAGED"), Known())
+    app.delay_processor()
+
+    needs = requirements(app, Use(staging_queue="STAGED"), Known())
+
+    assert "MQFLOW.DISPOSITION" in {queue.name for queue in needs.queues}
+    assert {Authority.PUT} == needs.authorities[AuthorityKind.QUEUE, "MQFLOW.DISPOSITION"]
+    assert () == idle.queues
 
 
 def test_an_application_that_asks_for_the_status_of_its_queues_needs_the_command_queue() -> None:
