@@ -19,7 +19,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.chain import Header, join, split
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 
-__all__ = ("BODY", "Captured", "read_captures", "redacted", "written")
+__all__ = ("BODY", "Captured", "numbered_captures", "read_captures", "redacted", "written")
 
 BODY: Final = "body"
 """The name of the body in a list of parts to redact. The body is all data after the headers."""
@@ -55,6 +55,12 @@ def written(captured: Captured) -> bytes:
 
 def read_captures(path: Path) -> Iterator[Captured]:
     """Yield the messages of a file. If a line is not a captured message, raise `ConfigurationError` with the line number."""
+    for _, captured in numbered_captures(path):
+        yield captured
+
+
+def numbered_captures(path: Path) -> Iterator[tuple[int, Captured]]:
+    """Yield the messages of a file as `read_captures` does, each with the number of its line."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -66,7 +72,7 @@ def read_captures(path: Path) -> Iterator[Captured]:
             if captured.format_version != _FORMAT:
                 problem = f"it has format {captured.format_version}, and this version of mqflow reads format {_FORMAT}"
                 raise ConfigurationError(f"{path}, line {number}: {problem}.")
-            yield captured
+            yield number, captured
 
 
 def redacted(captured: Captured, names: Sequence[str]) -> Captured:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, Generic, NamedTuple, TypeVar
 
 import click
 import msgspec
@@ -17,6 +17,8 @@ _READ_ERRORS: Final = (OSError, EOFError, zlib.error)
 """The errors that are raised when a file cannot be read to its end."""
 
 _STDIN: Final = "-"
+
+P = TypeVar("P")
 
 
 class UnreadableLineError(Exception):
@@ -31,20 +33,20 @@ class UnreadableLineError(Exception):
         return f"Line {self.number:,}: {self.why}"
 
 
-class Body(NamedTuple):
+class Body(NamedTuple, Generic[P]):
     """The body of one message."""
 
-    payload: str | bytes
+    payload: P
     #: The number of the line or argument, from 1.
     number: int
     #: The position in the input, in the same unit as `Bodies.total`.
     reached: int
 
 
-class Bodies(NamedTuple):
+class Bodies(NamedTuple, Generic[P]):
     """All bodies to put. They can be read only once."""
 
-    each: Iterator[Body]
+    each: Iterator[Body[P]]
     #: The number of arguments, or the size of the file in bytes; 0 if it is unknown.
     total: int
     #: True if the bodies are lines of a file. Only then `--from-line` is possible.
@@ -54,7 +56,7 @@ class Bodies(NamedTuple):
 
 
 @contextmanager
-def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Iterator[Bodies]:
+def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Iterator[Bodies[str | bytes]]:
     """Yield the bodies to put. Raises `click.UsageError` if there is no input, or more than one."""
     if jsonl is not None and arguments:
         raise click.UsageError("Give either BODY or --jsonl FILE, not both.")
@@ -69,7 +71,7 @@ def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Itera
         yield Bodies(_json_lines(lines, raw if total else None, from_line), total, lines=True, first=from_line)
 
 
-def _json_lines(lines: Iterator[bytes], file: BinaryIO | None, from_line: int) -> Iterator[Body]:
+def _json_lines(lines: Iterator[bytes], file: BinaryIO | None, from_line: int) -> Iterator[Body[str | bytes]]:
     """Yield every line that is not blank, beginning with `from_line`. Raises `UnreadableLineError` if a line is not JSON."""
     number = 0
     try:

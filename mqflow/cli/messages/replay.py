@@ -1,6 +1,7 @@
 """`mqflow replay`: puts captured messages on a queue, or passes them to handlers on a queue manager in memory."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -8,11 +9,13 @@ import anyio
 import click
 
 from mqflow.app.application import App
-from mqflow.app.captures import Captured, read_captures
+from mqflow.app.captures import Captured, numbered_captures
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import connected
+from mqflow.cli.messages.put_bodies import Bodies, Body
+from mqflow.cli.messages.units_of_work import Result, put_in_units
 from mqflow.cli.option_types import json_option, url_option
-from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
+from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.story import sentences
 from mqflow.cli.text.terminal import counted, note, read_text, safe
@@ -23,11 +26,12 @@ from mqflow.many_verbs import open_to_put
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.poison.disposition import Completed, Settlement
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, ObjectHandle, Put
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("command",)
+__all__ = ("command", "put_captures")
 
+_OPEN: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _BOQ: Final = "MQFLOW.REPLAY.BOQ"
 _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -38,6 +42,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--to", metavar="QUEUE", help="Put the messages on this queue, with every field but BackoutCount.")
 @click.option("--app", "application", metavar="MODULE:APP", help="Pass the messages to the handlers, in memory, one by one.")
 @click.option("--define", type=_FILE, help="With --app: run this MQSC file first, for queues that the handlers need.")
+@click.option("--from-line", type=click.IntRange(1), default=1, metavar="N", help="Start at this line of the file.")
 @click.option("--redacted", "allows_redacted", is_flag=True, help="Put redacted messages too.")
 @json_option
 @url_option
@@ -46,22 +51,27 @@ def command(
     to: str | None,
     application: str | None,
     define: Path | None,
+    from_line: int,
     url: str | None,
     allows_redacted: bool,  # noqa: FBT001 - click passes options by name
     as_json: bool,  # noqa: FBT001 - as above
 ) -> None:
     """Put the messages that `mqflow capture` wrote to FILE, or pass them to a handler.
 
-    With --to, all messages are put in one unit of work. A second replay puts every message again.
+    With --to, a unit of work has at most 500 messages. If the command ends early, it prints the number of committed messages,
+    and the line from which to continue. A second replay of the same lines puts every message again.
 
     With --app the queues are in memory, and no other queue manager is used. A message that fails is delivered once and then
     moved to a backout queue. You can debug the handler with breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
     """
     if (to is None) == (application is None):
         raise click.UsageError("Give either --to QUEUE or --app MODULE:APP.")
-    captures = list(read_captures(file))
+    if to is not None and define is not None:
+        raise click.UsageError("--define is for --app: it defines queues in memory. `mqflow mqsc` defines queues for --to.")
+    numbered = [(number, captured) for number, captured in numbered_captures(file) if number >= from_line]
+    captures = [captured for _, captured in numbered]
     if not captures:
-        note(f"There is no message in {safe(str(file))}.")
+        note(f"There is no message in {safe(str(file))}{f' from line {from_line} on' if from_line > 1 else ''}.")
         sys.exit(EXIT_NOTHING)
     if to is None:
         failed = _to_handlers(load_application(application or ""), captures, define, as_json=as_json)
@@ -73,19 +83,29 @@ def command(
             f"{hidden} of these messages are redacted: no application has put them like this. --redacted puts them."
         )
     with connected(url) as connection:
-        _put(connection, to, captures)
+        result = put_captures(connection, to, numbered)
     if as_json:
-        for captured in captures:
-            click.echo(json_line({"message_id": captured.descriptor.message_id, "queue": to, "result": "put"}))
-    note(f"{counted(len(captures), 'messages')} put on {safe(to)}.")
+        doubtful_end = result.committed + result.in_doubt
+        for at, captured in enumerate(captures[:doubtful_end]):
+            known = "put" if at < result.committed else "in doubt"
+            click.echo(json_line({"message_id": captured.descriptor.message_id, "queue": to, "result": known}))
+    if result.stopped:
+        note(f"mqflow: {result.stopped}")
+        sys.exit(EXIT_INTERRUPTED if result.interrupted else EXIT_FAILED)
+    note(f"{counted(result.committed, 'messages')} put on {safe(to)}.")
 
 
-def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
-    """Put all messages in one unit of work."""
-    handle = open_to_put(connection, queue, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING)
-    for captured in captures:
-        connection.put(handle, captured.descriptor, captured.data, _PUT)
-    connection.commit()
+def put_captures(connection: Connection, queue: str, numbered: Sequence[tuple[int, Captured]]) -> Result:
+    """Put all messages, at most 500 in a unit of work, with the numbers of their lines. Stop when a put is refused.
+
+    After an early end, the caller must back out the open unit of work.
+    """
+
+    def put(handle: ObjectHandle, captured: Captured) -> Put:
+        return connection.put(handle, captured.descriptor, captured.data, _PUT)
+
+    each = (Body(captured, number, at) for at, (number, captured) in enumerate(numbered, 1))
+    return put_in_units(connection, queue, Bodies(each, len(numbered), lines=True, first=numbered[0][0]), _OPEN, put)
 
 
 def _to_handlers(app: App, captures: list[Captured], define: Path | None, *, as_json: bool) -> int:
@@ -107,7 +127,8 @@ def _to_handlers(app: App, captures: list[Captured], define: Path | None, *, as_
                     outcomes.begin()
                     if not as_json:
                         click.echo(f"{captured.descriptor.message_id.hex()}  {safe(captured.queue)}")
-                    _put(connection, queue, [captured])
+                    connection.put(open_to_put(connection, queue, _OPEN), captured.descriptor, captured.data, _PUT)
+                    connection.commit()
                     await outcomes.known.wait()
 
         anyio.run(main)

@@ -18,8 +18,9 @@ from click.testing import Result as Ended
 
 from mqflow.cli.connection_options import stager_for
 from mqflow.cli.messages.get import commit_written
-from mqflow.cli.messages.put import Result, put_all
+from mqflow.cli.messages.put import put_all
 from mqflow.cli.messages.put_bodies import bodies
+from mqflow.cli.messages.units_of_work import Result
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

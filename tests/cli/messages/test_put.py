@@ -11,8 +11,9 @@ import pytest
 
 from mqflow.cli.connection_options import stager_for
 from mqflow.cli.messages.delay import DelayedMessage, delayed_messages, due_in_words
-from mqflow.cli.messages.put import Result, put_all
+from mqflow.cli.messages.put import put_all
 from mqflow.cli.messages.put_bodies import Body, UnreadableLineError, bodies
+from mqflow.cli.messages.units_of_work import Result
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
