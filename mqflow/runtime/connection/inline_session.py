@@ -38,6 +38,7 @@ class InlineSession:
         self.connection: Final = connection
         self.open_objects: Final = open_objects(connection)
         self.abandoned = False
+        self.lingering: Sequence[Got] = ()
         self._loop_caller = LoopCaller()
         self._waiting: OneShot | None = None
         self._answer: OneShot | None = None
@@ -112,8 +113,12 @@ class InlineSession:
         if most == 1:
             return (first,)
         unit = take_unit(self.connection, handle, first, at_once, most)
+        if not linger_ms:
+            return unit
+        self.lingering = unit
         async for more in arrivals_within(unit, most, linger_ms, lambda left_ms: self._wait(handle, at_once, left_ms)):
             unit += take_unit(self.connection, handle, more, at_once, most - len(unit))
+        self.lingering = ()
         return unit
 
     async def _wait(self, handle: ObjectHandle, at_once: GetOptions, wait_ms: int) -> Got | None:

@@ -3,14 +3,14 @@
 `InlineSession` and `ThreadedSession` implement it, with the same behaviour. A session makes no decision about messages.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import ParamSpec, Protocol, TypeVar
 
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.open_objects import OpenObjects
 from mqflow.runtime.connection.threaded_session import ThreadedSession
-from mqflow.verbs import Connection, Exchange, GetOptions, InlineQueueManager, ObjectDescriptor, ObjectHandle, QueueManager
+from mqflow.verbs import Connection, Exchange, GetOptions, Got, InlineQueueManager, ObjectDescriptor, ObjectHandle, QueueManager
 from mqflow.world import Runner
 
 __all__ = ("Session", "open_session")
@@ -27,6 +27,9 @@ class Session(Protocol):
     #: True if a caller has abandoned a verb before its end, for example by asyncio's `Task.cancel`, which no shield of anyio
     #: stops. Nobody knows what that verb did in the unit of work, so the unit must be backed out.
     abandoned: bool
+    #: The messages that a unit of work has while it waits for more. They stay here if an error or a cancellation ends the wait:
+    #: then the caller of `exchange` does not get them.
+    lingering: Sequence[Got]
 
     @property
     def connection(self) -> Connection:

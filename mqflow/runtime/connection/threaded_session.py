@@ -91,6 +91,7 @@ class ThreadedSession:
         #: then that did not try to get ahead.
         self._misses = self._skipped = 0
         self.abandoned: bool = False
+        self.lingering: Sequence[Got] = ()
         runner.start(self._serve, "mqflow session")
 
     @classmethod
@@ -328,9 +329,11 @@ class ThreadedSession:
         def wait(left_ms: int) -> Awaitable[Got | None]:
             return self._run(partial(self.connection.get, handle, _with_wait(options, left_ms)))
 
+        self.lingering = unit
         async for more in arrivals_within(unit, most, linger_ms, wait):
             rest = most - len(unit)
             unit += await self._run(partial(take_unit, self.connection, handle, more, without_wait(options), rest))
+        self.lingering = ()
         return unit
 
     def _settle(self, settlement: Settlement) -> None:

@@ -96,6 +96,11 @@ class Delivery:
         self.kept_puts.clear()
 
     @property
+    def has_begun(self) -> bool:
+        """True if the handling has begun, even if it has not ended. Decoding is part of the handling."""
+        return self.is_over or self.started is not None
+
+    @property
     def has_puts(self) -> bool:
         """True if messages of this delivery's handler are, or may be, in the unit of work."""
         return self.put_is_unknown or bool(self.put_message_ids)

@@ -21,6 +21,7 @@ from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session, open_session
 from mqflow.runtime.connection.threaded_session import ThreadedSession
+from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
 
@@ -198,6 +199,32 @@ async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_n
 
     assert ([b"1", b"2"], None) == ([got.body for got in unit.unit], unit.get_error)
     assert (None, 2016) == (refused.settle_error, refused.get_error and refused.get_error.reason)
+
+
+async def test_a_thread_knows_the_messages_that_waited_for_more_when_their_connection_was_lost(
+    behind: EmbeddedQueueManager,
+) -> None:
+    put(behind, b"1", b"2")
+    faults = Faults(Fault(verb="MQGET", nth=4))
+    session = await open_session(faults.wrap(Blocking(behind)), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=10_000)
+    await session.close()
+
+    assert ([], 2009) == (list(lost.unit), lost.get_error and lost.get_error.reason)
+    assert [b"1", b"2"] == [got.body for got in session.lingering]
+
+
+async def test_messages_that_waited_for_more_and_were_returned_are_not_noted(
+    behind: EmbeddedQueueManager, opened: Opened
+) -> None:
+    put(behind, b"1", b"2")
+
+    async with opened() as (session, handle):
+        exchange = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20)
+
+        assert ([b"1", b"2"], ()) == ([got.body for got in exchange.unit], session.lingering)
 
 
 class Stuck:

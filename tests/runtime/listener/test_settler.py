@@ -29,6 +29,7 @@ class Message:
         key = name.encode()
         descriptor = MessageDescriptor(message_id=key * 24, correlation_id=key * 24, backout_count=backouts)
         self.name, self.handled_s, self.ended, self.put_message_ids = name, 0.25, 9.5, [key + b"put"]
+        self.has_begun = True
         self.got = SimpleNamespace(descriptor=descriptor, message_token=bytes(16))
 
 
@@ -189,6 +190,7 @@ async def test_a_redelivered_message_that_completes_is_forgotten(groups: bool, b
 
 
 LEFT = SimpleNamespace(delivery=Message("a"))
+GONE = Interrupted(f"the connection was lost: {LOST}")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,8 @@ LEFT = SimpleNamespace(delivery=Message("a"))
     [
         (BackOut((), POISON), None, [("forgive", b"ab"), ("settle", BACKOUT), "backed out"], None),
         (BackOut((), POISON, pause_s=3.0), None, [("pause", 3.0), ("forgive", b"ab"), ("settle", BACKOUT), "backed out"], None),
-        (BackOut((), POISON), LOST, [("forgive", b"ab"), ("settle", BACKOUT)], LOST),
+        (BackOut((), POISON), LOST,
+         [("forgive", b"ab"), ("settle", BACKOUT), ("settled", BACKOUT, "ab", GONE, 0.0)], LOST),
         (BackOut((), POISON, left=LEFT), None,  # type: ignore[arg-type]  # a delivery by its name
          [("forgive", b"ab"), ("settle", BACKOUT), "backed out", ("disposed", "a")], None),
         (BackOut((), POISON, refusal=Refusal("full", 2053)), None,
@@ -211,8 +214,9 @@ async def test_a_unit_is_backed_out_and_counts_for_no_message_that_did_not_fail(
 
     assert result == await bench.do(bench.settler.back_out(handled, step))
 
+    bench.settler.lost(LOST)  # the unit is reported, and counts for none of its messages, only once
     assert [("backed out", "ab", step) if each == "backed out" else each for each in told] == bench.told
-    assert (result is not None) is bench.settler.under_way
+    assert not bench.settler.under_way
 
 
 async def test_a_backout_counts_for_the_failed_the_moved_after_their_handler_and_the_staged() -> None:
@@ -240,10 +244,20 @@ async def test_a_lost_or_a_left_unit_is_reported_as_backed_out_once() -> None:
         assert not bench.settler.under_way
     bench.settler.lost(LOST)
 
-    gone = Interrupted(f"the connection was lost: {LOST}")
     assert [
-        ("settled", BACKOUT, "a", gone, 0.0), ("forgive", b"a"), ("settled", BACKOUT, "a", POISON, 0.0)
+        ("settled", BACKOUT, "a", GONE, 0.0), ("forgive", b"a"), ("settled", BACKOUT, "a", POISON, 0.0)
     ] == bench.told  # fmt: skip
+
+
+async def test_the_loss_of_a_unit_counts_only_for_the_messages_whose_handling_had_begun() -> None:
+    bench, messages = Bench(), [Message(name) for name in "abc"]
+    for later in messages[1:]:
+        later.has_begun = False
+    bench.settler.begin(unit(*messages))
+
+    bench.settler.lost(LOST)
+
+    assert [("forgive", b"bc"), ("settled", BACKOUT, "abc", GONE, 0.0)] == bench.told
 
 
 @pytest.mark.parametrize(

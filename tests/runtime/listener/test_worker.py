@@ -1,9 +1,11 @@
-"""How a worker ends a unit: a stop, a failure of its own, and a message of a batch that cannot be decoded."""
+"""How a worker ends a unit: a stop, a lost connection, a failure of its own, a message of a batch that cannot be decoded."""
+
+from pathlib import Path
 
 import anyio
 import pytest
 
-from mqflow import App, Batch
+from mqflow import App, Backout, Batch, Pace
 from mqflow.events import ConsumerFailed, Delivered, Disposed, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Interrupted, Settlement, Undecodable
@@ -101,3 +103,88 @@ async def test_a_worker_whose_commit_is_in_doubt_handles_the_next_message_on_a_n
         await anyio.sleep(60)
 
     assert (["a", "a", "b"], 0) == (sorted(handled), mq.depth("IN"))
+
+
+@pytest.mark.parametrize("begun", ["1", "12", "123"])
+async def test_a_lost_connection_counts_only_for_the_messages_whose_handling_had_begun(mq: QueueManagerKit, begun: str) -> None:
+    app, handled = App(), list[str]()
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+
+    @app.listener("IN", unit_of_work=10)
+    async def handle(body: str) -> None:
+        handled.append(body)
+        if len(handled) == len(begun):
+            mq.faults.add(Fault(verb="MQINQ"))
+            raise ValueError("once")
+
+    for body in "123":
+        await mq.put("IN", body)
+    async with mq.run(app):
+        await anyio.sleep(60)
+
+    assert list("123") == handled
+    assert list(begun) == [message.text() for message in mq.browse("BOQ")]
+
+
+async def test_a_backout_that_loses_its_connection_gives_the_other_messages_of_its_unit_one_attempt_back_and_not_two(
+    mq: QueueManagerKit,
+) -> None:
+    app, handled = App(), list[str]()
+
+    @app.listener("IN", unit_of_work=2, backout=Backout(pace=Pace(first_s=0.1, jitter=0)))
+    async def handle(body: str) -> None:
+        handled.append(body)
+        if body == "bad":
+            raise ValueError("always")
+        if handled.count(body) == 1:
+            mq.faults.add(Fault(verb="MQBACK"))
+            raise ValueError("once")
+
+    await mq.put("IN", "good")
+    await mq.put("IN", "bad")
+    async with mq.run(app):
+        [dead] = await mq.drain("BOQ", quiet_s=30)
+
+    assert ("bad", 3, 3) == (dead.text(), dead.why.count, handled.count("bad"))
+
+
+async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_the_connection(mq: QueueManagerKit) -> None:
+    app, handled = App(), list[list[str]]()
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+
+    @app.listener("IN", batch=Batch(max=10, wait_ms=5_000))
+    async def handle(bodies: list[str]) -> None:
+        handled.append(bodies)
+
+    for body in "123":
+        await mq.put("IN", body)
+    async with mq.run(app):
+        await anyio.sleep(1)
+        assert not handled
+        mq.faults.break_connections()
+        await anyio.sleep(60)
+
+    assert list("123") == sorted(body for bodies in handled for body in bodies)
+    assert (0, 0) == (mq.depth("BOQ"), mq.depth("IN"))
+
+
+async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_an_application_that_is_cut_off(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    app, handled = App(), list[list[str]]()
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+    monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
+
+    @app.listener("IN", batch=Batch(max=10, wait_ms=5_000))
+    async def handle(bodies: list[str]) -> None:
+        handled.append(bodies)
+
+    await mq.put("IN", "1")
+    async with mq.run(app) as running:
+        await anyio.sleep(1)
+        running.cancel()
+    async with mq.run(app):
+        await anyio.sleep(60)
+
+    assert [["1"]] == handled
+    assert (0, 0) == (mq.depth("BOQ"), mq.depth("IN"))
