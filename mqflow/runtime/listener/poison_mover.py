@@ -27,7 +27,14 @@ from mqflow.world import Clock
 __all__ = ("Disposal", "PoisonMover")
 
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-_TOO_BIG: Final = frozenset({Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR})
+_TOO_BIG: Final = frozenset(
+    {
+        Reason.MSG_TOO_BIG_FOR_Q,
+        Reason.MSG_TOO_BIG_FOR_Q_MGR,
+        Reason.MSG_TOO_BIG_FOR_CHANNEL,
+        Reason.DATA_LENGTH_ERROR,  # a client's reason if MAXMSGL of its channel is too small
+    }
+)
 _MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 
 
