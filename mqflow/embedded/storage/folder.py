@@ -6,6 +6,7 @@ This file knows paths and modes, but no SQL, no lock and no rule of MQ.
 import os
 import stat
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,11 +19,15 @@ __all__ = (
     "FolderInUseError",
     "FolderVersionError",
     "ForeignFolderError",
+    "ForeignLogError",
     "UnsafeFolderError",
     "UnusableFileError",
     "file_identity",
     "prepare_folder",
 )
+
+# The whole folder, because in the old folder the file of the backup would get the changes in the old log.
+_RESTORE: Final = "To restore a backup, move the folder away, and put the whole folder of the backup in its place."
 
 FileIdentity = tuple[int, int]
 """Device and inode. They stay the same if the file gets another name."""
@@ -97,7 +102,7 @@ class DamagedFolderError(FolderError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} is damaged: {self.found}. Keep a copy of the folder, check the disk, and restore a backup or choose "
+            f"{self.path} is damaged: {self.found}. Keep a copy of the folder, and check the disk. {_RESTORE} Or choose "
             "another folder."
         )
 
@@ -112,10 +117,21 @@ class DamagedLogError(FolderError):
 
     def __str__(self) -> str:
         return (
-            f"Acknowledged changes are lost in {self.log}: {self.found}. Nothing was changed. Keep a copy of the folder, check "
-            f"the disk, and restore a backup. Or accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which "
-            "keeps a copy of the log."
+            f"Acknowledged changes are lost in {self.log}: {self.found}. Nothing was changed. Keep a copy of the folder, and "
+            f"check the disk. {_RESTORE} Or accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which keeps "
+            "a copy of the log."
         )
+
+
+class ForeignLogError(FolderError):
+    """The database file is a backup, and the log beside it belongs to the database that the backup has replaced."""
+
+    def __init__(self, path: Path, log: Path) -> None:
+        self.path = path
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"{self.path} is a backup, and {self.log} is the log of another database. Nothing was changed. {_RESTORE}"
 
 
 class UnusableFileError(FolderError):
@@ -141,6 +157,11 @@ class DataFolder(Struct, frozen=True):
     def database(self) -> Path:
         """The file with definitions and persistent messages. SQLite writes its log beside this file."""
         return self.path / "queue_manager.db"
+
+    @property
+    def log(self) -> Path:
+        """The log of the database."""
+        return self.path / f"{self.database.name}-wal"
 
     @property
     def in_use(self) -> bool:

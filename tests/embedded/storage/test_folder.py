@@ -15,6 +15,7 @@ from mqflow.embedded.storage.folder import (
     FolderInUseError,
     FolderVersionError,
     ForeignFolderError,
+    ForeignLogError,
     UnsafeFolderError,
     UnusableFileError,
     file_identity,
@@ -115,14 +116,19 @@ HERE = Path("/data/qm1")
         ),
         (
             (DamagedFolderError, "odd"),
-            """/data/qm1 is damaged: odd. Keep a copy of the folder, check the disk, and restore a backup or choose another
-            folder.""",
+            """/data/qm1 is damaged: odd. Keep a copy of the folder, and check the disk. To restore a backup, move the folder
+            away, and put the whole folder of the backup in its place. Or choose another folder.""",
         ),
         (
             (DamagedLogError, HERE / "log", "odd"),
-            """Acknowledged changes are lost in /data/qm1/log: odd. Nothing was changed. Keep a copy of the folder, check the
-            disk, and restore a backup. Or accept the loss with mqflow qmgr accept-loss NAME --data /data/qm1, which keeps a
-            copy of the log.""",
+            """Acknowledged changes are lost in /data/qm1/log: odd. Nothing was changed. Keep a copy of the folder, and check
+            the disk. To restore a backup, move the folder away, and put the whole folder of the backup in its place. Or accept
+            the loss with mqflow qmgr accept-loss NAME --data /data/qm1, which keeps a copy of the log.""",
+        ),
+        (
+            (ForeignLogError, HERE / "log"),
+            """/data/qm1 is a backup, and /data/qm1/log is the log of another database. Nothing was changed. To restore a
+            backup, move the folder away, and put the whole folder of the backup in its place.""",
         ),
         (
             (UnusableFileError, "odd"),

@@ -9,17 +9,39 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
+from pathlib import Path
 from typing import Final
 
-from mqflow.embedded.storage.folder import DamagedFolderError, DataFolder, FolderVersionError, ForeignFolderError
+from mqflow.embedded.storage.folder import (
+    DamagedFolderError,
+    DataFolder,
+    FolderVersionError,
+    ForeignFolderError,
+    ForeignLogError,
+)
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "check_identity", "check_version", "is_full", "open_database")
+__all__ = (
+    "APPLICATION_ID",
+    "FORMAT_VERSION",
+    "PAGE_BYTES",
+    "adopt_copy",
+    "check_identity",
+    "check_version",
+    "is_full",
+    "mark_copy",
+    "open_database",
+)
 
 APPLICATION_ID: Final = int.from_bytes(b"mqfl")
 FORMAT_VERSION: Final = 2
 PAGE_BYTES: Final = 4096
+# The versions for writing and for reading in the header of an SQLite file: 2 with a log, 1 without. Only a backup that no queue
+# manager has opened yet has no log.
+_JOURNAL: Final = slice(18, 20)
+_WITH_LOG: Final = b"\2\2"
+_WITHOUT_LOG: Final = b"\1\1"
 # The positions of user_version and application_id in the header of an SQLite file (SQLite's file format, 1.3).
 _MAGIC: Final = b"SQLite format 3\0"
 _VERSION_AT: Final = 60
@@ -69,6 +91,38 @@ _UPGRADES: Final = {
 }
 
 
+def mark_copy(path: Path) -> None:
+    """Write into the header of a new backup that the file has no log. The caller must sync the file."""
+    _write_journal(path, _WITHOUT_LOG, synced=False)
+
+
+def adopt_copy(folder: DataFolder) -> None:
+    """If the database file is a new backup, durably write into its header that it has a log from now on.
+
+    Raises `ForeignLogError` before any change if there is a log already: SQLite would apply the changes of another database.
+    """
+    if not folder.in_use:
+        return
+    header = _header(folder)
+    is_known = header[_APPLICATION_AT:] == APPLICATION_ID.to_bytes(4) and _version_in(header) <= FORMAT_VERSION
+    if not is_known or header[_JOURNAL] != _WITHOUT_LOG:
+        return
+    if folder.log.exists() and folder.log.stat().st_size:
+        raise ForeignLogError(folder.database, folder.log)
+    # Not by SQLite, whose own journal could survive a power cut, and undo this write when the file has a log already.
+    _write_journal(folder.database, _WITH_LOG, synced=True)
+
+
+def _write_journal(path: Path, versions: bytes, *, synced: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.pwrite(descriptor, versions, _JOURNAL.start)
+        if synced:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def open_database(folder: DataFolder) -> sqlite3.Connection:
     """Return the only connection to the folder's SQLite file. Create the file if needed. One thread at a time can use it.
 
@@ -113,7 +167,7 @@ def check_version(folder: DataFolder) -> None:
 
     The header gets a new version only when the owner copies the log into the file. `open_database` also sees the log.
     """
-    found = int.from_bytes(_header(folder)[_VERSION_AT : _VERSION_AT + 4])
+    found = _version_in(_header(folder))
     if found > FORMAT_VERSION:
         raise FolderVersionError(folder.path, found, FORMAT_VERSION)
 
@@ -176,6 +230,10 @@ def _header(folder: DataFolder) -> bytes:
         return os.pread(descriptor, _HEADER_BYTES, 0)
     finally:
         os.close(descriptor)
+
+
+def _version_in(header: bytes) -> int:
+    return int.from_bytes(header[_VERSION_AT : _VERSION_AT + 4])
 
 
 def _of_another(folder: DataFolder, application: int) -> ForeignFolderError:

@@ -17,7 +17,7 @@ from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.requests import log_bytes
 from mqflow.embedded.storage.sqlite import rows
-from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, is_full, open_database
+from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, adopt_copy, is_full, mark_copy, open_database
 from mqflow.embedded.storage.sqlite.snapshot_loader import load_snapshot, note_serials, read_catalogue, read_epoch
 from mqflow.embedded.storage.sqlite.synced_log import SyncedLog
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
@@ -37,6 +37,7 @@ class SqliteMedium:
         #: The file that an error about damage shows.
         self.path: Final = folder.database
         self._folder = folder
+        adopt_copy(folder)
         self._synced = SyncedLog(folder)
         try:
             self._database = open_database(folder)
@@ -44,7 +45,7 @@ class SqliteMedium:
             self._synced.close()
             raise
         self._file = FileWatch(folder.database)
-        self._log = FileWatch(folder.database.with_name(f"{folder.database.name}-wal"))
+        self._log = FileWatch(folder.log)
         #: `load` sets it. The store calls `load` before the first change.
         self._catalogue: rows.Catalogue
         #: The names of the queues, by their numbers; None after a change.
@@ -144,6 +145,7 @@ class SqliteMedium:
         half = target.half_copy(os.urandom(8).hex())
         try:
             self._copy(half)
+            mark_copy(half)
             _sync(half)
             half.replace(target.database)
         except BaseException:

@@ -79,7 +79,7 @@ class SyncedLog:
         opened or read.
         """
         self._database = folder.database
-        self._log = _log_of(folder)
+        self._log = folder.log
         self._readers: tuple[int, int] | None = None
         self._descriptor: int | None = None
         self._mark: Mark | None = None
@@ -162,7 +162,7 @@ def forget_lost_log(folder: DataFolder) -> Path | None:
     """
     from shutil import copyfileobj  # noqa: PLC0415 - 1 ms, and only a damaged log needs it
 
-    log, kept = _log_of(folder), None
+    log, kept = folder.log, None
     if log.exists():
         copies = (log.with_name(f"{log.name}.damaged-{number}") for number in range(1, 1_000_000))
         kept = next(copy for copy in copies if not copy.exists())
@@ -175,10 +175,6 @@ def forget_lost_log(folder: DataFolder) -> Path | None:
             os.fsync(copy.fileno())
     _note_of(folder).unlink(missing_ok=True)
     return kept
-
-
-def _log_of(folder: DataFolder) -> Path:
-    return folder.database.with_name(f"{folder.database.name}-wal")
 
 
 def _note_of(folder: DataFolder) -> Path:

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.storage.folder import DataFolder, ForeignFolderError, prepare_folder
+from mqflow.embedded.storage.folder import DataFolder, ForeignFolderError, ForeignLogError, prepare_folder
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
@@ -252,6 +253,34 @@ def test_a_copy_gets_its_name_only_when_the_disk_has_it(kit: Kit, tmp_path: Path
             kit.medium.backup(copy)
 
     assert ([[]], []) == (found, list(copy.path.iterdir()))
+
+
+def test_a_copy_over_the_file_of_another_database_does_not_get_the_changes_in_its_log(kit: Kit, tmp_path: Path) -> None:
+    kit.medium.make(added(1), synced=True)
+    copy = prepare_folder(tmp_path / "copy", create=True)
+    kit.medium.backup(copy)
+    kit.medium.make(added(2), synced=True)
+    killed = DataFolder(shutil.copytree(kit.folder.path, tmp_path / "killed"))
+    shutil.copy(copy.database, killed.database)
+    before = killed.database.read_bytes()
+
+    with pytest.raises(ForeignLogError, match="put the whole folder of the backup in its place"):
+        reopened(killed.path)
+
+    assert before == killed.database.read_bytes()
+    assert [1] == serials(reopened(copy.path))
+
+
+def test_a_started_copy_has_a_log_like_every_database(kit: Kit, tmp_path: Path) -> None:
+    copy, killed = prepare_folder(tmp_path / "copy", create=True), tmp_path / "killed"
+    kit.medium.backup(copy)
+    started = SqliteMedium(copy)
+    started.load({}, 0.0)
+    started.make(added(1), synced=True)
+    shutil.copytree(copy.path, killed)
+    started.close(write=True)
+
+    assert [1] == serials(reopened(killed))
 
 
 @pytest.mark.parametrize("write", [True, False])
