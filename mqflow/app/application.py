@@ -476,8 +476,8 @@ class App:
 
         Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both errors have the MsgId of the
-        request. Raises `UndecodableError` if the reply cannot be decoded, and the errors of `put`. After a lost connection,
-        this function first reconnects, even if that takes longer than `timeout_s`.
+        request. Raises `UndecodableError` if the reply cannot be decoded, and the errors of `put`. The time of `timeout_s`
+        begins after the put, and does not stop during an outage. The put itself can wait for the connection, as `put` does.
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 

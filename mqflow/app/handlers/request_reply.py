@@ -6,6 +6,7 @@ It puts no message.
 import math
 from typing import Final
 
+import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -68,12 +69,16 @@ async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s
     """Return the reply: the first message that is not a report. After an outage it comes to a new queue of the same name.
 
     The reply queue also gets reports: those that the request's descriptor asks for, and the answer of a listener that could not
-    handle the request. A report of an exception or an expiration ends the wait. Raises the `MQIError` of a get. Source:
-    q097680.
+    handle the request. A report of an exception or an expiration ends the wait. During an outage too, the wait ends after
+    `timeout_s`. Raises the `MQIError` of a get. Source: q097680.
     """
     until, unanswered = clock.monotonic() + timeout_s, Unanswered()
     while True:
-        session = await reconnecting.get()
+        session: Session | None = None
+        with anyio.move_on_after(until - clock.monotonic()):
+            session = await reconnecting.get()
+        if session is None:
+            return unanswered
         replies = await reply_queue(session)
         wait_ms = max(round((until - clock.monotonic()) * 1_000), 0)
         exchange = await session.exchange(None, replies, replace(_GET, wait_ms=wait_ms), most=1)

@@ -4,6 +4,7 @@ Source: IBM q097680 (Report): a responder copies MsgId and CorrelId by the repor
 JMS 2.0: JMSCorrelationID of a reply is JMSMessageID of the request.
 """
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -117,3 +118,43 @@ async def test_a_report_of_an_exception_ends_the_wait(mq: QueueManagerKit, feedb
         assert mq.clock.monotonic() - began < 30
 
     assert feedback == caught.value.feedback
+
+
+async def test_a_request_ends_at_its_timeout_although_the_connection_is_away_longer(mq: QueueManagerKit) -> None:
+    took_s = 0.0
+
+    async def outage() -> None:
+        await anyio.sleep(1)
+        with mq.faults.outage():
+            await anyio.sleep(100)
+
+    async with mq.run(app := App()), anyio.create_task_group() as group:
+        group.start_soon(outage)
+        began = mq.clock.monotonic()
+        with pytest.raises(RequestTimeoutError):
+            await app.request("IN", "order", reply=str, timeout_s=3)
+        took_s = mq.clock.monotonic() - began
+        await app.put("IN", "afterwards")  # the next call connects again
+
+    assert 3 == round(took_s, 1)
+    assert ["afterwards"] == [found.text() for found in mq.browse("IN")]
+
+
+async def test_a_request_gets_a_reply_that_comes_after_a_short_outage(mq: QueueManagerKit) -> None:
+    app, reply = App(), ""
+
+    @app.listener("IN")
+    async def handle(body: str) -> str:
+        await anyio.sleep(10)
+        return body.upper()
+
+    async def outage() -> None:
+        await anyio.sleep(1)
+        with mq.faults.outage():
+            await anyio.sleep(2)
+
+    async with mq.run(app), anyio.create_task_group() as group:
+        group.start_soon(outage)
+        reply = await app.request("IN", "order", reply=str, timeout_s=120)
+
+    assert "ORDER" == reply
