@@ -81,6 +81,7 @@ class RunningListener:
         #: The numbers of the workers that run now, with or without a session.
         self._serving: set[int] = set()
         self._workers: TaskGroup | None = None
+        #: The deliveries that were reported as stuck and were still handled at the last look.
         self._reported: set[Delivery] = set()
         #: True if every worker has tried to open its queue. A call that is refused after that means that an administrator has
         #: changed something.
@@ -190,7 +191,9 @@ class RunningListener:
     def report_stuck(self, longer_than_s: float) -> None:
         """Report each handler that has run longer than `longer_than_s`, with its stack. Report each delivery only once."""
         now = self._state.clock.monotonic()
-        for delivery, since in tuple(self._state.handling.values()):
+        handling = tuple(self._state.handling.values())
+        self._reported.intersection_update([delivery for delivery, _ in handling])
+        for delivery, since in handling:
             if now - since < longer_than_s or delivery in self._reported:
                 continue
             self._reported.add(delivery)

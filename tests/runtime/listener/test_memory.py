@@ -1,10 +1,15 @@
 """A listener forgets a message that has left its queue: a later message can have the same MsgId, and owes nothing to it."""
 
+import gc
+
+import anyio
 import pytest
 
 from mqflow import App, Backout, Pace
+from mqflow.events import HandlerStuck
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.message_notes import message_key
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions, Got
@@ -76,6 +81,24 @@ async def test_the_reason_of_a_message_is_not_the_failure_of_an_earlier_message_
 
     assert ["first", "first"] == handled
     assert ("", "") == (dead.why.error, dead.why.text)
+
+
+async def test_messages_whose_handlers_were_reported_as_stuck_are_forgotten_when_they_have_ended(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN", stuck_after_s=5)
+    async def handle(_: str) -> None:
+        await anyio.sleep(20)
+
+    for number in range(10):
+        await mq.put("IN", f"order {number}")
+    async with mq.run(app):
+        await anyio.sleep(300)
+        gc.collect()
+        kept = [each.got.body for each in gc.get_objects() if isinstance(each, Delivery)]
+
+    assert (10, 0) == (len(mq.told(HandlerStuck)), mq.depth("IN"))
+    assert kept in ([], [b"order 9"])  # the context of the worker's task can keep its last delivery
 
 
 def back_out_as_another_program(mq: QueueManagerKit) -> None:
