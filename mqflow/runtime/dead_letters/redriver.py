@@ -18,7 +18,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.intents import Redirect
 from mqflow.policy.dead_letters.original_message import Restored, restored
 from mqflow.policy.poison.disposition_record import RecordOutcome
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.connection.output_handles import OutputHandles
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
@@ -88,8 +88,8 @@ class Redriver(Struct, kw_only=True):
         """Make one pass through the queue from its head. Yield the result of each wanted message after its settlement.
 
         If a put is refused because of the target (full, inhibited, missing), no further message is put on this target. If the
-        target was altered (2041), it is opened again. Raises `MQIError` if the connection is lost or the source queue refuses a
-        call. The current message is then still on its queue, except if a commit got no answer.
+        target was altered (2041), it is opened again. Raises `MQIError` if the connection is lost, the source queue refuses a
+        call, or a commit is in doubt. The current message is then still on its queue, except if a commit is in doubt.
         """
         handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
         look = _DRY if self.dry_run else _LOOK
@@ -135,7 +135,10 @@ class Redriver(Struct, kw_only=True):
         return "" if refused is None else f"As for an earlier message: {refused}"
 
     def _move(self, handle: ObjectHandle, targets: OutputHandles, target: Target) -> MQIError | None:
-        """Move the message under the cursor. If the move fails, back out and return the error: the message stays."""
+        """Move the message under the cursor. If the move fails, back out and return the error: the message stays.
+
+        Raises `MQIError` if the connection is lost, or if the commit is in doubt.
+        """
         try:
             got = self.connection.get(handle, _TAKE)
             if got is None:
@@ -146,6 +149,10 @@ class Redriver(Struct, kw_only=True):
             self.connection.commit()
         except MQIError as error:
             if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            if leaves_in_doubt(error):
+                with suppress(MQIError):  # the caller needs the error of the commit
+                    self.connection.backout()
                 raise
             if error.reason != Reason.BACKED_OUT:
                 self.connection.backout()

@@ -232,9 +232,9 @@ def kit_message(kit: QueueManagerKit) -> Got:
     [
         (Fault(verb="MQGET", nth=2, reason=Reason.NO_MSG_UNDER_CURSOR), [Reason.NO_MSG_UNDER_CURSOR, 0], 1),
         (Fault(verb="MQPUT", reason=Reason.MSG_TOO_BIG_FOR_Q), [Reason.MSG_TOO_BIG_FOR_Q, 0], 1),
-        (Fault(verb="MQCMIT", reason=Reason.RESOURCE_PROBLEM), [Reason.RESOURCE_PROBLEM, 0], 1),
+        (Fault(verb="MQCMIT", reason=Reason.BACKED_OUT), [Reason.BACKED_OUT, 0], 0),
     ],
-    ids=["gone", "too big", "commit refused"],
+    ids=["gone", "too big", "backed out"],
 )
 def test_a_refusal_that_concerns_one_message_stops_no_other(fault: Fault, reasons: list[int], backouts: int) -> None:
     kit = kit_with("ORDERS.IN", "ORDERS.IN")
@@ -245,6 +245,28 @@ def test_a_refusal_that_concerns_one_message_stops_no_other(fault: Fault, reason
     assert (reasons, backouts) == ([each.reason for each in done], sum(call.verb == "MQBACK" for call in kit.faults.calls))
     assert [True, False] == [bool(each.why_not) for each in done]
     assert (1, 1) == (len(taken(kit, DLQ)), len(taken(kit, "ORDERS.IN")))
+
+
+def test_a_commit_in_doubt_ends_the_redrive_with_no_open_unit_of_work() -> None:
+    """Only 2003 at MQCMIT says that the message stays."""
+    kit = kit_with("ORDERS.IN", "ORDERS.IN")
+    kit.faults.add(Fault(verb="MQCMIT", reason=Reason.RESOURCE_PROBLEM))
+    connection = kit.faults.wrap(kit.queue_manager).connect()
+
+    with pytest.raises(MQIError, match=r"MQCMIT.*2102"):
+        redrive(kit, connection)
+    connection.disconnect()  # commits an open unit of work
+
+    assert [b"0", b"1"] == [got.body[172:] for got in taken(kit, DLQ)]
+    assert [] == taken(kit, "ORDERS.IN")
+
+
+def test_a_commit_in_doubt_is_reported_although_the_backout_after_it_fails() -> None:
+    kit = kit_with("ORDERS.IN")
+    kit.faults.add(Fault(verb="MQCMIT", reason=Reason.RESOURCE_PROBLEM), Fault(verb="MQBACK"))
+
+    with pytest.raises(MQIError, match=r"MQCMIT.*2102"):
+        redrive(kit, kit.faults.wrap(kit.queue_manager).connect())
 
 
 @pytest.mark.parametrize(("rate", "took_s"), [(0.0, 0.0), (2.0, 1.0), (0.5, 4.0)])
