@@ -28,7 +28,10 @@ __all__ = (
 
 
 def message_id_from(digits: str) -> bytes:
-    """Return the 24 bytes for 48 hexadecimal digits. Raises `click.BadParameter` for any other text."""
+    """Return the 24 bytes for 48 hexadecimal digits.
+
+    Raises `click.BadParameter` for any other text, and for zeros: a get with this identifier (MQMI_NONE) takes any message.
+    """
     try:
         found = bytes.fromhex(digits)
     except ValueError:
@@ -37,6 +40,8 @@ def message_id_from(digits: str) -> bytes:
         raise click.BadParameter(
             f"{digits!r} is not a message identifier: give 48 hexadecimal digits, as `mqflow browse` prints them."
         )
+    if found == NO_ID:
+        raise click.BadParameter(f"{digits!r} is not a message identifier: zeros stand for any message.")
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.cli.connection_options import connected, message_id_from, staging_queue
 from mqflow.cli.option_types import json_option, url_option
@@ -19,7 +20,7 @@ from mqflow.mqi.headers.delay import DelayHeader
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.runtime.delay.stage import moment
-from mqflow.verbs import Connection, GetOptions
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import SYSTEM_CLOCK, Clock
 
 __all__ = ("DelayedMessage", "command", "delayed_messages", "due_in_words")
@@ -28,6 +29,10 @@ _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _NEXT: Final = GetOptions(
     options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.PROPERTIES_FORCE_MQRFH2,
     buffer_bytes_max=delay_header.DELAY_HEADER_BYTES,
+)
+_REMOVE: Final = GetOptions(
+    options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
+    match=MatchOption.MSG_ID | MatchOption.CORREL_ID,
 )
 _queue_option = click.option(
     "--queue", metavar="NAME", help="The staging queue; default: the setting delay_queue, or the default of the queue manager."
@@ -91,40 +96,52 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
     with connected(url) as connection:
         handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
         for identifier in identifiers:
-            wanted = GetOptions(
-                options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
-                match=MatchOption.CORREL_ID,
-                correlation_id=identifier,
-            )
-            cancelled = False
-            while connection.get(handle, wanted):  # a publication has one copy for each subscription
-                connection.commit()
-                cancelled = True
-            if not cancelled:
+            if _cancelled(connection, queue, handle, identifier):
+                click.echo(identifier.hex())
+            else:
                 missing += 1
                 note(f"{identifier.hex()} is not on {queue}: it was delivered, or cancelled, or never delayed.")
-            else:
-                click.echo(identifier.hex())
     if missing:
         sys.exit(EXIT_FAILED)
 
 
 def delayed_messages(connection: Connection, queue: str, clock: Clock) -> Iterator[DelayedMessage]:
     """Yield the delayed messages in the order of the staging queue. Messages without a delay header are left out."""
+    for got, header in _staged(connection, queue, _NEXT):
+        yield DelayedMessage(
+            message_id=got.descriptor.correlation_id,
+            target=header.target,
+            due_in_ms=due_in_ms(header, moment(clock)),
+            delay_ms=header.delay_ms,
+            body_bytes=got.data_bytes - delay_header.DELAY_HEADER_BYTES,
+        )
+
+
+def _staged(connection: Connection, queue: str, options: GetOptions) -> Iterator[tuple[Got, DelayHeader]]:
+    """Browse the queue, and yield each message that has a delay header."""
     handle = connection.open(queue, _BROWSE)
     try:
-        while got := connection.get(handle, _NEXT):
+        while got := connection.get(handle, options):
             header = _header(got.body) if got.descriptor.format == delay_header.FORMAT else None
             if header is not None:
-                yield DelayedMessage(
-                    message_id=got.descriptor.correlation_id,
-                    target=header.target,
-                    due_in_ms=due_in_ms(header, moment(clock)),
-                    delay_ms=header.delay_ms,
-                    body_bytes=got.data_bytes - delay_header.DELAY_HEADER_BYTES,
-                )
+                yield got, header
     finally:
         connection.close(handle)
+
+
+def _cancelled(connection: Connection, queue: str, handle: ObjectHandle, identifier: bytes) -> bool:
+    """Remove the delayed message with this identifier. Return False if it is not on the queue.
+
+    A get without the browse could remove a message of another program, for example a reply with this CorrelId.
+    """
+    wanted = replace(_NEXT, match=MatchOption.CORREL_ID, correlation_id=identifier)
+    cancelled = False
+    # A publication has one copy for each subscription. The list ends the browse before the first get.
+    for got, _ in list(_staged(connection, queue, wanted)):
+        if connection.get(handle, replace(_REMOVE, message_id=got.descriptor.message_id, correlation_id=identifier)):
+            connection.commit()
+            cancelled = True
+    return cancelled
 
 
 def _header(body: bytes) -> DelayHeader | None:

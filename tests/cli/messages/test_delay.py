@@ -1,15 +1,17 @@
 """`mqflow put --delay`, `delay list` and `delay cancel`: delayed messages are listed and cancelled."""
 
 import json
+from pathlib import Path
 
 import anyio
 import pytest
 
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions
@@ -65,6 +67,34 @@ def test_messages_are_cancelled_and_a_message_that_is_not_delayed_is_named(run: 
     assert (1, "", gone(first)) == (again.exit_code, again.stdout, again.stderr)
     assert [kept] == [line.split()[0] for line in run("delay", "list").stdout.splitlines()]
     assert (0, f"{kept}\n", "") == ((last := run("delay", "cancel", kept)).exit_code, last.stdout, last.stderr)
+
+
+def test_zeros_are_no_identifier_and_cancel_nothing(run: Run) -> None:
+    sent = [run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip() for _ in range(3)]
+
+    refused = run("delay", "cancel", "00" * 24)
+
+    assert (2, "") == (refused.exit_code, refused.stdout)
+    assert f"{'00' * 24!r} is not a message identifier: zeros stand for any message." in refused.stderr
+    assert sent == [line.split()[0] for line in run("delay", "list").stdout.splitlines()]
+
+
+def test_a_cancel_leaves_messages_that_are_not_delayed(run: Run, tmp_path: Path) -> None:
+    delayed = run("put", "SMALL", "x", "--delay", "2h").stdout.strip()
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        reply = MessageDescriptor(correlation_id=bytes.fromhex(delayed), persistence=Persistence.PERSISTENT, format="MQSTR")
+        for queue in ("ORDERS.IN", EMBEDDED_STAGING_QUEUE):
+            connection.put1(queue, reply, b"a reply", PutOption.NO_SYNCPOINT)
+
+    other, staged, again = (run("delay", "cancel", delayed, *where) for where in (("--queue", "ORDERS.IN"), (), ()))
+
+    assert (1, "") == (other.exit_code, other.stdout)
+    assert (0, f"{delayed}\n", "") == (staged.exit_code, staged.stdout, staged.stderr)
+    assert 1 == again.exit_code
+    for queue in ("ORDERS.IN", EMBEDDED_STAGING_QUEUE):
+        [left] = [json.loads(line) for line in run("browse", queue, "--json").stdout.splitlines()]
+        assert ("a reply", 0) == (left["body"], left["descriptor"]["backout_count"])
 
 
 def test_an_empty_staging_queue_is_not_an_error(run: Run) -> None:

@@ -64,6 +64,15 @@ def test_an_invalid_identifier_is_wrong_usage(run: Run) -> None:
     assert "give 48 hexadecimal digits" in result.stderr
 
 
+def test_zeros_are_no_identifier_and_get_nothing(run: Run) -> None:
+    run("put", "ORDERS.IN", "one")
+
+    refused = run("get", "ORDERS.IN", "--by-id", "00" * 24)
+
+    assert (2, "", 1) == (refused.exit_code, refused.stdout, depth(run, "ORDERS.IN"))
+    assert "is not a message identifier: zeros stand for any message." in refused.stderr
+
+
 def test_stdin_is_one_message_without_its_last_line_end(run: Run) -> None:
     run("put", "ORDERS.IN", stdin="one\ntwo\n")
 
