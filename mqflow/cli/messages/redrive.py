@@ -5,7 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -17,6 +17,7 @@ from mqflow import events
 from mqflow.app.config.settings import Settings, load
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import condition, end_without_messages, matches
+from mqflow.cli.messages.units_of_work import uninterrupted
 from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.json_lines import json_line
@@ -87,31 +88,38 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
     expiry stay. Each message has a unit of work of its own. After a stop at any point, run the same command again.
 
     A message that returns to QUEUE is not moved again in the same run. With --journal it is not moved again in a later run
-    either. The file can lack the last move of a run that was killed. With the setting disposition_queue, each move puts a
-    record on that queue in the same unit of work. Exits with 1 if a message could not be moved, or if the connection is lost.
+    either. The file also has a move whose commit got no answer. It can lack the last move of a run that was killed. With the
+    setting disposition_queue, each move puts a record on that queue in the same unit of work. Exits with 1 if a message could
+    not be moved, or if the connection is lost. The table is printed also after a lost connection or Ctrl-C.
     """
     wanted = [condition(text) for text in where]
     target = None if to == ORIGIN else Target(to)
-    with _journal(options["journal"]) as (before, write), connected(url) as connection:
-        redriver = Redriver(
-            connection=connection,
-            queue=queue,
-            wanted=lambda got: is_wanted(queue, got, wanted),
-            to=target,
-            rate=0.0 if options["dry_run"] else options["rate"],
-            clock=SYSTEM_CLOCK,
-            pause=_pause,
-            dry_run=options["dry_run"],
-            moved_before=before,
-            times_max=options["times_max"],
-            records=records_of(load({"url": url}), "mqflow redrive"),
-            redrive_id=options["redrive_id"] or redrive_name(queue),
-        )
-        counts = _carry_out(connection, redriver, options["limit"], write, as_json=options["as_json"])
-    if not options["as_json"]:
-        _show(counts, dry_run=options["dry_run"])
-    if redriver.records is not None and counts and not options["dry_run"]:
-        note(f"The name of this redrive in the records is {safe(redriver.redrive_id)}.")
+    counts: Counter[tuple[str, str]] = Counter()
+    redrive_id = options["redrive_id"] or redrive_name(queue)
+    records = records_of(load({"url": url}), "mqflow redrive")
+    try:
+        with _journal(options["journal"]) as (before, write), connected(url) as connection:
+            redriver = Redriver(
+                connection=connection,
+                queue=queue,
+                wanted=lambda got: is_wanted(queue, got, wanted),
+                to=target,
+                rate=0.0 if options["dry_run"] else options["rate"],
+                clock=SYSTEM_CLOCK,
+                pause=_pause,
+                dry_run=options["dry_run"],
+                moved_before=before,
+                times_max=options["times_max"],
+                records=records,
+                redrive_id=redrive_id,
+                whole=uninterrupted,
+            )
+            _carry_out(connection, redriver, counts, options["limit"], write, as_json=options["as_json"])
+    finally:  # also after a lost connection and after Ctrl-C
+        if not options["as_json"]:
+            _show(counts, dry_run=options["dry_run"])
+        if records is not None and counts and not options["dry_run"]:
+            note(f"The name of this redrive in the records is {safe(redrive_id)}.")
     if not counts:
         end_without_messages(queue, where)
     if any(why for _, why in counts):
@@ -148,35 +156,52 @@ def is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> bo
 
 
 def _carry_out(
-    connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None], *, as_json: bool
-) -> Counter[tuple[str, str]]:
-    """Redrive the messages. Return their number for each target and reason; the reason is empty for moved messages."""
-    counts: Counter[tuple[str, str]] = Counter()
+    connection: Connection,
+    redriver: Redriver,
+    counts: Counter[tuple[str, str]],
+    limit: int | None,
+    write: Callable[[RedrivenMessage], None],
+    *,
+    as_json: bool,
+) -> None:
+    """Redrive the messages. Count them in `counts`, for each target and reason; the reason is empty for moved messages."""
     depth = _depth(connection, redriver.queue)
     moved = 0
-    with progress(f"{'Looking at' if redriver.dry_run else 'Redriving'} {redriver.queue}", min(depth, limit or depth)) as bar:
-        moves = redriver.run()
-        for done in moves:
-            if not done.why_not and not redriver.dry_run:
-                write(done)
-            if as_json:
-                click.echo(json_line(_facts(done, dry_run=redriver.dry_run)))
-            moved += not done.why_not
-            counts[str(done.target or "no origin"), done.why_not] += 1
-            bar.reached(counts.total(), counted(moved, "messages"))
-            if moved == limit:
-                moves.close()
-                break
-    return counts
+
+    def count(done: RedrivenMessage, result: str) -> None:
+        if result != "stays" and not redriver.dry_run:
+            write(done)
+        counts[str(done.target or "no origin"), done.why_not] += 1
+        if as_json:
+            click.echo(json_line(_facts(done, result)))
+
+    with (
+        progress(f"{'Looking at' if redriver.dry_run else 'Redriving'} {redriver.queue}", min(depth, limit or depth)) as bar,
+        closing(redriver.run()) as moves,
+    ):
+        try:
+            for done in moves:
+                count(done, "stays" if done.why_not else _done(dry_run=redriver.dry_run))
+                moved += not done.why_not
+                bar.reached(counts.total(), counted(moved, "messages"))
+                if moved == limit:
+                    break
+        except MQIError:
+            if redriver.in_doubt is not None:
+                count(redriver.in_doubt, "in doubt")
+            raise
 
 
-def _facts(done: RedrivenMessage, *, dry_run: bool) -> dict[str, object]:
-    moved = "would be moved" if dry_run else "moved"
+def _done(*, dry_run: bool) -> str:
+    return "would be moved" if dry_run else "moved"
+
+
+def _facts(done: RedrivenMessage, result: str) -> dict[str, object]:
     return {
         "message_id": done.message_id,
         "to": None if done.target is None else done.target.queue,
         "queue_manager": None if done.target is None else done.target.queue_manager,
-        "result": "stays" if done.why_not else moved,
+        "result": result,
         "reason": done.reason,
         "why_not": done.why_not,
     }
@@ -214,6 +239,6 @@ def _target(entry: tuple[tuple[str, str], int]) -> str:
 def _show(counts: Counter[tuple[str, str]], *, dry_run: bool) -> None:
     if not counts:
         return
-    done = "would be moved" if dry_run else "moved"
+    done = _done(dry_run=dry_run)
     rows = [(target, f"{count:,}", why or done) for (target, why), count in sorted(counts.items(), key=_target)]
     show_table(("to", "messages", "result"), rows, numbers=frozenset({1}))

@@ -7,10 +7,11 @@ kill the redriver can be started again, because moved messages are no longer on 
 
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
@@ -82,6 +83,10 @@ class Redriver(Struct, kw_only=True):
     change: Callable[[Restored], Restored] = lambda before: before
     #: A remark for the records, for people.
     remark: str | None = None
+    #: Makes a block around each move. The block ends when the caller wants the next result, so the caller can note the move.
+    whole: Callable[[], AbstractContextManager[None]] = nullcontext
+    #: The message whose commit is in doubt, if there is one. It ended the run.
+    in_doubt: RedrivenMessage | None = None
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
     def run(self) -> Generator[RedrivenMessage, None, None]:
@@ -89,7 +94,8 @@ class Redriver(Struct, kw_only=True):
 
         If a put is refused because of the target (full, inhibited, missing), no further message is put on this target. If the
         target was altered (2041), it is opened again. Raises `MQIError` if the connection is lost, the source queue refuses a
-        call, or a commit is in doubt. The current message is then still on its queue, except if a commit is in doubt.
+        call, or a commit is in doubt. The current message is then still on its queue, except if a commit is in doubt: then it
+        is `in_doubt`.
         """
         handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
         look = _DRY if self.dry_run else _LOOK
@@ -102,7 +108,8 @@ class Redriver(Struct, kw_only=True):
                 if self.rate:
                     self.pause(max(0.0, due - self.clock.monotonic()))
                     due = max(due, self.clock.monotonic()) + 1 / self.rate
-                yield self._redrive(handle, targets, seen)
+                with self.whole():
+                    yield self._redrive(handle, targets, seen)
         finally:
             targets.close()
             with suppress(MQIError):  # the connection is lost
@@ -112,20 +119,35 @@ class Redriver(Struct, kw_only=True):
         identity = identity_of(seen)
         message_id = seen.descriptor.message_id
         target = self.to or _origin(restored(seen.descriptor, seen.body))
-        why_not, reason = self._why_not(identity, target, seen), 0
-        if not why_not and target is not None and not self.dry_run:
-            error = self._move(handle, targets, target)
-            if error is None:
-                self.moved_before[identity] += 1
-            else:
-                why_not, reason = str(error), int(error.reason)
-        return RedrivenMessage(message_id=message_id, identity=identity, target=target, why_not=why_not, reason=reason)
+        done = RedrivenMessage(
+            message_id=message_id, identity=identity, target=target, why_not=self._why_not(identity, target, seen)
+        )
+        if done.why_not or target is None:
+            return done
+        error = None if self.dry_run else self._moved(handle, targets, target, done)
+        if error is not None:
+            return replace(done, why_not=str(error), reason=int(error.reason))
+        self.moved_before[identity] += 1  # in a dry run too, because the real run does not move a second copy
+        return done
+
+    def _moved(self, handle: ObjectHandle, targets: OutputHandles, target: Target, done: RedrivenMessage) -> MQIError | None:
+        """Move the message as `_move` does. If its commit is in doubt, remember the message."""
+        try:
+            return self._move(handle, targets, target)
+        except MQIError as error:
+            if leaves_in_doubt(error):
+                doubt = f"Nobody knows whether the commit took effect. Look for {done.message_id.hex()} on both queues."
+                self.in_doubt = replace(done, why_not=doubt, reason=int(error.reason))
+            raise
 
     def _why_not(self, identity: int, target: Target | None, seen: Got) -> str:
         if target is None:
             return "The message does not name the queue that it came from: give the target with --to QUEUE."
         if self.moved_before[identity] >= self.times_max:
-            return "The message was put back before, and has come back."
+            return (
+                "This run or its journal has a move of the same MsgId and CorrelId already. "
+                f"--again {self.moved_before[identity] + 1} moves this message too."
+            )
         if target.queue in {self.queue, seen.resolved_queue} and target.queue_manager in {
             "",
             self.connection.queue_manager_name,

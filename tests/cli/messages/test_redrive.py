@@ -90,7 +90,7 @@ def test_with_a_journal_a_returned_message_is_not_moved_again(run: Run) -> None:
     again = run("redrive", DLQ, "--to", "OTHER", *journal)
 
     assert 1 == again.exit_code
-    assert "The message was put back before, and has come back." in again.stdout
+    assert "has a move of the same MsgId and CorrelId already." in again.stdout
     assert 0 == run("redrive", DLQ, "--to", "OTHER", *journal, "--again", "2").exit_code
 
 
@@ -101,7 +101,7 @@ def test_a_cut_line_of_the_journal_damages_no_other_line(run: Run, tmp_path: Pat
     run("redrive", DLQ, "--to", "OTHER", *journal)
     run("redrive", "OTHER", "--to", DLQ)
 
-    assert "The message was put back before, and has come back." in run("redrive", DLQ, "--to", "OTHER", *journal).stdout
+    assert "has a move of the same MsgId and CorrelId already." in run("redrive", DLQ, "--to", "OTHER", *journal).stdout
     lines = (tmp_path / "moved.txt").read_text().split()
     assert ["0123456789abcdef", "01234"] == lines[:2]
     assert {16} == {len(line) for line in lines[2:]}

@@ -1,12 +1,17 @@
 """`mqflow redrive` and `replay` as text, as records and as exit codes; and the journal of moves."""
 
 import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import click
 import pytest
 
 from mqflow.app.config.settings import Settings
+from mqflow.cli import connection_options
 from mqflow.cli.messages.redrive import _pause, per_second, records_of
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
@@ -15,7 +20,9 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.verbs import Connection
 from tests.cli.conftest import Run
+from tests.cli.messages.test_messages import _Commits
 
 DLQ = "DEAD.LETTERS"
 PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208)
@@ -217,6 +224,64 @@ def test_each_record_of_a_redrive_is_whole(run: Run) -> None:
     assert common | {"message_id": identifier, "to": "OTHER", "result": "moved", "why_not": ""} == moved
     assert {"to": None, "queue_manager": None, "result": "stays", "reason": 0}.items() <= left.items()
     assert {"message_id", "to", "queue_manager", "result", "reason", "why_not"} == left.keys()
+
+
+# -- an early end
+
+
+def end_at_commit(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None], nth: int) -> None:
+    """Let this happen after a commit of the command."""
+
+    @contextmanager
+    def connected(url: str | None) -> Iterator[Connection]:
+        with connection_options.connected(url) as connection:
+            yield cast("Connection", _Commits(connection, happens, after=True, nth=nth))
+
+    monkeypatch.setattr("mqflow.cli.messages.redrive.connected", connected)
+
+
+def no_answer() -> None:
+    raise error_for(Reason.CONNECTION_BROKEN, "MQCMIT", queue_manager="QM1")
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("dead")
+def test_after_ctrl_c_in_a_commit_the_table_and_the_journal_have_each_move(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    end_at_commit(monkeypatch, interrupt, 2)
+
+    ended = run("redrive", DLQ, "--to", "OTHER", "--journal", "moved.txt")
+
+    assert (130, ["one", "two"]) == (ended.exit_code, on(run, "OTHER"))
+    assert ["OTHER", "2", "moved"] == ended.stdout.splitlines()[-1].split()
+    assert 2 == len((tmp_path / "moved.txt").read_text().splitlines())
+
+
+@pytest.mark.usefixtures("dead")
+def test_a_move_in_doubt_is_in_the_table_and_in_the_journal(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    end_at_commit(monkeypatch, no_answer, 3)
+
+    ended = run("redrive", DLQ, "--to", "OTHER", "--journal", "moved.txt")
+
+    assert (1, True) == (ended.exit_code, "MQCMIT" in ended.stderr)
+    moved, doubtful = ended.stdout.splitlines()[-2:]
+    assert ["OTHER", "2", "moved"] == moved.split()
+    assert ["OTHER", "1", "Nobody", "knows", "whether", "the", "commit", "took", "effect."] == doubtful.split()[:9]
+    assert 3 == len((tmp_path / "moved.txt").read_text().splitlines())
+
+
+@pytest.mark.usefixtures("dead")
+def test_a_script_reads_which_move_is_in_doubt(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    end_at_commit(monkeypatch, no_answer, 2)
+
+    ended = run("redrive", DLQ, "--to", "OTHER", "--json")
+
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [("moved", 0), ("in doubt", 2009)] == [(each["result"], each["reason"]) for each in found]
 
 
 # -- replay

@@ -201,7 +201,11 @@ def test_a_queue_that_refuses_records_delays_no_message_and_is_reported_once() -
         (Target(DLQ, "QM1"), 0, "The message is on that queue already."),
         (Target(DLQ, "QM2"), 0, "MQ"),
         (None, 1, ""),
-        (None, 2, "The message was put back before, and has come back."),
+        (
+            None,
+            2,
+            "This run or its journal has a move of the same MsgId and CorrelId already. --again 3 moves this message too.",
+        ),
     ],
 )
 def test_a_message_is_moved_a_limited_number_of_times_and_not_to_the_queue_it_is_on(
@@ -267,6 +271,38 @@ def test_a_commit_in_doubt_is_reported_although_the_backout_after_it_fails() -> 
 
     with pytest.raises(MQIError, match=r"MQCMIT.*2102"):
         redrive(kit, kit.faults.wrap(kit.queue_manager).connect())
+
+
+def test_a_commit_without_an_answer_leaves_the_move_of_its_message_in_doubt() -> None:
+    kit = kit_with("ORDERS.IN", "ORDERS.IN")
+    kit.faults.add(Fault(verb="MQCMIT", nth=2, reason=Reason.CONNECTION_BROKEN, moment=Moment.AFTER))
+    made = redriver(kit, kit.faults.wrap(kit.queue_manager).connect())
+    moves = made.run()
+
+    first = next(moves)
+    with pytest.raises(MQIError, match="MQCMIT"):
+        next(moves)
+
+    assert made.in_doubt is not None
+    assert (Target("ORDERS.IN", "QM1"), Reason.CONNECTION_BROKEN) == (made.in_doubt.target, made.in_doubt.reason)
+    assert first.identity != made.in_doubt.identity
+    assert f"Look for {made.in_doubt.message_id.hex()} on both queues." in made.in_doubt.why_not
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_dry_run_says_of_a_second_copy_of_a_message_what_the_run_does(*, dry_run: bool) -> None:
+    kit = kit_with()
+    connection = kit.queue_manager.connect()
+    for _ in range(2):
+        put_dead_letter(connection, DLQ, b"copy", queue="ORDERS.IN", descriptor=WHOLE)
+    made = redriver(kit, connection)
+    made.dry_run = dry_run
+
+    first, second = made.run()
+
+    assert ("", True) == (first.why_not, "a move of the same MsgId and CorrelId" in second.why_not)
+    left = (len(taken(kit, DLQ)), len(taken(kit, "ORDERS.IN")))
+    assert ((2, 0) if dry_run else (1, 1)) == left
 
 
 @pytest.mark.parametrize(("rate", "took_s"), [(0.0, 0.0), (2.0, 1.0), (0.5, 4.0)])
