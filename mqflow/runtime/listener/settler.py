@@ -68,12 +68,16 @@ class Settler:
         """Report that the loss of the connection has backed out the open unit of work, if there is one."""
         unit, self._under_way = self._under_way, None
         if unit is not None:
-            self.forgive(delivery.got for delivery in unit.deliveries if not delivery.has_begun)
+            self._forgive(delivery.got for delivery in unit.deliveries if not delivery.has_begun)
             self._report_lost(unit, error)
         if isinstance(self._session, ThreadedSession):  # no handler has seen these messages, but their BackoutCount increases
-            self.forgive(self._session.lost_ahead())
+            self._forgive(self._session.lost_ahead())
 
-    def forgive(self, messages: Iterable[Got]) -> None:
+    def forgive_lingering(self) -> None:
+        """Record that messages did not cause their backout, because their unit still waited for more when it was lost."""
+        self._forgive(self._session.lingering)
+
+    def _forgive(self, messages: Iterable[Got]) -> None:
         """Record that these messages did not cause their last backout, so it does not count as a failed attempt."""
         self._state.notes.forgive(message_key(got) for got in messages)
 
@@ -83,7 +87,7 @@ class Settler:
     def left(self, unit: Unit, outcome: Outcome | None) -> None:
         """Report that this unit is backed out later: its handler does not stop, and the session's thread waits for it."""
         self._under_way = None
-        self.forgive(delivery.got for delivery in unit.deliveries)
+        self._forgive(delivery.got for delivery in unit.deliveries)
         self._events.settled(Settlement.BACKOUT, unit.deliveries, outcome)
 
     async def commit_behind(self, unit: Unit | None) -> Unit | None:
@@ -179,13 +183,13 @@ class Settler:
             self._succeeded(unit)
         elif error.reason == Reason.BACKED_OUT:
             step = self._backed_out_at_commit(error)
-            self.forgive(delivery.got for delivery in unit.deliveries)
+            self._forgive(delivery.got for delivery in unit.deliveries)
             self._events.backed_out(unit, step)
             self._pause(step)
         else:
             self._lost = self._lost or error
             if error.reason == Reason.CONNECTION_BROKEN and isinstance(self._session, ThreadedSession):  # it was never sent
-                self.forgive(delivery.got for delivery in unit.deliveries)
+                self._forgive(delivery.got for delivery in unit.deliveries)
                 self._report_lost(unit, error)
             else:
                 self._report_doubt(unit, error)

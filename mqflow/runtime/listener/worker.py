@@ -109,7 +109,7 @@ class Worker:
         try:
             await (self._run(allowed) if gate is None else self._run_through(gate, allowed))
         except BaseException:
-            self._settler.forgive(self._session.lingering)
+            self._settler.forgive_lingering()
             await self._settler.last_answers()
             raise
 
