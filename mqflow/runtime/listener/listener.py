@@ -22,6 +22,7 @@ from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.backout_settings import why_unknown
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
+from mqflow.runtime.listener.queue_warning import queue_warning
 from mqflow.runtime.listener.settler import SessionLost
 from mqflow.runtime.listener.worker import Worker
 from mqflow.runtime.restarts import EndedEarlyError, Restarts, Task
@@ -356,26 +357,8 @@ class RunningListener:
             text = f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired, so the first failed message stops delivery. {error}"
             state.broadcast(Warned(text=text, queue=spec.queue))
             return
-        attributes = settings.attributes
-        if not attributes.backout_threshold:
-            text = (
-                f"{spec.queue} has no backout threshold, so a message that always fails is redelivered for ever. "
-                f"ALTER {_defined_as(spec, attributes)} BOTHRESH(3) BOQNAME('...') ends that, "
-                "or Backout(threshold=3, queue=...)."
-            )
-            state.broadcast(Warned(text=text, queue=spec.queue))
-        elif attributes.backout_requeue_queue == attributes.name:
-            text = (
-                f"BOQNAME of {spec.queue} is {attributes.name}, the queue itself, so it is not used: a moved message would "
-                f"begin again with a backout count of 0. ALTER {_defined_as(spec, attributes)} BOQNAME('...') changes that."
-            )
-            state.broadcast(Warned(text=text, queue=spec.queue))
-        elif not (attributes.backout_requeue_queue or settings.dead_letter_queue or settings.dead_letter_queue_unknown):
-            text = (
-                f"{spec.queue} has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter "
-                f"queue. A poison message stays on its queue and blocks the listener. "
-                f"ALTER {_defined_as(spec, attributes)} BOQNAME('...') changes that."
-            )
+        text = queue_warning(spec.queue, settings, spec.behaviour, defined_as=_defined_as(spec, settings.attributes))
+        if text:
             state.broadcast(Warned(text=text, queue=spec.queue))
 
     async def _watch(self) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqflow import App, Backout
+from mqflow import App, Backout, Behaviour
 from mqflow.events import Warned
 from mqflow.testing.kit import QueueManagerKit
 
@@ -17,9 +17,10 @@ OWN_QUEUE = (
     "ALTER QLOCAL('IN') BOQNAME('...') changes that."
 )
 NO_QUEUE = (
-    "IN has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter queue. "
-    "A poison message stays on its queue and blocks the listener. ALTER QLOCAL('IN') BOQNAME('...') changes that."
+    "IN has no backout requeue queue, and the queue manager has no dead-letter queue. "
+    "A poison message stays on its queue, and the listener pauses. ALTER QLOCAL('IN') BOQNAME('...') changes that."
 )
+DISCARDED = NO_QUEUE.replace("stays on its queue, and the listener pauses", "is discarded")
 BY_QUEUE = Backout()
 ROWS = [
     pytest.param("BOTHRESH(0)", "", BY_QUEUE, NO_THRESHOLD, id="no threshold"),
@@ -29,6 +30,8 @@ ROWS = [
     pytest.param("BOTHRESH(3) BOQNAME('BAD')", "", BY_QUEUE, "", id="a backout requeue queue"),
     pytest.param("BOTHRESH(0)", "", Backout(threshold=3, queue="BAD"), "", id="the listener's own settings"),
     pytest.param("BOTHRESH(3) BOQNAME('BAD')", "", Backout(threshold=0), NO_THRESHOLD, id="no threshold of its own"),
+    pytest.param("BOTHRESH(3)", "", Backout(behaviour=Behaviour.JMS_CONSUMER), DISCARDED, id="a behaviour that discards"),
+    pytest.param("BOTHRESH(0)", "DLQ", Backout(behaviour=Behaviour.BROKER_INPUT_NODE), "", id="a behaviour with a threshold"),
 ]
 
 
