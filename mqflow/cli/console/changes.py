@@ -5,6 +5,7 @@ audit log gets a line before and after each change. `Redriver` and the function 
 """
 
 import os
+import sys
 from collections import Counter
 from typing import Final
 
@@ -144,6 +145,7 @@ class Changes:
 
             redriver = self._redriver(connection, queue, target)
             redriver.dry_run = True
+            redriver.times_max = sys.maxsize  # the plan has every copy of a message, and `redrive` moves each
             redriver.wanted = is_wanted
             for each in redriver.run():
                 moves.rows[str(each.target or "no origin"), each.why_not] += 1
