@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from mqflow.app.config.settings import Settings, load
+from mqflow.app.errors import shown_url
 from mqflow.app.run.decision_ledger import LedgerError, last_disposals, ledger_file
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, end_without_messages, matches
@@ -41,6 +42,7 @@ __all__ = (
     "details",
     "disposals",
     "failed_messages",
+    "redrive_command",
     "times_of",
     "trend_of",
     "with_failure",
@@ -102,12 +104,15 @@ def command(
         groups = failure_groups(messages, now=now, parts=chosen, samples_max=samples_max)
     if as_json:
         for group in groups:
-            click.echo(json_line(_facts(queue, group)))
+            click.echo(json_line(_facts(queue, group, _where(group, groups))))
     elif groups:
         total = counted(sum(group.messages for group in groups), "messages")
         click.secho(f"{safe(queue)}: {total} in {counted(len(groups), 'groups')}", bold=True)
         for group in groups:
-            _show(queue, group, now, where)
+            _show(group, now)
+            own = _where(group, groups)
+            if own is not None:
+                click.echo(safe(f"  {redrive_command(queue, url, (*where, *own))}"))
     if not groups:
         end_without_messages(queue, where)
 
@@ -164,7 +169,7 @@ def with_failure(message: FailedMessage, last_disposal: LastDisposal) -> FailedM
 # -- the output
 
 
-def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
+def _facts(queue: str, group: FailureGroup, where: list[str] | None) -> dict[str, Any]:
     """Return the group as a record for a script. Parts that were not chosen are left out. Identifiers are hexadecimal."""
     parts = ("reason", "outcome", "exception", "frame", "handler", "age")
     facts: dict[str, Any] = {"queue": queue, "messages": group.messages}
@@ -176,11 +181,10 @@ def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
     if group.trend is not None:
         facts["trend"] = {"window_s": int(group.trend.window.total_seconds()), "messages": group.trend.messages}
     facts["samples"] = [{"message_id": sample.message_id, "at": sample.at, "text": sample.text} for sample in group.samples]
-    where = _where(group)
     return facts if where is None else facts | {"where": where}
 
 
-def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]) -> None:
+def _show(group: FailureGroup, now: datetime) -> None:
     click.echo()
     click.secho(safe(f"{counted(group.messages, 'messages')}: {cause(group)}"), bold=True)
     origin = "" if group.queue is None else f"from {group.queue or 'an unknown queue'}"
@@ -192,10 +196,16 @@ def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]
     for sample in group.samples:
         for line in _sample(sample):
             click.echo(wrapped(safe(f"  {line}"), 4))
-    own = _where(group)
-    if own is not None:
-        filters = " ".join(f"--where {shlex.quote(text)}" for text in dict.fromkeys((*where, *own)))
-        click.echo(safe(f"  mqflow redrive {shlex.quote(queue)} --to origin {filters}".rstrip()))
+
+
+def redrive_command(queue: str, url: str | None, where: Sequence[str]) -> str:
+    """Return the command that moves the messages back. A password in the URL is not shown: the user must add it."""
+    words = ["mqflow", "redrive", queue, "--to", "origin"]
+    for text in dict.fromkeys(where):
+        words += ["--where", text]
+    if url is not None:
+        words += ["--url", shown_url(url)]
+    return shlex.join(words)
 
 
 def cause(group: FailureGroup) -> str:
@@ -258,9 +268,9 @@ def _sample(sample: Sample) -> Iterator[str]:
         yield f"  {sample.text}"
 
 
-def _where(group: FailureGroup) -> list[str] | None:
+def _where(group: FailureGroup, groups: Collection[FailureGroup]) -> list[str] | None:
     """Return the filters for `--where` that select exactly this group; None if no filters can select it."""
-    if not group.has_reason or group.age is not None or group.queue == "":
+    if not group.has_reason or group.age is not None or group.queue == "" or any(_hides_in(group, each) for each in groups):
         return None
     values: tuple[tuple[str, str | int | None], ...] = (
         ("queue", group.queue),
@@ -271,6 +281,15 @@ def _where(group: FailureGroup) -> list[str] | None:
         ("handler", group.handler),
     )
     return [f"{name}={_as_pattern(str(value or ''))}" for name, value in values if value is not None]
+
+
+def _hides_in(group: FailureGroup, other: FailureGroup) -> bool:
+    """Return whether filters for the group can select messages of the other group too.
+
+    `--where` does not know the ledger. For it, a message has no exception if its exception is only in the ledger.
+    """
+    same = (group.queue, group.reason) == (other.queue, other.reason) and group.handler in {None, "", other.handler}
+    return same and not group.exception and not other.has_reason
 
 
 def _as_pattern(value: str) -> str:

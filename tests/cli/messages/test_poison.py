@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mqflow.app.run.decision_ledger import LEDGER_FILE, DecisionLedger
+from mqflow.cli.messages.poison import redrive_command
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import Attempt, Disposed
@@ -37,6 +38,23 @@ def poison(run: Run, queues: None, tmp_path: Path) -> None:
             descriptor, data = moved_message.to_backout_queue(PERSISTENT, body, folders=(moved_message.folder(why),))
             connection.put(handle, descriptor, data, PutOption.NO_SYNCPOINT)
         put_dead_letter(connection, "DEAD.LETTERS", b"x" * 300_000, queue="ORDERS.IN", descriptor=PERSISTENT)
+
+
+def note_failure(folder: Path, message_id: str) -> None:
+    """Write the failure of a message into the ledger."""
+    ledger = DecisionLedger(folder / "data" / LEDGER_FILE)
+    outcome = Failed("KeyError", "'price'", raised=Raised("shop.py:3 in book"))
+    ledger(
+        Disposed(
+            queue="ORDERS.IN",
+            message_id=bytes.fromhex(message_id),
+            listener="book",
+            backout_count=1,
+            attempts=(Attempt(DeadLetter("DEAD.LETTERS", 2053)),),
+            outcome=outcome,
+        )
+    )
+    ledger.close()
 
 
 def records(run: Run, *arguments: str) -> list[dict[str, Any]]:
@@ -86,18 +104,47 @@ def test_a_dead_letter_has_its_reason_and_no_long_body_is_needed(run: Run) -> No
 
 
 @pytest.mark.usefixtures("poison")
+def test_the_printed_command_names_the_queue_manager_of_the_look(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "embedded:./data?qmgr=QM1"
+    monkeypatch.setenv("MQFLOW_URL", "embedded:./elsewhere?qmgr=QM2")
+
+    shown = run("poison", "ORDERS.BOQ", "--url", url).stdout
+    [first, _] = [line.strip() for line in shown.splitlines() if line.strip().startswith("mqflow redrive")]
+
+    assert 0 == run(*shlex.split(first)[1:]).exit_code
+    assert 1 == len(run("browse", "ORDERS.BOQ", "--url", url, "--json").stdout.splitlines())
+
+
+def test_the_printed_command_shows_no_password_of_its_url() -> None:
+    url = "mq://mq.example:1414/QM1?channel=APP&user=alice&password=s3cret"
+
+    shown = shlex.split(redrive_command("ORDERS.BOQ", url, ["error=A B", "error=A B"]))
+
+    hidden = "mq://mq.example:1414/QM1?channel=APP&user=***&password=***"
+    assert ["redrive", "ORDERS.BOQ", "--to", "origin", "--where", "error=A B", "--url", hidden] == shown[1:]
+
+
+@pytest.mark.usefixtures("poison")
+def test_no_command_is_printed_that_also_moves_messages_whose_exception_is_only_in_the_ledger(run: Run, tmp_path: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        put_dead_letter(connection, "DEAD.LETTERS", b"y", queue="ORDERS.IN", descriptor=PERSISTENT)
+        put_dead_letter(connection, "DEAD.LETTERS", b"z", queue="OTHER.IN", descriptor=PERSISTENT)
+    first = json.loads(run("browse", "DEAD.LETTERS", "--json", "--limit", "1").stdout)["descriptor"]["message_id"]
+    note_failure(tmp_path, first)
+
+    groups = {(group["origin"], group["exception"]): group for group in records(run, "DEAD.LETTERS")}
+
+    assert {("ORDERS.IN", "KeyError"), ("ORDERS.IN", ""), ("OTHER.IN", "")} == groups.keys()
+    assert [("OTHER.IN", "")] == [key for key, group in groups.items() if "where" in group]
+    printed = run("poison", "DEAD.LETTERS").stdout
+    assert ["queue=OTHER.IN"] == [line.split()[6] for line in printed.splitlines() if "mqflow redrive" in line]
+
+
+@pytest.mark.usefixtures("poison")
 def test_the_ledger_gives_the_exception_of_a_dead_letter(run: Run, tmp_path: Path) -> None:
     [before] = records(run, "DEAD.LETTERS")
-    ledger = DecisionLedger(tmp_path / "data" / LEDGER_FILE)
-    outcome = Failed("KeyError", "'price'", raised=Raised("shop.py:3 in book"))
-    attempt = Attempt(DeadLetter("DEAD.LETTERS", 2053))
-    message_id = bytes.fromhex(before["samples"][0]["message_id"])
-    ledger(
-        Disposed(
-            queue="ORDERS.IN", message_id=message_id, listener="book", backout_count=1, attempts=(attempt,), outcome=outcome
-        )
-    )
-    ledger.close()
+    note_failure(tmp_path, before["samples"][0]["message_id"])
 
     [group] = records(run, "DEAD.LETTERS")
 
