@@ -7,6 +7,7 @@ uses no socket.
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.watchdog import stack_of
 from mqflow.world import SYSTEM_WORLD, World
 
-__all__ = ("Figures", "Order", "OrderError", "ProcessSource", "QueueFigures", "Source", "shown_urls")
+__all__ = ("Figures", "Order", "OrderError", "PartlyDoneError", "ProcessSource", "QueueFigures", "Source", "shown_urls")
 
 _LOOP_ANSWER_S: Final = 1.0
 """If the event loop runs no function for this many seconds, it counts as blocked."""
@@ -39,6 +40,10 @@ class OrderError(Exception):
     """An order cannot be carried out. The text gives the reason."""
 
 
+class PartlyDoneError(OrderError):
+    """Some processes have carried out the order. The text names the others."""
+
+
 class Source(Protocol):
     """Returns the state of an application, and carries out orders. Any thread may call it."""
 
@@ -47,7 +52,10 @@ class Source(Protocol):
         ...
 
     def order(self, order: Order) -> None:
-        """Carry out the order in all processes. Raises `OrderError` if that is not possible."""
+        """Carry out the order in all processes. Raises `OrderError` if that is not possible.
+
+        Raises `PartlyDoneError` if only some processes have carried it out.
+        """
         ...
 
 
@@ -180,15 +188,23 @@ class ProcessSource:
         return stack_of(self._thread)
 
     def _on_loop(self, function: Callable[[], None]) -> bool:
-        """Run the function on the event loop. Return whether this has happened within a second."""
+        """Run the function on the event loop. If the loop does not begin it within a second, never run it, and return False."""
         if self._loop is None:
             function()
             return True
-        done = self._world.runner.event()
+        done, waiting = self._world.runner.event(), [function]
 
         def run() -> None:
-            function()
+            with suppress(IndexError):  # the caller has given up, so nothing waits
+                waiting.pop()()
             done.set()
 
         self._loop(run)
-        return done.wait(_LOOP_ANSWER_S)
+        if done.wait(_LOOP_ANSWER_S):
+            return True
+        try:
+            waiting.pop()
+        except IndexError:  # the loop has just begun it
+            done.wait(_LOOP_ANSWER_S)
+            return True
+        return False

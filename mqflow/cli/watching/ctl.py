@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
@@ -17,12 +18,16 @@ from mqflow.cli.watching.status_report import doing_now
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
-__all__ = ("command", "in_units")
+__all__ = ("UnfinishedOrderError", "command", "in_units")
 
 _LOOK_S: Final = 0.2
 _SAY_S: Final = 1.0
 _ANSWER_S: Final = 30.0
 """The longest wait for an answer in seconds: several worker processes can need some seconds each."""
+
+
+class UnfinishedOrderError(Exception):
+    """The application, or one of its processes, has carried out the order, or may have carried it out."""
 
 
 class _Orders(click.Group):
@@ -143,9 +148,16 @@ def _order(application: str, order: Order) -> ApplicationStatus:
 def _send(path: Path, order: Order | None) -> ApplicationStatus:
     try:
         answer = ask(path, Request(order), wait_s=_ANSWER_S)
-    except OSError as error:
-        asked = "The order may have been carried out." if order is not None else "The listener stays paused."
-        raise ConfigurationError(f"{path.stem} gave no answer on {path}: {error}. {asked} `mqflow status` shows it.") from error
+    except (OSError, msgspec.MsgspecError) as error:
+        asked = (
+            "The order may have been carried out."
+            if order is not None
+            else "If the application still runs, the listener stays paused."
+        )
+        raise UnfinishedOrderError(
+            f"{path.stem} gave no answer on {path}: {error}. {asked} `mqflow status` shows it."
+        ) from error
     if answer.status is None:
-        raise ConfigurationError(answer.refused or "The application gave no answer.")
+        did_nothing = order is not None and not answer.is_partly_done
+        raise (ConfigurationError if did_nothing else UnfinishedOrderError)(answer.refused or "The application gave no answer.")
     return answer.status

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from mqflow.cli.watching.control import Figures, Order, OrderError, QueueFigures, Source
+from mqflow.cli.watching.control import Figures, Order, OrderError, PartlyDoneError, QueueFigures, Source
 from mqflow.policy.health.records import ApplicationStatus
 from mqflow.world import SYSTEM_WORLD, World
 
@@ -46,6 +46,8 @@ class Answer(Struct, frozen=True, omit_defaults=True):
 
     status: ApplicationStatus | None = None
     refused: str = ""
+    #: True if some processes of the application carried out the refused order.
+    is_partly_done: bool = False
     queues: tuple[QueueFigures, ...] = ()
 
 
@@ -139,7 +141,7 @@ class ControlServer:
             status = self._source.status()
             return Answer(status, queues=self._figures(status.queues) if request.wants_queues else ())
         except OrderError as error:
-            return Answer(refused=str(error))
+            return Answer(refused=str(error), is_partly_done=isinstance(error, PartlyDoneError))
         except Exception as error:  # noqa: BLE001 - a defect here must end neither the thread nor the application
             return Answer(refused=f"The application could not answer: {type(error).__name__}: {error}")
 
@@ -156,6 +158,7 @@ def ask(path: Path, request: Request, *, wait_s: float = _ASK_S) -> Answer:
     """Return the answer of the application that listens on the socket.
 
     Raises `ConnectionError` or `FileNotFoundError` if no process listens there, and `TimeoutError` if no answer comes in time.
+    Raises `MsgspecError` if the answer cannot be read.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(wait_s)
@@ -178,6 +181,9 @@ def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | Non
             found.append((path, ask(path, Request(wants_queues=wants_queues), wait_s=_ALL_S)))
         except TimeoutError:
             found.append((path, None))
+        except msgspec.MsgspecError as error:
+            refused = f"Its answer cannot be read, because another version of mqflow runs there: {error}."
+            found.append((path, Answer(refused=refused)))
         except ConnectionRefusedError:
             path.unlink(missing_ok=True)
         except OSError:  # the application has just ended

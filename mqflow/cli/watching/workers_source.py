@@ -4,14 +4,14 @@ Each worker has a control socket in a folder of the parent. If a worker has ende
 not answer, the status names it. This file starts no process.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from mqflow.cli.watching.control import Order, OrderError
+from mqflow.cli.watching.control import Order, OrderError, PartlyDoneError
 from mqflow.cli.watching.sockets import Answer, Request, ask
 from mqflow.policy.health.records import ApplicationStatus, ProcessStatus, SilentProcess
 from mqflow.world import SYSTEM_WORLD, World
@@ -64,8 +64,9 @@ class WorkersSource:
         self._world: Final = world
         #: By process: the time of its last answer, or the time when it was first seen.
         self._answered: dict[int, float] = {}
-        #: By listener: the order in force, for worker processes that start later. Sorted by the time of the first order.
-        self._orders: dict[str, Order] = {}
+        #: The orders in force, for worker processes that start later. The key is the listener, and whether the order pauses or
+        #: resumes it. The last order comes last, because two names can mean one listener.
+        self._orders: dict[tuple[str, bool], Order] = {}
 
     def status(self) -> ApplicationStatus:
         """Return the state of all worker processes that answer. A process that does not answer is in `silent`."""
@@ -95,28 +96,37 @@ class WorkersSource:
         )
 
     def order(self, order: Order) -> None:
-        """Carry out the order in every worker process, and in those that start later. Raises `OrderError`.
+        """Carry out the order in every worker process, and in those that start later.
 
-        If a process does not answer, it gets the order at its next start; the error names this process.
+        Raises `OrderError` if every process refuses the order. Raises `PartlyDoneError` if some processes refuse it, or do not
+        answer. A process that does not answer gets the order at its next start, unless another process refused the order.
         """
         numbers = sorted(self._running())
         answers = {number: self._ask(number, Request(order)) for number in numbers}
-        refused = [answer.refused for answer in answers.values() if answer is not None and answer.refused]
+        refused = {number: answer.refused for number, answer in answers.items() if answer is not None and answer.refused}
+        done = [number for number, answer in answers.items() if answer is not None and not answer.refused]
+        if refused and done:
+            raise PartlyDoneError(
+                f"Worker {_listed(refused)} refused the order: {next(iter(refused.values()))} "
+                f"Only worker {_listed(done)} carried it out. Give the order again."
+            )
         if refused:
-            raise OrderError(refused[0])
+            raise OrderError(next(iter(refused.values())))
         self._remember(order)
-        without_answer = [str(number) for number, answer in answers.items() if answer is None]
+        without_answer = [number for number, answer in answers.items() if answer is None]
         if without_answer:
-            raise OrderError(
-                f"Worker {' and '.join(without_answer)} does not answer, and gets the order at its next start. "
+            raise PartlyDoneError(
+                f"Worker {_listed(without_answer)} does not answer, and gets the order at its next start. "
                 "The others have carried it out."
             )
 
     def _remember(self, order: Order) -> None:
-        known = self._orders.get(order.listener, order)
-        held = known.held if order.held is None else order.held
-        concurrency = known.concurrency if order.concurrency is None else order.concurrency
-        self._orders[order.listener] = Order(listener=order.listener, held=held, concurrency=concurrency)
+        parts = ((replace(order, concurrency=None), order.held), (replace(order, held=None), order.concurrency))
+        for part, value in parts:
+            if value is not None:
+                key = part.listener, part.held is not None
+                self._orders.pop(key, None)
+                self._orders[key] = part
         (self._folder / _ORDERS).write_bytes(msgspec.json.encode(tuple(self._orders.values())))
 
     def _ask(self, number: int, request: Request) -> Answer | None:
@@ -125,3 +135,7 @@ class WorkersSource:
             return ask(worker_socket(self._folder, number), request, wait_s=self._wait_s)
         except (OSError, msgspec.MsgspecError):
             return None
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return " and ".join(map(str, numbers))

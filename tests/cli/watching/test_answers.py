@@ -261,7 +261,7 @@ def test_a_silent_process_has_the_time_since_its_last_answer(folder: Path, stack
     assert "MODULE:app" == source.status().application
 
 
-def test_the_orders_in_force_are_one_for_each_listener(folder: Path, stack: ExitStack) -> None:
+def test_the_orders_in_force_are_the_last_of_each_kind_for_each_listener(folder: Path, stack: ExitStack) -> None:
     serve(stack, worker_socket(folder, 1), Named(1))
     source = workers(folder, {1: 101})
 
@@ -274,8 +274,9 @@ def test_the_orders_in_force_are_one_for_each_listener(folder: Path, stack: Exit
         source.order(order)
 
     assert (
-        Order(listener="booking", held=False, concurrency=2),
         Order(listener="selling", concurrency=4),
+        Order(listener="booking", concurrency=2),
+        Order(listener="booking", held=False),
     ) == first_orders(worker_socket(folder, 7))
 
 

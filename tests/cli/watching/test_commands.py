@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -10,8 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError
+from mqflow.cli.watching import ctl as ctl_command
 from mqflow.cli.watching import status as status_command
-from mqflow.cli.watching.control import Order, OrderError, QueueFigures
+from mqflow.cli.watching.control import Order, OrderError, PartlyDoneError, QueueFigures
 from mqflow.cli.watching.server import http_address, serving
 from mqflow.cli.watching.sockets import ControlServer
 from mqflow.cli.watching.status_report import History, report
@@ -199,9 +201,39 @@ def test_an_application_that_ends_during_a_drain_is_named(
 
     shown = run("ctl", "orders", "drain", "booking")
 
-    assert shown.exit_code != 0
+    assert 1 == shown.exit_code
     assert "orders.71 gave no answer" in shown.stderr
-    assert "The listener stays paused." in shown.stderr
+    assert "If the application still runs, the listener stays paused." in shown.stderr
+
+
+def test_an_order_without_an_answer_is_a_failure_because_it_may_have_been_carried_out(
+    run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ctl_command, "_ANSWER_S", 0.05)
+    source, ended = serve(), threading.Event()
+    monkeypatch.setattr(source, "order", lambda _: ended.wait(10))
+
+    shown = run("ctl", "orders", "pause", "booking")
+    ended.set()
+
+    assert 1 == shown.exit_code
+    assert "The order may have been carried out." in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(OrderError("There is no listener."), 2), (PartlyDoneError("Worker 2 does not answer."), 1)]
+)
+def test_only_an_order_that_did_nothing_is_wrong_usage(
+    run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch, error: OrderError, code: int
+) -> None:
+    def fail(_: Order) -> None:
+        raise error
+
+    monkeypatch.setattr(serve(), "order", fail)
+
+    shown = run("ctl", "orders", "pause", "booking")
+
+    assert (code, True) == (shown.exit_code, str(error) in shown.stderr)
 
 
 def test_top_shows_the_applications_once_in_each_turn(run: Run, serve: Serve) -> None:

@@ -121,6 +121,32 @@ async def test_a_blocked_event_loop_is_named_with_the_code_that_blocks_it(monkey
 
 
 @both_loops
+async def test_an_order_that_a_blocked_event_loop_does_not_take_is_not_carried_out_later(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_LOOP_ANSWER_S", 0.01)
+    mq.define("IN")
+    app, source = listening()
+    refused: list[str] = []
+
+    def pause() -> None:
+        with pytest.raises(OrderError) as raised:
+            source.order(Order(listener="booking", held=True))
+        refused.append(str(raised.value))
+
+    async with mq.run(app):
+        thread = threading.Thread(target=pause)
+        thread.start()
+        thread.join()  # the event loop is blocked meanwhile
+        await anyio.sleep(1)
+
+        assert [
+            "The event loop of the application is blocked, so it takes no order now. `mqflow status` shows where."
+        ] == refused
+        assert not process_of(source).listeners[0].held
+
+
+@both_loops
 async def test_the_handler_that_blocks_the_event_loop_is_marked_and_its_stack_begins_with_it(
     mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

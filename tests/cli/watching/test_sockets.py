@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import socket
 import stat
 import threading
@@ -13,7 +14,7 @@ from typing import cast
 import pytest
 
 from mqflow.cli.watching import sockets
-from mqflow.cli.watching.control import Order, OrderError, QueueFigures
+from mqflow.cli.watching.control import Order, OrderError, PartlyDoneError, QueueFigures
 from mqflow.cli.watching.sockets import ControlServer, Request, applications, ask, control_folder, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_socket
 from mqflow.policy.health.records import ApplicationStatus, ListenerStatus, ProcessStatus
@@ -175,6 +176,32 @@ def test_a_socket_has_its_name_only_when_it_answers(folder: Path, stack: ExitSta
     assert ([], ["a.sock"]) == (seen, [path.name for path in folder.iterdir()])
 
 
+@pytest.mark.parametrize("answer", [b"{}}\n", b'{"status": 1}\n', b"[]\n"])
+def test_an_application_with_another_format_of_answers_does_not_hide_the_others(
+    folder: Path, stack: ExitStack, answer: bytes
+) -> None:
+    serve(stack, folder / "orders.8.sock", Named())
+    other = stack.enter_context(socket.socket(socket.AF_UNIX))
+    other.bind(str(folder / "old.7.sock"))
+    other.listen()
+
+    def answer_once() -> None:
+        caller, _ = other.accept()
+        with caller:
+            caller.recv(1_000)
+            caller.sendall(answer)
+
+    thread = threading.Thread(target=answer_once)
+    thread.start()
+    [(_, unreadable), (_, readable)] = applications()
+    thread.join()
+
+    assert unreadable is not None
+    assert (None, True) == (unreadable.status, "cannot be read" in unreadable.refused)
+    assert readable is not None
+    assert readable.status == Named().status()
+
+
 # -- the parent of worker processes
 
 
@@ -233,7 +260,44 @@ def test_an_order_goes_to_all_worker_processes_and_to_those_that_start_later(fol
     assert [[Order(listener="booking", concurrency=3), Order(listener="booking", held=True)]] * 2 == [
         each.orders for each in sources
     ]
-    assert (Order(listener="booking", held=True, concurrency=3),) == first_orders(worker_socket(folder, 1))
+    assert (Order(listener="booking", concurrency=3), Order(listener="booking", held=True)) == first_orders(
+        worker_socket(folder, 1)
+    )
+
+
+def test_a_worker_process_that_starts_later_carries_out_the_last_order_last(folder: Path, stack: ExitStack) -> None:
+    """The name of a listener and its queue can both name it, so the sequence of the orders decides."""
+    serve(stack, worker_socket(folder, 1), Named(1))
+    parent = workers(folder, {1: 101})
+
+    for order in (
+        Order(listener="booking", held=True),
+        Order(listener="booking", concurrency=8),
+        Order(listener="IN", held=False, concurrency=4),
+        Order(listener="booking", held=True),
+    ):
+        parent.order(order)
+
+    listener, held, concurrency = "booking or IN", None, None
+    for each in first_orders(worker_socket(folder, 1)):
+        assert each.listener in listener
+        held = held if each.held is None else each.held
+        concurrency = concurrency if each.concurrency is None else each.concurrency
+    assert (True, 4) == (held, concurrency)
+
+
+def test_an_order_that_only_some_worker_processes_refuse_names_those_that_carried_it_out(
+    folder: Path, stack: ExitStack
+) -> None:
+    willing = [serve(stack, worker_socket(folder, number), Named(number)) for number in (1, 3)]
+    serve(stack, worker_socket(folder, 2), Named(2, OrderError("The event loop is blocked.")))
+    parent = workers(folder, {1: 101, 2: 102, 3: 103})
+
+    said = "Worker 2 refused the order: The event loop is blocked. Only worker 1 and 3 carried it out. Give the order again."
+    with pytest.raises(PartlyDoneError, match=f"^{re.escape(said)}$"):
+        parent.order(Order(listener="booking", held=True))
+    assert [1, 1] == [len(each.orders) for each in willing]
+    assert () == first_orders(worker_socket(folder, 1))
 
 
 def test_a_refused_order_is_not_remembered(folder: Path, stack: ExitStack) -> None:
@@ -247,7 +311,7 @@ def test_a_refused_order_is_not_remembered(folder: Path, stack: ExitStack) -> No
 def test_an_order_names_the_worker_process_that_did_not_take_it(folder: Path, stack: ExitStack) -> None:
     source = serve(stack, worker_socket(folder, 1), Named(1))
 
-    with pytest.raises(OrderError, match="Worker 2 does not answer"):
+    with pytest.raises(PartlyDoneError, match="Worker 2 does not answer"):
         workers(folder, {1: 101, 2: 102}).order(Order(listener="booking", held=True))
     assert 1 == len(source.orders)
     assert (Order(listener="booking", held=True),) == first_orders(worker_socket(folder, 2))
