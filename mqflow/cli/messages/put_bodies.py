@@ -57,9 +57,14 @@ class Bodies(NamedTuple, Generic[P]):
 
 @contextmanager
 def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Iterator[Bodies[str | bytes]]:
-    """Yield the bodies to put. Raises `click.UsageError` if there is no input, or more than one."""
+    """Yield the bodies to put.
+
+    Raises `click.UsageError` if there is no input, or more than one, or a first line without a file of lines.
+    """
     if jsonl is not None and arguments:
         raise click.UsageError("Give either BODY or --jsonl FILE, not both.")
+    if jsonl is None and from_line > 1:
+        raise click.UsageError("--from-line needs --jsonl FILE. A BODY has no lines.")
     if jsonl is None:
         given: Sequence[str | bytes] = arguments or (_standard_input(),)
         yield Bodies((Body(payload, number, number) for number, payload in enumerate(given, 1)), len(given), lines=False)
@@ -91,6 +96,8 @@ def _json(line: bytes, number: int) -> str:
         raise UnreadableLineError(number, f"It is not UTF-8 at byte {error.start} (0x{line[error.start]:02x}).") from error
     except msgspec.DecodeError as error:
         raise UnreadableLineError(number, f"It is not JSON: {error}.") from error
+    except RecursionError as error:  # msgspec checks the depth of nested lists and objects
+        raise UnreadableLineError(number, "Its JSON is nested too deeply to be read.") from error
     return text
 
 

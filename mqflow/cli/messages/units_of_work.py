@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 
+from mqflow.app.errors import PayloadError
 from mqflow.cli.messages.put_bodies import Bodies, UnreadableLineError
 from mqflow.cli.text.terminal import Progress, counted, progress
 from mqflow.many_verbs import open_to_put
@@ -48,7 +49,7 @@ def put_in_units(
     options: OpenOption,
     put: Callable[[ObjectHandle, P], Put],
 ) -> Result:
-    """Put all messages with `put`, at most 500 in a unit of work. Stop when a put is refused, or a line cannot be read.
+    """Put all messages with `put`, at most 500 in a unit of work. Stop when a put is refused, or a body cannot be read.
 
     `options` open the queue. After an early end, the caller must back out the open unit of work.
     """
@@ -73,6 +74,8 @@ def put_in_units(
         result.interrupted = True
     except UnreadableLineError as error:
         result.stopped = f"{error}{units.progress_text()}"
+    except PayloadError as error:  # its own text says "Nothing was put", but earlier units of work can be committed
+        result.stopped = f"{_place(source, number)}It cannot be encoded: {error.problem}.{units.progress_text()}"
     return result
 
 

@@ -15,6 +15,7 @@ from mqflow.cli.messages.put import put_all
 from mqflow.cli.messages.put_bodies import Body, UnreadableLineError, bodies
 from mqflow.cli.messages.units_of_work import Result
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.many_verbs import current_depth
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
@@ -110,11 +111,18 @@ def test_no_body_and_two_inputs_are_wrong_usage(monkeypatch: pytest.MonkeyPatch)
         bodies(("a",), "-", 1).__enter__()
 
 
+@pytest.mark.parametrize("given", [(), ("a", "b", "c")])
+def test_a_first_line_without_a_file_of_lines_is_wrong_usage(given: tuple[str, ...]) -> None:
+    with pytest.raises(click.UsageError, match=r"--from-line needs --jsonl FILE\. A BODY has no lines\."):
+        bodies(given, None, 3).__enter__()
+
+
 @pytest.mark.parametrize(
     ("lines", "number", "text"),
     [
         (b"1\n{\n", 2, "Line 2: It is not JSON: Input data was truncated."),
         (b'"\xe4"\n', 1, "Line 1: It is not UTF-8 at byte 1 (0xe4)."),
+        pytest.param(b"1\n" + b"[" * 20_000, 2, "Line 2: Its JSON is nested too deeply to be read.", id="nested"),
     ],
 )
 def test_an_unreadable_line_has_its_number_and_its_reason(tmp_path: Path, lines: bytes, number: int, text: str) -> None:
@@ -173,7 +181,28 @@ def test_a_queue_that_cannot_be_opened_has_no_place(connection: Connection) -> N
     assert put(connection, "MISSING", "a").stopped.startswith("MQOPEN on MISSING (QM1) failed: ")
 
 
+def test_an_argument_that_cannot_be_encoded_is_named_with_the_committed_messages(connection: Connection) -> None:
+    result = put(connection, "IN", *("x" for _ in range(500)), "\udcff")
+    connection.backout()
+
+    assert (500, 500, current_depth(connection, "IN")) == (result.committed, len(result.message_ids), 500)
+    assert result.stopped.startswith("Message 501: ")
+    assert "surrogates not allowed" in result.stopped
+    assert result.stopped.endswith(" Committed: 500 messages.")
+
+
 # -- the command
+
+
+@pytest.mark.usefixtures("queues")
+def test_a_line_that_is_nested_too_deeply_leaves_the_committed_units_and_names_the_next_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl").write_text("1\n" * 600 + "[" * 20_000 + "]" * 20_000 + "\n")
+
+    stopped = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
+
+    said = "Line 601: Its JSON is nested too deeply to be read. Committed: 500 messages. Continue with --from-line 501."
+    assert (1, "500\n") == (stopped.exit_code, stopped.stdout)
+    assert stopped.stderr.endswith(f"mqflow: {said}\n")
 
 
 def put_ids(run: Run, *options: str) -> list[str]:
