@@ -94,7 +94,7 @@ def test_capture_and_replay_have_records(run: Run, tmp_path: Path) -> None:
     (tmp_path / "replayed_shop.py").write_text(APP)
 
     captured = run("capture", DLQ, "--out", "file.jsonl", "--json")
-    replayed = run("replay", "file.jsonl", "--app", "replayed_shop:app", "--json")
+    replayed = run("replay", "file.jsonl", "--app", "replayed_shop:app", "--queue", "ORDERS.IN", "--json")
     put = run("replay", "file.jsonl", "--to", "ORDERS.IN", "--json")
 
     assert [(DLQ, 2, "file.jsonl")] == fields(captured, "queue", "messages", "file")

@@ -7,9 +7,11 @@ from typing import Final
 
 import anyio
 import click
+from msgspec.structs import replace
 
 from mqflow.app.application import App
 from mqflow.app.captures import Captured, numbered_captures
+from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.put_bodies import Bodies, Body
@@ -24,7 +26,10 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
 from mqflow.many_verbs import open_to_put
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.options import MessageFlag, OpenOption, PutOption
+from mqflow.mqi.selectors.fields import selectable
+from mqflow.mqi.selectors.selector import compile_selector
+from mqflow.policy.dead_letters.original_message import Restored, restored
 from mqflow.policy.poison.disposition import Completed, Settlement
 from mqflow.verbs import Connection, ObjectHandle, Put
 from mqflow.world import SYSTEM_CLOCK
@@ -34,6 +39,7 @@ __all__ = ("command", "put_captures")
 _OPEN: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _BOQ: Final = "MQFLOW.REPLAY.BOQ"
+_GROUPED: Final = MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP
 _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
@@ -41,6 +47,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.argument("file", type=_FILE)
 @click.option("--to", metavar="QUEUE", help="Put the messages on this queue, with every field but BackoutCount.")
 @click.option("--app", "application", metavar="MODULE:APP", help="Pass the messages to the handlers, in memory, one by one.")
+@click.option("--queue", metavar="QUEUE", help="With --app: pass all messages to the listener of this queue.")
 @click.option("--define", type=_FILE, help="With --app: run this MQSC file first, for queues that the handlers need.")
 @click.option("--from-line", type=click.IntRange(1), default=1, metavar="N", help="Start at this line of the file.")
 @click.option("--redacted", "allows_redacted", is_flag=True, help="Put redacted messages too.")
@@ -50,6 +57,7 @@ def command(
     file: Path,
     to: str | None,
     application: str | None,
+    queue: str | None,
     define: Path | None,
     from_line: int,
     url: str | None,
@@ -61,20 +69,26 @@ def command(
     With --to, a unit of work has at most 500 messages. If the command ends early, it prints the number of committed messages,
     and the line from which to continue. A second replay of the same lines puts every message again.
 
-    With --app the queues are in memory, and no other queue manager is used. A message that fails is delivered once and then
-    moved to a backout queue. You can debug the handler with breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
+    With --app the queues are in memory, and no other queue manager is used. The listener of the captured queue takes a message,
+    or else the listener of the queue that the message was on before its last move. If a message has no listener, no message is
+    passed. A message that fails is delivered once and then moved to a backout queue. You can debug the handler with
+    breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
     """
     if (to is None) == (application is None):
         raise click.UsageError("Give either --to QUEUE or --app MODULE:APP.")
     if to is not None and define is not None:
         raise click.UsageError("--define is for --app: it defines queues in memory. `mqflow mqsc` defines queues for --to.")
+    if to is not None and queue is not None:
+        raise click.UsageError("--queue is for --app: it names the queue of a listener.")
     numbered = [(number, captured) for number, captured in numbered_captures(file) if number >= from_line]
     captures = [captured for _, captured in numbered]
     if not captures:
         note(f"There is no message in {safe(str(file))}{f' from line {from_line} on' if from_line > 1 else ''}.")
         sys.exit(EXIT_NOTHING)
     if to is None:
-        failed = _to_handlers(load_application(application or ""), captures, define, as_json=as_json)
+        app = load_application(application or "")
+        deliveries = [_delivery(_listeners(app), number, captured, queue) for number, captured in numbered]
+        failed = _to_handlers(app, deliveries, define, as_json=as_json)
         note(f"{len(captures) - failed:,} of {counted(len(captures), 'messages')} handled, {failed:,} failed.")
         sys.exit(EXIT_FAILED if failed else 0)
     hidden = sum(bool(captured.redacted) for captured in captures)
@@ -108,26 +122,67 @@ def put_captures(connection: Connection, queue: str, numbered: Sequence[tuple[in
     return put_in_units(connection, queue, Bodies(each, len(numbered), lines=True, first=numbered[0][0]), _OPEN, put)
 
 
-def _to_handlers(app: App, captures: list[Captured], define: Path | None, *, as_json: bool) -> int:
+def _listeners(app: App) -> list[tuple[App, Listener]]:
+    """Return the listeners on queues, with their applications: this one and the included ones. Others subscribe to topics."""
+    found = [(each, listener) for each in (app, *app.included) for listener in each.listeners if listener.subscription is None]
+    if not found:
+        raise click.UsageError("The application has no listener on a queue, so no handler takes the messages.")
+    return found
+
+
+def _delivery(listeners: Sequence[tuple[App, Listener]], number: int, captured: Captured, queue: str | None) -> Restored:
+    """Return the message as its listener gets it; `origin_queue` is the queue of this listener.
+
+    Raises `UsageError` if the message has no listener, or several applications have one, or the listener waits for a group.
+    """
+    as_captured = Restored(descriptor=captured.descriptor, data=captured.data, origin_queue=captured.queue)
+    before = restored(captured.descriptor, captured.data)
+    possible = [as_captured, before if queue is None else replace(before, origin_queue=queue)]
+    for each in possible:
+        takers = [(app, listener) for app, listener in listeners if _takes(listener, each)]
+        if not takers or queue not in {None, each.origin_queue}:
+            continue
+        if len({id(app) for app, _ in takers}) > 1:
+            raise click.UsageError(f"Line {number:,}: several applications have a listener on {each.origin_queue}.")
+        if takers[0][1].options.groups and each.descriptor.message_flags & _GROUPED:
+            raise click.UsageError(
+                f"Line {number:,}: the listener on {each.origin_queue} waits for a whole group, and replay passes the messages "
+                "one by one. Put them with --to on a queue of a test queue manager."
+            )
+        return each
+    came = f", which came from {before.origin_queue}" if before.origin_queue else ""
+    known = ", ".join(sorted({listener.queue for _, listener in listeners}))
+    raise click.UsageError(
+        f"Line {number:,}: no listener takes this message of {captured.queue}{came}. The application listens on {known}. "
+        "With --queue, the listener of that queue gets all messages."
+    )
+
+
+def _takes(listener: Listener, message: Restored) -> bool:
+    if listener.queue != message.origin_queue:
+        return False
+    return not listener.selection or compile_selector(listener.selection)(selectable(message.descriptor, message.data))
+
+
+def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, *, as_json: bool) -> int:
     """Pass each message to its handler. Return the number of failed messages."""
     outcomes = _OutcomeHook(as_json=as_json)
-    app.hooks.append(outcomes)
+    for each in (app, *app.included):
+        each.hooks.append(outcomes)
     with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
         for attributes in _queues(app):
             queue_manager.administration.define(attributes)
         if define is not None:
             mqsc.run(read_text(define), queue_manager.administration)
-        listening = {listener.queue for listener in app.listeners}
 
         async def main() -> None:
-            async with app.running(queue_manager):
+            async with app.running(queue_manager, others={each.name: queue_manager for each in app.included}):
                 connection = queue_manager.connect()
-                for captured in captures:
-                    queue = captured.queue if captured.queue in listening else app.listeners[0].queue
+                for message in deliveries:
                     outcomes.begin()
                     if not as_json:
-                        click.echo(f"{captured.descriptor.message_id.hex()}  {safe(captured.queue)}")
-                    connection.put(open_to_put(connection, queue, _OPEN), captured.descriptor, captured.data, _PUT)
+                        click.echo(f"{message.descriptor.message_id.hex()}  {safe(message.origin_queue)}")
+                    connection.put(open_to_put(connection, message.origin_queue, _OPEN), message.descriptor, message.data, _PUT)
                     connection.commit()
                     await outcomes.known.wait()
 
@@ -137,9 +192,8 @@ def _to_handlers(app: App, captures: list[Captured], define: Path | None, *, as_
 
 def _queues(app: App) -> list[QueueAttributes]:
     """Return the queues of the listeners, with a threshold of 1, so that a message is moved after its first failure."""
-    if not app.listeners:
-        raise click.UsageError("The application has no listener, so no handler takes the messages.")
-    own = [QueueAttributes(name=listener.queue, backout_threshold=1, backout_requeue_queue=_BOQ) for listener in app.listeners]
+    names = dict.fromkeys(listener.queue for _, listener in _listeners(app))
+    own = [QueueAttributes(name=name, backout_threshold=1, backout_requeue_queue=_BOQ) for name in names]
     return [QueueAttributes(name=_BOQ), *own]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.app.captures import Captured, written
 from mqflow.cli.messages.replay import put_captures
@@ -16,7 +17,9 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import MessageFlag
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison import moved_message
 from mqflow.verbs import Connection
 from tests.cli.conftest import Run
 from tests.cli.messages.test_messages import _Commits
@@ -117,3 +120,108 @@ def test_definitions_are_refused_for_a_real_queue(run: Run, tmp_path: Path) -> N
 
     assert (2, True) == (refused.exit_code, "--define is for --app" in refused.stderr)
     assert 3 == run("browse", "SMALL").exit_code
+
+
+# -- the listener of each message
+
+SHOP = """
+from pathlib import Path
+from mqflow import App
+app = App()
+def took(name: str, body: object) -> None:
+    with Path("took.txt").open("a") as file:
+        print(name, body, file=file)
+@app.listener("OTHER")
+async def other(body: str) -> None: took("other", body)
+@app.listener("ORDERS.IN")
+async def orders(body: str) -> None: took("orders", body)
+@app.listener("CHOSEN", selector="JMSPriority > 5")
+async def chosen(body: str) -> None: took("chosen", body)
+@app.listener("GROUPS", groups=True)
+async def groups(bodies: list[str]) -> None: took("groups", bodies)
+@app.listener(topic="prices/#")
+async def prices(body: str) -> None: took("prices", body)
+archive = App("embedded:./archive?qmgr=ARCHIVE", name="archive")
+@archive.listener("ARCHIVE.IN")
+async def archived(body: str) -> None: took("archived", body)
+@archive.listener("OTHER")
+async def both(body: str) -> None: took("both", body)
+whole = App()
+whole.include_app(archive)
+"""
+
+
+def passed(run: Run, folder: Path, name: str, captured: Captured, *options: str, app: str = "app") -> tuple[int, str, str]:
+    """Pass the message to the application. Return the exit code, stderr, and what the handlers took."""
+    (folder / f"{name}.py").write_text(SHOP)
+    (folder / "one.jsonl").write_bytes(written(captured))
+    result = run("replay", "one.jsonl", "--app", f"{name}:{app}", *options)
+    took = folder / "took.txt"
+    return result.exit_code, result.stderr, took.read_text() if took.exists() else ""
+
+
+def backed_out(origin: str) -> Captured:
+    folder = moved_message.folder(moved_message.Why(queue=origin, count=3))
+    descriptor, data = moved_message.to_backout_queue(CAPTURED.descriptor, CAPTURED.data, folders=(folder,))
+    return replace(CAPTURED, queue="ORDERS.BOQ", descriptor=descriptor, data=data)
+
+
+def test_a_message_of_a_backout_queue_goes_to_the_listener_of_its_original_queue(run: Run, tmp_path: Path) -> None:
+    result = passed(run, tmp_path, "backed_shop", backed_out("ORDERS.IN"))
+
+    assert (0, "1 of 1 message handled, 0 failed.\n", "orders an order\n") == result
+
+
+def test_a_message_without_a_listener_is_passed_to_no_other_listener(run: Run, tmp_path: Path) -> None:
+    code, said, took = passed(run, tmp_path, "misled_shop", backed_out("PAYMENTS.IN"))
+
+    assert (2, "") == (code, took)
+    assert "Line 1: no listener takes this message of ORDERS.BOQ, which came from PAYMENTS.IN. " in said
+    assert "The application listens on CHOSEN, GROUPS, ORDERS.IN, OTHER." in said
+
+
+@pytest.mark.parametrize(("queue", "code", "taker"), [("OTHER", 0, "other an order\n"), ("MISSING", 2, "")])
+def test_an_option_chooses_the_listener_of_all_messages(run: Run, tmp_path: Path, queue: str, code: int, taker: str) -> None:
+    name = f"chosen_shop_{queue.lower()}"
+
+    result = passed(run, tmp_path, name, backed_out("ORDERS.IN"), "--queue", queue)
+
+    assert (code, taker) == (result[0], result[2])
+
+
+@pytest.mark.parametrize(("priority", "code", "taker"), [(9, 0, "chosen an order\n"), (0, 2, "")])
+def test_a_message_that_no_selector_selects_is_refused(run: Run, tmp_path: Path, priority: int, code: int, taker: str) -> None:
+    captured = replace(CAPTURED, queue="CHOSEN", descriptor=replace(CAPTURED.descriptor, priority=priority))
+
+    result = passed(run, tmp_path, f"selecting_shop_{priority}", captured)
+
+    assert (code, taker) == (result[0], result[2])
+
+
+def test_a_message_of_a_group_is_refused_for_a_listener_that_waits_for_the_group(run: Run, tmp_path: Path) -> None:
+    grouped = replace(CAPTURED.descriptor, group_id=b"g" * 24, message_flags=MessageFlag.MSG_IN_GROUP)
+
+    code, said, took = passed(run, tmp_path, "grouped_shop", replace(CAPTURED, queue="GROUPS", descriptor=grouped))
+
+    assert (2, "") == (code, took)
+    assert "Line 1: the listener on GROUPS waits for a whole group" in said
+    whole = passed(run, tmp_path, "ungrouped_shop", replace(CAPTURED, queue="GROUPS"))
+    assert (0, "groups ['an order']\n") == (whole[0], whole[2])
+
+
+def test_a_listener_of_an_included_application_takes_its_messages_in_memory(run: Run, tmp_path: Path) -> None:
+    result = passed(run, tmp_path, "including_shop", replace(CAPTURED, queue="ARCHIVE.IN"), app="whole")
+
+    assert (0, "1 of 1 message handled, 0 failed.\n", "archived an order\n") == result
+    assert not (tmp_path / "archive").exists()
+
+
+def test_a_queue_with_listeners_of_two_applications_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "double_shop.py").write_text(
+        f"{SHOP}\napp.include_app(App(name='copy'))\napp.included[0].listener('OTHER')(both)\n"
+    )
+    (tmp_path / "one.jsonl").write_bytes(written(replace(CAPTURED, queue="OTHER")))
+
+    refused = run("replay", "one.jsonl", "--app", "double_shop:app")
+
+    assert (2, True) == (refused.exit_code, "Line 1: several applications have a listener on OTHER." in refused.stderr)
