@@ -33,7 +33,7 @@ from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.owner_lock import take_ownership
-from mqflow.embedded.storage.sqlite.synced_log import forget_lost_log
+from mqflow.embedded.storage.sqlite.synced_log import forget_lost_log, lost_changes
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.protocol.addresses import Address, AddressError, TcpAddress, parse_address
@@ -101,11 +101,22 @@ def _name(ctx: click.Context, param: click.Parameter, value: str) -> str:
 _name_argument = click.argument("name", callback=_name)
 
 
+def _dead_letter_queue(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if value and not is_object_name(value):
+        raise click.BadParameter(f"{value!r} is not a valid name of a queue.", ctx, param)
+    return value
+
+
 @command.command("create")
 @_name_argument
 @_data
 @click.option(
-    "--dead-letter-queue", "-u", default="SYSTEM.DEAD.LETTER.QUEUE", show_default=True, help="Its dead-letter queue (DEADQ)."
+    "--dead-letter-queue",
+    "-u",
+    default="SYSTEM.DEAD.LETTER.QUEUE",
+    show_default=True,
+    callback=_dead_letter_queue,
+    help="Its dead-letter queue (DEADQ).",
 )
 def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     """Create a queue manager without starting it (crtmqm)."""
@@ -314,6 +325,9 @@ def accept_loss(name: str, folder: Path | None) -> None:
     _, data = existing_of(name, folder)
     lock = take_ownership(data, lambda: None)
     try:
+        if not lost_changes(data):
+            click.echo(f"The log of {name} has no damage, so there is no loss to accept. Nothing was changed.")
+            return
         kept = forget_lost_log(data)
     finally:
         lock.release()

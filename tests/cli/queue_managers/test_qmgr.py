@@ -22,6 +22,7 @@ from mqflow.cli.processes.network_users import rights_over_tcp
 from mqflow.cli.processes.queue_manager_process import HostOptions, _over_tcp
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
@@ -341,6 +342,46 @@ def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
 
     assert "an order\n" == run("get", "Q1", "--url", "embedded:copy?qmgr=QM1").stdout
     assert "There is already a queue manager" in run("qmgr", "backup", "QM1", "copy").stderr
+
+
+@pytest.mark.parametrize("words", [("stop",), ("stop", "-i"), ("backup", "copy")])
+def test_an_application_that_has_opened_the_folder_itself_takes_no_orders(run: Run, words: tuple[str, ...]) -> None:
+    command, *more = words
+    with EmbeddedQueueManager("QM1", store=SqliteStore(Path("QM1"))):
+        refused = run("qmgr", command, "QM1", *more)
+
+    assert 1 == refused.exit_code
+    assert f"Process {os.getpid()} has opened QM1, but does not answer at QM1/served.sock." in refused.stderr
+    assert "End an application that has opened the folder itself." in refused.stderr
+    assert "listener" not in refused.stderr
+    assert not Path("copy").exists()
+
+
+def test_a_dead_letter_queue_needs_a_valid_name(run: Run) -> None:
+    refused = run("qmgr", "create", "QM2", "-u", "BAD NAME!!")
+    without = run("qmgr", "create", "QM3", "-u", "")
+
+    assert (2, False, 0) == (refused.exit_code, Path("QM2").exists(), without.exit_code)
+    assert "'BAD NAME!!' is not a valid name of a queue" in refused.stderr
+
+
+def test_a_log_without_damage_has_no_loss_to_accept(run: Run) -> None:
+    pid = started(run)
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+    run("put", "Q1", "an order")
+    os.kill(pid, signal.SIGKILL)
+    while row(run)["process"]:
+        threading.Event().wait(0.02)
+    note = Path("QM1/queue_manager.db-synced").read_bytes()
+
+    accepted = run("qmgr", "accept-loss", "QM1")
+
+    assert (0, "The log of QM1 has no damage, so there is no loss to accept. Nothing was changed.\n") == (
+        accepted.exit_code,
+        accepted.stdout,
+    )
+    assert note == Path("QM1/queue_manager.db-synced").read_bytes()
+    assert [] == list(Path("QM1").glob("*.damaged-*"))
 
 
 def test_a_damaged_log_stops_the_start_until_the_loss_is_accepted(run: Run) -> None:

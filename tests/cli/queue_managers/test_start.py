@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,9 +22,10 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
 from mqflow.embedded.wire.protocol.end_manner import End, Manner
-from mqflow.embedded.wire.server.certificates import make_certificates
+from mqflow.embedded.wire.server.certificates import CertificateFiles, make_certificates, make_client_certificate
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, serve
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
+from mqflow.mqi.attributes.queue import QueueAttributes
 from tests.cli.conftest import Run
 
 TIME = "2026-11-23 19:00:00Z"
@@ -341,12 +342,15 @@ def test_a_copy_has_the_messages_and_is_announced(run: Run) -> None:
 
 
 def test_accepting_a_loss_without_a_log_keeps_no_copy(run: Run) -> None:
-    for log in Path("QM1").glob("*-wal"):
-        log.unlink()
+    with EmbeddedQueueManager("QM1", store=SqliteStore(Path("QM1"))) as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name="Q"))
+        copytree("QM1", "killed")
+    Path("killed/queue_manager.db-wal").unlink()
+    command = ("qmgr", "accept-loss", "QM1", "--data", "killed")
 
-    said = "The next start of QM1 accepts the loss of all changes behind the damage.\n"
-    assert said == run("qmgr", "accept-loss", "QM1").stdout
-    assert 0 == run("qmgr", "accept-loss", "QM1").exit_code  # the folder has no owner left behind
+    assert "The next start of QM1 accepts the loss of all changes behind the damage.\n" == run(*command).stdout
+    # The folder has no owner left behind, and the loss is accepted once.
+    assert "The log of QM1 has no damage, so there is no loss to accept. Nothing was changed.\n" == run(*command).stdout
 
 
 # -- users and certificates
@@ -391,13 +395,34 @@ def test_a_certificate_needs_a_successor_thirty_days_before_its_end(tmp_path: Pa
     def lines(days: int, *, only_soon: bool = False) -> list[str]:
         return list(expiry_lines([server], now + days * DAY_S, only_soon=only_soon))
 
-    remedy = "mqflow qmgr tls makes a new one."
+    remedy = (
+        "If mqflow made it, mqflow qmgr tls NAME HOST --replace makes a new one, and a new ca.pem for the applications. If "
+        "your company made it, replace it yourself, because that command would overwrite it."
+    )
     assert [f"{server} is valid for 30 more days."] == lines(367)
     assert [] == lines(367, only_soon=True)
     assert [f"warning: {server} expires in 29 days. {remedy}"] == lines(368) == lines(368, only_soon=True)
     assert [f"warning: {server} expires in 0 days. {remedy}"] == lines(397)
     assert [f"warning: {server} has expired. {remedy}"] == lines(398)
     assert [True, False] == [line.startswith(f"{broken} is not a certificate") for line in expiry_lines([broken, server], now)]
+
+
+def test_each_kind_of_certificate_has_its_own_remedy_when_it_ends(tmp_path: Path) -> None:
+    now = datetime.fromtimestamp(1_795_000_000.0, UTC)
+    make_certificates(tmp_path, ["localhost"], name="QM1", now=now)
+    make_client_certificate(tmp_path, "alice", name="QM1", now=now)
+    elsewhere = tmp_path / "app.pem"
+    copy(tmp_path / "clients" / "alice.pem", elsewhere)
+
+    all_certificates = [*CertificateFiles(tmp_path).all_certificates(), elsewhere]
+    authority, server, client_authority, client, other = expiry_lines(all_certificates, now.timestamp() + 5_000 * DAY_S)
+
+    for line in (authority, server):
+        assert "mqflow qmgr tls NAME HOST --replace makes a new one" in line
+    assert "move it away. mqflow qmgr tls NAME --client USER then makes a new one" in client_authority
+    for line in (client, other):
+        assert "mqflow qmgr tls NAME --client USER makes a new one" in line
+    assert all("company made it" in line for line in (authority, server, client_authority, client, other))
 
 
 def test_without_cryptography_no_certificate_has_an_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from mqflow.embedded.storage.folder import DamagedLogError, DataFolder, Unusable
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
 from mqflow.embedded.storage.sqlite.wal import LOG_HEAD_BYTES, SALTS, Read, WriteAheadLog, committed_frames, page_of, read_log
 
-__all__ = ("Mark", "SyncedLog", "forget_lost_log", "loss")
+__all__ = ("Mark", "SyncedLog", "forget_lost_log", "loss", "lost_changes")
 
 # The number of the note, the salts, the frames, the page, the CRC of this page in the database; then the CRC of the note.
 _NOTE: Final = struct.Struct("<Q8sQII")
@@ -153,6 +153,18 @@ class SyncedLog:
                 raise
         log, database = self._readers
         return partial(_read_at, log), partial(_read_at, database)
+
+
+def lost_changes(folder: DataFolder) -> str:
+    """Return a clause about synced changes that the next owner could not read; an empty text if it could read all of them.
+
+    The caller owns the folder. Raises `UnusableFileError` if a file cannot be opened or read.
+    """
+    try:
+        SyncedLog(folder).close()
+    except DamagedLogError as error:
+        return error.found
+    return ""
 
 
 def forget_lost_log(folder: DataFolder) -> Path | None:
