@@ -8,16 +8,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from click.testing import Result as Ended
 
-from mqflow.cli.connection_options import stager_for
-from mqflow.cli.messages.get import commit_written
+from mqflow.cli.connection_options import connected, stager_for
+from mqflow.cli.messages.get import UnitsOfWork
 from mqflow.cli.messages.put import put_all
 from mqflow.cli.messages.put_bodies import bodies
 from mqflow.cli.messages.units_of_work import Result
@@ -318,7 +318,7 @@ def test_get_commits_nothing_that_it_could_not_write_out() -> None:
         connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
 
         with pytest.raises(OSError, match="No space left"):
-            commit_written(connection, _Unwritable())
+            UnitsOfWork(connection, _Unwritable()).commit()
         connection.backout()
 
         assert connection.get(handle, GetOptions()) is not None
@@ -336,7 +336,7 @@ def test_get_forces_a_file_to_the_disk_before_it_commits(tmp_path: Path, monkeyp
         connection.put1("SYSTEM.DEFAULT.LOCAL.QUEUE", MessageDescriptor(), b"x", PutOption.SYNCPOINT)
 
         with pytest.raises(OSError, match="No space left"):
-            commit_written(connection, output)
+            UnitsOfWork(connection, output).commit()
         connection.backout()
 
         handle = connection.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.INPUT_SHARED)
@@ -413,20 +413,97 @@ def test_a_drain_that_is_no_time_is_wrong_usage(run: Run, drain: str) -> None:
     assert (2, True) == (refused.exit_code, "Invalid value for '--drain'" in refused.stderr)
 
 
+def _fail_to_write(monkeypatch: pytest.MonkeyPatch, error: BaseException, *, nth: int) -> None:
+    """Raise the error at the nth unit of work that `get` writes out."""
+    units: list[int] = []
+
+    def write_out(output: object) -> None:
+        units.append(1)
+        if len(units) == nth:
+            raise error
+
+    monkeypatch.setattr("mqflow.cli.messages.get.write_out", write_out)
+
+
+def _strike_at_a_commit(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None], *, after: bool, nth: int) -> None:
+    """Call the function at the nth commit of `get`, before or after its effect."""
+
+    @contextmanager
+    def striking(url: str | None) -> Iterator[Connection]:
+        with connected(url) as connection:
+            yield cast("Connection", _Commits(connection, happens, after=after, nth=nth))
+
+    monkeypatch.setattr("mqflow.cli.messages.get.connected", striking)
+
+
+@pytest.mark.parametrize(("interrupted_at", "removed"), [(1, "0 messages"), (2, "100 messages")])
+def test_get_says_after_ctrl_c_how_many_messages_it_has_removed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, interrupted_at: int, removed: str
+) -> None:
+    run("put", "ORDERS.IN", "--jsonl", "-", stdin="1\n" * 250)
+    _fail_to_write(monkeypatch, KeyboardInterrupt(), nth=interrupted_at)
+
+    ended = run("get", "ORDERS.IN", "--limit", "2000")
+
+    left = f"Removed from ORDERS.IN: {removed}; all others stay there."
+    assert (130, f"mqflow: Interrupted. {left}\n") == (ended.exit_code, ended.stderr)
+    assert 250 - 100 * (interrupted_at - 1) == depth(run, "ORDERS.IN")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after it"])
+def test_ctrl_c_in_a_commit_of_get_counts_its_messages_as_removed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    run("put", "ORDERS.IN", "--jsonl", "-", stdin="1\n" * 250)
+    _strike_at_a_commit(monkeypatch, lambda: signal.raise_signal(signal.SIGINT), after=after, nth=2)
+
+    ended = run("get", "ORDERS.IN", "--limit", "2000")
+
+    left = "Removed from ORDERS.IN: 200 messages; all others stay there."
+    assert (130, f"mqflow: Interrupted. {left}\n", 200) == (ended.exit_code, ended.stderr, len(ended.stdout.split()))
+    assert 50 == depth(run, "ORDERS.IN")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after it"])
+def test_get_says_which_messages_are_in_doubt_if_a_commit_gets_no_answer(
+    run: Run, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    run("put", "ORDERS.IN", "--jsonl", "-", stdin="1\n" * 250)
+    _strike_at_a_commit(monkeypatch, no_answer, after=after, nth=2)
+
+    ended = run("get", "ORDERS.IN", "--limit", "2000")
+
+    assert (1, 200) == (ended.exit_code, len(ended.stdout.split()))
+    assert ended.stderr.endswith(
+        " Removed from ORDERS.IN: 100 messages. The commit got no answer, so the last 100 messages of the output may still be"
+        " there: look at the queue.\n"
+    )
+    assert (50 if after else 150) == depth(run, "ORDERS.IN")
+
+
+def test_get_says_how_many_messages_it_has_removed_when_a_commit_was_backed_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("put", "ORDERS.IN", "--jsonl", "-", stdin="1\n" * 250)
+
+    def backed_out() -> None:
+        raise error_for(Reason.BACKED_OUT, "MQCMIT", queue_manager="QM1")
+
+    _strike_at_a_commit(monkeypatch, backed_out, after=False, nth=2)
+
+    ended = run("get", "ORDERS.IN", "--limit", "2000")
+
+    assert (1, 150) == (ended.exit_code, depth(run, "ORDERS.IN"))
+    assert ended.stderr.startswith("mqflow: MQCMIT")
+    assert ended.stderr.endswith(" Removed from ORDERS.IN: 100 messages; all others stay there.\n")
+
+
 @pytest.mark.parametrize(("fails_at", "removed"), [(1, "0 messages"), (2, "100 messages"), (3, "200 messages")])
 def test_get_says_how_many_messages_it_has_removed_when_the_output_fails(
     run: Run, monkeypatch: pytest.MonkeyPatch, fails_at: int, removed: str
 ) -> None:
     run("put", "ORDERS.IN", "--jsonl", "-", stdin="1\n" * 250)
-    commits: list[int] = []
-
-    def written(connection: Connection, output: object) -> None:
-        commits.append(1)
-        if len(commits) == fails_at:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        connection.commit()
-
-    monkeypatch.setattr("mqflow.cli.messages.get.commit_written", written)
+    _fail_to_write(monkeypatch, OSError(errno.ENOSPC, "No space left on device"), nth=fails_at)
 
     ended = run("get", "ORDERS.IN", "--limit", "2000")
 
