@@ -71,13 +71,8 @@ def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None
             if more:
                 break
             shown.append(each)
-    if options["as_json"]:
-        for each in shown:
-            click.echo(msgspec.json.encode(_as_json(each)))
-        return
     for each in shown:
-        due = datetime.fromtimestamp(SYSTEM_CLOCK.wall() + each.due_in_ms / 1_000, UTC)
-        click.echo(f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {due_in_words(each.due_in_ms):>12}  {each.target}")
+        click.echo(msgspec.json.encode(_as_json(each)) if options["as_json"] else _as_text(each))
     if not shown:
         note(f"There is no delayed message on {safe(queue)}.")
     if more:
@@ -164,6 +159,11 @@ def _span(milliseconds: int) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
     return f"{milliseconds / 1_000:.1f} s"
+
+
+def _as_text(each: DelayedMessage) -> str:
+    due = datetime.fromtimestamp(SYSTEM_CLOCK.wall() + each.due_in_ms / 1_000, UTC)
+    return f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {due_in_words(each.due_in_ms):>12}  {safe(each.target)}"
 
 
 def _as_json(each: DelayedMessage) -> dict[str, Any]:

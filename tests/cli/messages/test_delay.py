@@ -56,6 +56,18 @@ def test_the_soonest_is_listed_first_and_the_list_ends_at_its_limit(run: Run, cl
     assert (0, "".join(lines[:2]), more) == (cut.exit_code, cut.stdout, cut.stderr)
 
 
+@pytest.mark.usefixtures("clock")
+def test_the_records_of_a_list_have_the_same_notes_as_its_text(run: Run) -> None:
+    empty = [run("delay", "list", *form) for form in ((), ("--json",))]
+    for _ in range(2):
+        run("put", "ORDERS.IN", "x", "--delay", "2h")
+    cut = [run("delay", "list", "--limit", "1", *form) for form in ((), ("--json",))]
+
+    assert ["There is no delayed message on SYSTEM.DDELAY.LOCAL.QUEUE.\n"] * 2 == [each.stderr for each in empty]
+    assert ["There are more messages; --limit shows more than 1.\n"] * 2 == [each.stderr for each in cut]
+    assert [1, 1] == [len(each.stdout.splitlines()) for each in cut]
+
+
 def test_messages_are_cancelled_and_a_message_that_is_not_delayed_is_named(run: Run) -> None:
     kept, first, second = (run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip() for _ in range(3))
 
