@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse
 from mqflow.cli.messages.redrive import ORIGIN, records_of
+from mqflow.cli.messages.units_of_work import uninterrupted
 from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
@@ -75,27 +77,32 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
     folder = Path(tempfile.mkdtemp(prefix="mqflow-edit-"))  # only its owner can read this folder
     file = folder / f"{seen.descriptor.message_id.hex()}.txt"
     file.write_bytes(text.encode())
+    is_needed = True  # the edited text
     try:
         data = _edited(file, before, text, lambda data: payload_problem(app, target, before, data))
-        if data == before.data:
+        is_needed = data != before.data
+        if not is_needed:
             note("The text has not changed, so nothing was moved.")
             sys.exit(EXIT_NOTHING)
         settings = load({"url": url})
         by = f"{getpass.getuser()}@{os.uname().nodename}"
-        with connected(url) as connection:
+        with connected(url) as connection, uninterrupted():  # after a Ctrl-C too, the command says that the message moved
             moved = put_back_edited(connection, settings, queue, seen, target, data, by=by)
-        file.unlink()
+            is_needed = False
+            line = f"{moved.message_id} is on {safe(moved.to)} now, with {moved.body_bytes:,} bytes."
+            click.echo(json_line(moved) if as_json else line)
     finally:
-        if file.exists() and file.read_bytes() == text.encode():
-            file.unlink()
-        if file.exists():
-            note(f"The edited text is still in {file}. Delete it when you do not need it any more.")
+        if is_needed and file.exists() and file.read_bytes() != text.encode():
+            note(f"The edited text is still in {file}. Delete its folder when you do not need it any more.")
         else:
-            folder.rmdir()
-    if as_json:
-        click.echo(json_line(moved))
-    else:
-        click.echo(f"{moved.message_id} is on {safe(moved.to)} now, with {moved.body_bytes:,} bytes.")
+            _delete(folder)
+
+
+def _delete(folder: Path) -> None:
+    """Delete the folder with the text, and all copies that the editor left there. If it cannot be deleted, print its name."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        note(f"{folder} has a text of the message. Delete this folder.")
 
 
 class MovedMessage(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,11 @@
 """`mqflow edit` in its corners: which message, which text, which handler, and what the command says."""
 
 import io
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import click
 import pytest
@@ -10,6 +14,7 @@ from msgspec.structs import replace
 from mqflow import App
 from mqflow.app.config.settings import load
 from mqflow.cli.applications.application_loader import load_application
+from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse
 from mqflow.cli.messages.edit import MovedMessage, _edited, payload_problem, put_back_edited
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -17,9 +22,11 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.policy.dead_letters.original_message import restored
 from mqflow.runtime.dead_letters.redriver import Target
 from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.verbs import Connection
 from tests.cli.conftest import Run
 from tests.cli.messages.conftest import ORDER
 from tests.cli.messages.test_edit import APP, NAMED, bodies
+from tests.cli.messages.test_messages import _Commits
 
 
 @pytest.mark.usefixtures("editor")
@@ -100,6 +107,61 @@ def test_the_line_end_that_an_editor_adds_is_not_put(
 
     assert 0 == run("edit", "ORDERS.IN", message_id, "--to", "SMALL").exit_code
     assert [after] == bodies(run, "SMALL")
+
+
+@pytest.mark.parametrize(
+    ("editing", "code"),
+    [
+        ("sed -i~ s/7/8/", 0),
+        ("sed -i~ s/x/y/", 3),
+        ("echo >>", 3),
+        ("exit 4; :", 1),
+    ],
+    ids=["a backup and a change", "a backup and no change", "only a line end", "failed"],
+)
+def test_no_copy_of_a_confidential_body_is_left_if_nothing_of_it_is_needed(
+    run: Run, poison: str, editor: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editing: str, code: int
+) -> None:
+    monkeypatch.setenv("EDITOR", editing)
+
+    result = run("edit", "ORDERS.BOQ", poison)
+
+    assert (code, []) == (result.exit_code, list(tmp_path.glob("mqflow-edit-*")))
+    assert "The edited text is still in" not in result.stderr
+    moved = (0, 1) if code == 0 else (1, 0)
+    assert moved == (len(bodies(run, "ORDERS.BOQ")), len(bodies(run, "ORDERS.IN")))
+
+
+@pytest.mark.usefixtures("editor")
+def test_a_backup_that_cannot_be_deleted_does_not_hide_that_the_message_moved(
+    run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+
+    done = run("edit", "ORDERS.BOQ", poison)
+
+    [left] = tmp_path.glob("mqflow-edit-*")
+    assert (0, f"{left} has a text of the message. Delete this folder.\n") == (done.exit_code, done.stderr)
+    assert f"{poison} is on ORDERS.IN now, with 13 bytes.\n" == done.stdout
+
+
+@pytest.mark.usefixtures("editor")
+def test_ctrl_c_in_the_commit_does_not_hide_that_the_message_moved(
+    run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def interrupted(url: str | None) -> Iterator[Connection]:
+        with connected(url) as connection:
+            yield cast("Connection", _Commits(connection, lambda: signal.raise_signal(signal.SIGINT), after=True, nth=1))
+
+    monkeypatch.setattr("mqflow.cli.messages.edit.connected", interrupted)
+
+    ended = run("edit", "ORDERS.BOQ", poison)
+
+    assert (130, "") == (ended.exit_code, ended.stderr)
+    assert f"{poison} is on ORDERS.IN now, with 13 bytes.\n" == ended.stdout
+    assert ['{"number": 7}'] == bodies(run, "ORDERS.IN")
+    assert [] == list(tmp_path.glob("mqflow-edit-*"))
 
 
 class Terminal(io.TextIOWrapper):
