@@ -3,7 +3,8 @@
 A lane has the messages of one queue, in segments. A lander adds segments, and a trim deletes the segments that all consumers
 have read. The marker of a lane is a message of its lander on a queue; it names the last committed segment.
 
-Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `heads/<lane>.json`, `consumers/<name>.json`.
+Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/first-marker`, `lanes/<lane>/<segment files>`,
+`heads/<lane>.json`, `consumers/<name>.json`.
 Small files are replaced as a whole, and only if they still have the contents that were read: two processes do not overwrite
 each other. This file knows folders. It writes no segment, and knows no queue manager.
 """
@@ -34,6 +35,7 @@ JOURNAL_VERSION: Final = 1
 _FORMAT: Final = "mqflow-journal"
 _FILE: Final = "journal.json"
 _LANE_FILE: Final = "lane.json"
+_FIRST_MARKER_FILE: Final = "first-marker"
 _PENDING: Final = ".pend"
 
 R = TypeVar("R", bound=Struct)
@@ -205,6 +207,22 @@ class Lane(Struct, frozen=True):
     def reread(self) -> LaneFile:
         """Read `lane.json` again, and return its contents."""
         return read_file(self.folder, _LANE_FILE, LaneFile)
+
+    @property
+    def first_marker(self) -> str:
+        """The identifier of the message that became the first marker of the lane; empty if none was chosen yet."""
+        try:
+            return self.folder.read(_FIRST_MARKER_FILE).decode()
+        except FileNotFoundError:
+            return ""
+
+    def choose_first_marker(self, candidate: str) -> str:
+        """Choose the first marker of the lane, durably, unless one is chosen. Return the identifier of the chosen one."""
+        try:
+            self.folder.create(_FIRST_MARKER_FILE, candidate.encode())
+        except FileExistsError:
+            return self.first_marker
+        return candidate
 
     @property
     def trimmed_tip(self) -> Tip:

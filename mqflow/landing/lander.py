@@ -168,23 +168,46 @@ class Lander:
             raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", name, self._connection.queue_manager_name, detail) from error
 
     def _claim(self) -> None:
-        """Replace the marker by a marker of this lander, and commit: no earlier lander can then commit a segment."""
-        claimed = self._lane.reread().claimed
-        found = self._get_marker(wait_ms=self._options.claim_wait_ms if claimed else 0)
-        if found is None and (claimed or self._lane.last or self._lane.pending()):
+        """Replace the marker by a marker of this lander, and commit: no earlier lander can then commit a segment.
+
+        In a new lane, first put a candidate for the first marker.
+        """
+        lane, wait_ms = self._lane, self._options.claim_wait_ms
+        claimed = lane.reread().claimed
+        known = claimed or bool(lane.first_marker)
+        found = self._find_marker(wait_ms=wait_ms if known else 0, claimed=claimed)
+        if found is None and not (known or lane.last or lane.pending()):
+            lane.choose_first_marker(self._put_marker(self._marker, PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING))
+            found = self._find_marker(wait_ms=wait_ms, claimed=False)
+        if found is None:
+            self._back_out()
             raise LaneError(self._missing_marker())
-        before = found or self._marker
-        if found is not None and self._get_marker() is not None:
-            self._connection.backout()
-            raise LaneError(
-                f"Lane {self._lane.name} has more than one marker on {self._options.state_queue}: remove the older."
-            )
-        marker = replace(before, epoch=before.epoch + 1)
+        marker = replace(found, epoch=found.epoch + 1)
         self._put_marker(marker)
         self._connection.commit()
         self._marker = marker
         if not claimed:
-            self._lane.note(claimed=True)
+            lane.note(claimed=True)
+
+    def _find_marker(self, *, wait_ms: int, claimed: bool) -> Marker | None:
+        """Get the marker of the lane, and with it every candidate that was not chosen: the commit removes them.
+
+        A candidate is a marker of epoch 0. Each lander that finds no marker in a new lane puts one. A file in the lane then
+        chooses one of the candidates, and nobody can choose again. So two landers that start together use the same marker.
+        A kill at any point leaves candidates, of which a later lander uses the chosen one, or chooses one.
+        """
+        lane, first = self._lane, None
+        found: list[Marker] = []
+        while (got := self._await_marker(0 if found or first else wait_ms)) is not None:
+            marker, message_id = got
+            if not marker.is_candidate:
+                found.append(marker)
+            elif message_id == (lane.first_marker if claimed else lane.choose_first_marker(message_id)):
+                first = marker
+        if len(found) > 1:
+            self._connection.backout()
+            raise LaneError(f"Lane {lane.name} has more than one marker on {self._options.state_queue}: remove the older.")
+        return found[0] if found else first
 
     def _recover(self) -> Landed | None:
         """Publish the segment that the marker names as committed, and drop all other pending segments."""
@@ -309,7 +332,7 @@ class Lander:
             owner=written.owner,
         )
         try:
-            held = self._get_marker()
+            held = self._held_marker()
             if held != self._marker:
                 self._give_up()
                 raise LaneError(self._taken_over(held))
@@ -321,7 +344,17 @@ class Lander:
             raise
         self._marker = marker
 
-    def _get_marker(self, wait_ms: int = 0) -> Marker | None:
+    def _held_marker(self) -> Marker | None:
+        """Get the marker of the lane. Also gets each candidate before it: a lander that started too late has put it."""
+        while (got := self._get_marker()) is not None and got[0].is_candidate:
+            pass
+        return None if got is None else got[0]
+
+    def _await_marker(self, wait_ms: int) -> tuple[Marker, str] | None:
+        return self._get_marker() or (self._get_marker(wait_ms) if wait_ms else None)
+
+    def _get_marker(self, wait_ms: int = 0) -> tuple[Marker, str] | None:
+        """Get a marker of the lane, or a candidate; return it with its MsgId in hexadecimal digits."""
         how = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | (GetOption.WAIT if wait_ms else GetOption.NONE)
         wanted = GetOptions(
             options=how, wait_ms=wait_ms, match=MatchOption.CORREL_ID, correlation_id=self._marker.correlation_id
@@ -336,13 +369,14 @@ class Lander:
                 f"The marker of lane {self._lane.name} on {self._options.state_queue} is not a marker: {got.body[:80]!r}. "
                 "Another program has changed it; nothing was landed."
             )
-        return found
+        return found, got.descriptor.message_id.hex()
 
-    def _put_marker(self, marker: Marker) -> None:
+    def _put_marker(self, marker: Marker, how: PutOption = _PUT) -> str:
+        """Put the marker, and return its MsgId in hexadecimal digits."""
         descriptor = MessageDescriptor(
             format=Format.STRING, ccsid=1208, correlation_id=marker.correlation_id, persistence=Persistence.PERSISTENT
         )
-        self._connection.put(self._state, descriptor, marker.to_bytes(), _PUT)
+        return self._connection.put(self._state, descriptor, marker.to_bytes(), how).descriptor.message_id.hex()
 
     # -- backing out
 

@@ -136,6 +136,7 @@ def settle_lane(
     descriptor = MessageDescriptor(
         format=Format.STRING, ccsid=1208, correlation_id=marker.correlation_id, persistence=Persistence.PERSISTENT
     )
+    lane.choose_first_marker("settled")  # no candidate can become the first marker beside the marker below
     connection.put1(state_queue, descriptor, marker.to_bytes(), PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING)
     lane.note(claimed=True)
     lane.drop_pending()

@@ -25,7 +25,7 @@ class Marker(Struct, frozen=True, kw_only=True):
 
     journal: str
     lane: str
-    #: Each lander that takes the lane over adds 1. A lander that finds another epoch backs out and ends.
+    #: Each lander that takes the lane over adds 1. A lander that finds another epoch backs out and ends. 0 in a candidate.
     epoch: int
     #: The number of the last committed segment; 0 before the first segment.
     segment: int = 0
@@ -34,6 +34,11 @@ class Marker(Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     #: The epoch of the lander that wrote that segment; the name of the pending file contains it.
     owner: int = 0
+
+    @property
+    def is_candidate(self) -> bool:
+        """True if no lander has used this marker yet: it can become the first marker of a new lane."""
+        return not self.epoch
 
     @property
     def tip(self) -> Tip:

@@ -1,5 +1,7 @@
 """Browses the markers on a state queue, and changes nothing. A marker is a message that names the last segment of a lane."""
 
+from msgspec.structs import replace
+
 from mqflow.journal.segment_chain import Tip
 from mqflow.landing.recovery import Marker, marker_from
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
@@ -25,7 +27,7 @@ class StateQueue:
         found: list[str] = []
         while (got := self._connection.get(handle, GetOptions(options=_BROWSE | GetOption.BROWSE_NEXT))) is not None:
             marker = marker_from(got.body)
-            if marker is not None and marker.journal == self._journal:
+            if marker is not None and marker.journal == self._journal and not marker.is_candidate:
                 found.append(marker.lane)
         self._connection.close(handle)
         return found
@@ -38,7 +40,10 @@ class StateQueue:
 
 
 def browse_marker(connection: Connection, journal: str, lane: str, queue: str, *, wait_ms: int) -> Got | None:
-    """Return the marker message of the lane, and leave it on the queue; None if no such message comes within the wait."""
+    """Return the marker message of the lane, and leave it on the queue; None if no such message comes within the wait.
+
+    Passes over candidates: no lander has landed a message with one of them.
+    """
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     wanted = GetOptions(
         options=_BROWSE | GetOption.WAIT | GetOption.BROWSE_FIRST,
@@ -47,5 +52,7 @@ def browse_marker(connection: Connection, journal: str, lane: str, queue: str, *
         correlation_id=Marker(journal=journal, lane=lane, epoch=0).correlation_id,
     )
     got = connection.get(handle, wanted)
+    while got is not None and (marker := marker_from(got.body)) is not None and marker.is_candidate:
+        got = connection.get(handle, replace(wanted, options=_BROWSE | GetOption.WAIT | GetOption.BROWSE_NEXT))
     connection.close(handle)
     return got

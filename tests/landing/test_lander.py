@@ -353,6 +353,115 @@ def test_two_owners_do_not_write_over_each_other(landing: Landing) -> None:
     assert list(range(COUNT)) == sorted(landing.landed)
 
 
+class Meanwhile(Lander):
+    """A lander that lets another lander act before one of its puts of a marker, or after it."""
+
+    act: Callable[[], object]
+    after: bool
+    nth: int = 1
+
+    def _put_marker(self, marker: Marker, *how: PutOption) -> str:
+        self.nth -= 1
+        if not self.nth and not self.after:
+            self.act()
+        put_id = super()._put_marker(marker, *how)
+        if not self.nth and self.after:
+            self.act()
+        return put_id
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the put", "after the put"])
+@pytest.mark.parametrize("nth", [1, 2], ids=["candidate", "first epoch"])
+def test_two_landers_that_start_together_on_a_new_lane_never_both_own_it(after: bool, nth: int, landing: Landing) -> None:  # noqa: FBT001 - a table
+    first, second = landing.lander(make=Meanwhile), landing.lander()
+    assert isinstance(first, Meanwhile)
+    owners: list[Lander] = []
+
+    def opens(lander: Lander) -> None:
+        with suppress(LaneError):  # without a wait, the marker of the other can be in its unit of work
+            lander.open()
+            owners.append(lander)
+
+    first.act, first.after, first.nth = (lambda: opens(second)), after, nth
+    opens(first)
+    units = [(lander, lander._write(lander._take())) for lander in owners]
+    written = {each.pending for _, each in units}
+    for lander, each in reversed(units):
+        with suppress(LaneError):
+            lander._commit(each)
+
+    landing.land()
+    assert (len(owners), 1) == (len(written), len(markers(landing)))
+    assert list(range(COUNT)) == sorted(landing.landed)
+    assert [] == left(landing.connect())
+
+
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("call", [("MQPUT", 1), ("MQPUT", 2), ("MQGET", 2), ("MQCMIT", 1)], ids=str)
+def test_a_lander_that_dies_while_it_makes_the_first_marker_leaves_a_lane_that_the_next_one_takes(
+    call: tuple[str, int], moment: Moment, landing: Landing
+) -> None:
+    landing.kit.faults.add(Fault(verb=call[0], nth=call[1], moment=moment))
+    with suppress(MQIError):
+        landing.land()
+    landing.kit.faults.clear()
+
+    landing.land()
+
+    assert list(range(COUNT)) == sorted(landing.landed)
+    assert 1 == len(markers(landing))
+
+
+def test_a_lander_that_dies_between_the_choice_and_the_use_of_the_first_marker_is_followed_by_the_next(
+    landing: Landing,
+) -> None:
+    dead = landing.lander(make=Meanwhile)
+    assert isinstance(dead, Meanwhile)
+    dead.act, dead.after, dead.nth = (lambda: landing.kit.faults.add(Fault())), False, 2
+    with pytest.raises(MQIError):
+        dead.open()
+    landing.kit.faults.clear()
+
+    assert [0] == [marker.epoch for marker in markers(landing)]
+    landing.land()
+    assert list(range(COUNT)) == landing.landed
+
+
+def test_a_candidate_that_comes_too_late_is_removed_and_ends_no_lander(landing: Landing) -> None:
+    lander = landing.lander()
+    lander.open()
+    late = landing.lander()
+    late._state = late._open_state()
+    late._put_marker(late._marker, PutOption.NO_SYNCPOINT)
+
+    for _ in range(3):
+        lander.land()
+
+    assert [(1, 3)] == [(marker.epoch, marker.segment) for marker in markers(landing)]
+    assert list(range(COUNT)) == landing.landed
+
+
+def test_a_chosen_first_marker_that_is_gone_stops_the_lander(landing: Landing) -> None:
+    landing.kit.faults.add(Fault(verb="MQCMIT", nth=1))
+    with pytest.raises(MQIError):
+        landing.land()
+    take_marker(landing)
+
+    with pytest.raises(LaneError, match="The marker of lane ORDERS.IN is not on MQFLOW.JOURNAL.STATE"):  # noqa: RUF043
+        landing.land()
+
+
+def markers(landing: Landing) -> list[Marker]:
+    connection = landing.connect()
+    handle = connection.open(STATE_QUEUE, OpenOption.BROWSE)
+    found: list[Marker] = []
+    while got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT)):
+        marker = marker_from(got.body)
+        assert marker is not None
+        found.append(marker)
+    return found
+
+
 def take_marker(landing: Landing) -> bytes:
     connection = landing.connect()
     handle = connection.open(STATE_QUEUE, OpenOption.INPUT_SHARED)

@@ -106,6 +106,7 @@ def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options
         raise click.UsageError("--lane names one lane: give one QUEUE.")
     if options["browse_first"] and options["lanes"] > 1:
         raise click.UsageError("--browse-first and --lanes exclude each other: two browsing lanes would see the same messages.")
+    _check_names([each.queue for each in wanted], options["state_queue"])
     lander_options = LanderOptions(
         batch=options["batch"],
         linger_ms=round(options["linger_s"] * 1_000),
@@ -122,6 +123,14 @@ def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options
     if options["trim"]:
         for trimmed in Consumers(created).trim():
             note(f"{safe(trimmed.lane)}: {counted(len(trimmed.segments), 'segments')} trimmed; {trimmed.why}.")
+
+
+def _check_names(queues: Sequence[str], state_queue: str) -> None:
+    """Raise `click.UsageError` for a queue that is named twice, and for the queue of the markers."""
+    if twice := next((queue for queue in queues if queues.count(queue) > 1), ""):
+        raise click.UsageError(f"{twice} is named twice: two landers would share one lane. Name each QUEUE once.")
+    if state_queue in queues:
+        raise click.UsageError(f"{state_queue} has the markers of the lanes: a lander must not get them. Name other queues.")
 
 
 def _lanes(
