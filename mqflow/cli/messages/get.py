@@ -90,7 +90,7 @@ def _print(shown: MessageView, *, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(shown.facts))
     else:
-        for line in shown.body:
+        for line in shown.body or ("",):  # an empty message is an empty line, so that the user sees it
             click.echo(safe(line))
 
 

@@ -4,6 +4,7 @@ The functions are pure: they turn a message into records. All text from the mess
 before it is printed.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from enum import IntEnum, IntFlag
 from typing import Any, Final, assert_never
@@ -32,6 +33,8 @@ FACT_NAMES: Final = frozenset(
 """The names of the facts that every message can have. Properties have further names: `FOLDER.NAME`."""
 
 _DUMP_COLUMNS: Final = 16
+_LINE_END: Final = re.compile("\r\n|[\r\n\x85]")
+"""The ends of lines; NEL (U+0085) is the line end of EBCDIC. `str.splitlines` also divides at characters such as U+000B."""
 
 
 class Section(Struct, frozen=True):
@@ -276,7 +279,8 @@ def _body(body: bytes, text: str | None, character_set: int, shown_max: int) -> 
         more = f", the first {shown_max:,} shown" if shown_max < len(body) else ""
         return tuple(hex_dump(body[:shown_max], character_set)), size + more
     more = f", the first {shown_max:,} characters shown" if shown_max < len(text) else ""
-    return tuple(text[:shown_max].splitlines()), f"text, {size}{more}"
+    *lines, last = _LINE_END.split(text[:shown_max])
+    return (*lines, last) if last else (*lines,), f"text, {size}{more}"
 
 
 def _text(parts: chain.Headers) -> str | None:

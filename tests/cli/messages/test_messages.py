@@ -176,6 +176,20 @@ def test_control_characters_of_a_message_never_reach_the_terminal(run: Run) -> N
     assert "\\x1b[2Jgone\\u202e" in shown
 
 
+def test_get_prints_the_codes_of_control_characters_that_are_no_line_end(run: Run) -> None:
+    run("put", "ORDERS.IN", "a\x0bb\x1cc\nd")
+
+    assert "a\\x0bb\\x1cc\nd\n" == run("get", "ORDERS.IN").stdout
+
+
+def test_get_prints_an_empty_line_for_an_empty_message(run: Run) -> None:
+    run("put", "ORDERS.IN", "one", "", "two")
+
+    got = run("get", "ORDERS.IN", "--limit", "3")
+
+    assert (0, "one\n\ntwo\n", "") == (got.exit_code, got.stdout, got.stderr)
+
+
 def test_bytes_that_are_not_text_are_dumped(run: Run) -> None:
     run("put", "ORDERS.IN", stdin=bytes(range(128, 160)))
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,24 @@ def test_text_is_read_in_its_character_set() -> None:
     shown = view("Q", MessageDescriptor(format="MQSTR", ccsid=500), "Grüße".encode("cp500"))
 
     assert ("Grüße",) == shown.body
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", ()),
+        ("\n", ("",)),
+        ("a\nb\r\nc\rd\n", ("a", "b", "c", "d")),
+        ("a\x0bb\x0cc\x1cd\u2028e", ("a\x0bb\x0cc\x1cd\u2028e",)),
+    ],
+    ids=repr,
+)
+def test_only_a_line_end_divides_a_body_into_lines(text: str, lines: tuple[str, ...]) -> None:
+    assert lines == view("Q", TEXT, text.encode()).body
+
+
+def test_the_line_end_of_ebcdic_divides_a_body_into_lines() -> None:
+    assert ("A", "B") == view("Q", MessageDescriptor(format="MQSTR", ccsid=500), b"\xc1\x15\xc2").body
 
 
 def test_a_long_body_is_cut_with_a_note() -> None:
