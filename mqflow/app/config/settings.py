@@ -60,7 +60,7 @@ class Secret:
 
 
 class LedgerSettings(Struct, frozen=True, kw_only=True):
-    """The settings of the decision ledger, the file that has the history of messages (see `mqflow explain`)."""
+    """The settings of the decision ledger, the file that has the history of messages (see `mqflow why`)."""
 
     #: "troubled": messages that failed or needed a decision; "all": every delivery; "nothing": no ledger.
     record: Literal["troubled", "all", "nothing"] = "troubled"

@@ -45,7 +45,8 @@ class UndecodableError(Exception):
 def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:
     """Return the outcome that an exception causes. The exception comes from a handler, its middleware or its codec.
 
-    An exception group is final only if every exception in it is final. The outcome also holds the exception object.
+    An exception group is final only if every exception in it is final. The pause of a `Retry` in a group is not used. The
+    outcome also holds the exception object.
     """
     name, text = _named(error)
     raised = raised_by(error)

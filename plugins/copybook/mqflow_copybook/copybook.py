@@ -70,7 +70,10 @@ class Copybook:
         return cls(file.read_text("utf-8"), **{"name": file.stem, **options})
 
     def decode(self, message: Message, payload_type: Any) -> Any:
-        """Return the payload. Raises `FieldError` and `MQIError` 2111 for a body that is no such record."""
+        """Return the payload.
+
+        Raises `ValueError`, mostly a `FieldError`, and `MQIError` 2111 for a body that is no such record.
+        """
         parts, at = message.parts, self._at
         if self._by_descriptor and parts.ccsid != _CCSID_Q_MGR:
             at = machine(parts.ccsid, parts.encoding)
@@ -82,7 +85,10 @@ class Copybook:
         return self.to_bytes(payload), "", self._at.ccsid, self._encoding
 
     def from_bytes(self, body: bytes) -> dict[str, Any]:  # str, int, Decimal, float, lists and dicts of them
-        """Return the values of a body in `ccsid` and `encoding`. Raises `FieldError`."""
+        """Return the values of a body in `ccsid` and `encoding`.
+
+        Raises `FieldError`, and another `ValueError` for a body that is too long.
+        """
         return self._values(body, self._at)
 
     def to_bytes(self, payload: Any) -> bytes:

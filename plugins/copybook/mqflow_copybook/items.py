@@ -33,7 +33,10 @@ _TOP: Final = 1
 _SKIPPED: Final = frozenset(
     {"ASCENDING", "DESCENDING", "EXTERNAL", "GLOBAL", "INDEXED", "JUST", "JUSTIFIED", "VALUE", "VALUES"}
 )
-"""Clauses that change no byte of a message; the words after them up to the next clause belong to them."""
+"""Clauses that are ignored; the words after them up to the next clause belong to them.
+
+JUSTIFIED is ignored too. COBOL puts such a text at the right end of its item; here each text begins at the left end.
+"""
 _CLAUSES: Final = (
     _SKIPPED
     | _USAGES.keys()

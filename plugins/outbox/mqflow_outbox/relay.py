@@ -51,7 +51,8 @@ async def relayed(
 
     One relay works at a time: the others wait until it ends. The relay looks for messages every `poll_s` seconds. It logs an
     error of the database or the queue manager, and goes on after `poll_s`. If several programs can get from the marker queue
-    at a time (SHARE), the block is cancelled, and raises `ConfigurationError`.
+    at a time (SHARE), the block is cancelled, and raises `ConfigurationError`. Every other error also cancels the block, for
+    example the error of a message on the marker queue that is no marker.
     """
     relay = _Relay(app, engine, outbox, marker_queue, batch_max, poll_s)
     try:

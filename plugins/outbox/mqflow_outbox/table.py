@@ -93,8 +93,9 @@ class Outbox:
     ) -> bytes:
         """Write the message in the connection's transaction, and return the MsgId that it will have.
 
-        Bytes stay unchanged, text becomes UTF-8, and any other payload becomes JSON. Raises `ValueError` for a name, an
-        identifier or a priority that no message can have. Raises `TypeError` for a payload that JSON cannot become.
+        Bytes stay unchanged, text becomes UTF-8, and any other payload becomes JSON. Raises `ValueError` for a name or an
+        identifier of a wrong length, and for a wrong priority. Raises `TypeError` for a payload that JSON cannot become. The
+        characters of a name, and the properties, are not checked here: if they are wrong, the relay cannot put the message.
         """
         _check(queue, reply_to, correlation_id, priority)
         message_id = os.urandom(_IDENTIFIER_BYTES)

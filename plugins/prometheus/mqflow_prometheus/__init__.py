@@ -152,7 +152,7 @@ class _Reconnects:
         self._tried = counter("connections_tried", "Attempts to connect; no reason if successful", *tried)
         self._failed = counter("reconnect_attempts", "Failed attempts to reconnect", "queue_manager", "reason")
         self._refused = counter("reopen_refusals", "Objects not reopened after an outage", "object", "owner", "reason")
-        self._back = counter("reconnections", "Lost connections that were reconnected", "queue_manager")
+        self._back = counter("reconnections", "Outages that have ended", "queue_manager")
         self._were_away = counter("outages_seconds", "Seconds of all outages that have ended", "queue_manager")
         self._away = gauge(
             "away_seconds",
