@@ -6,25 +6,25 @@ synchronous. It knows the journal and the verbs.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
 
-from mqflow.journal.errors import LaneError, SchemaError, TornSegmentError
+from mqflow.journal.errors import LaneError, TornSegmentError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
 from mqflow.journal.segments import Written, read_pending, verify
 from mqflow.landing.recovery import Marker, Publish, marker_from, recover
-from mqflow.landing.state_queue import browse_marker
+from mqflow.landing.state_queue import browse_marker, check_queue_manager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import Connection, GetOptions, Got
 from mqflow.world import Clock
 
-__all__ = ("Doubt", "find_doubt", "finish_lane", "settle_lane")
+__all__ = ("Doubt", "check_committed", "find_doubt", "finish_lane", "settle_lane")
 
 _BROWSE: Final = GetOptions(
     options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
@@ -39,8 +39,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
     #: The last published segment.
     last: int
     #: The file of the segment that was perhaps committed. Empty if this mqflow can read no pending segment: then nothing was
-    #: committed, because the lander commits only after the sync of the file. Exceptions are a file that was damaged later, and
-    #: a file of a newer mqflow.
+    #: committed, because the lander commits only after the sync of the file. An exception is a file that was damaged later.
     pending: str = ""
     written: Written | None = None
     #: The number of rows of the pending segment whose messages are on the queue. An open unit of work hides its messages.
@@ -83,12 +82,40 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
     return written
 
 
+def check_committed(lane: Lane, state_queue: str, uncommitted: Callable[[str], int | None]) -> str:
+    """Return a warning if nobody knows whether the queue of the lane and the state queue have uncommitted messages, else "".
+
+    `uncommitted` returns their number for a queue (UNCOM of DISPLAY QSTATUS), or None if it is not known. Raises `LaneError` if
+    there are some: a unit of work, perhaps of the old lander, hides messages from `find_doubt`.
+    """
+    unknown: list[str] = []
+    for queue in (lane.queue, state_queue):
+        count = uncommitted(queue)
+        if count is None:
+            unknown.append(queue)
+        elif count:
+            things = "1 uncommitted message" if count == 1 else f"{count:,} uncommitted messages"
+            raise LaneError(
+                f"{queue} has {things}, and a unit of work hides the messages that it got. Nothing was changed. Stop the "
+                f"lander of lane {lane.name}, wait until the queue manager has backed out its unit of work, and repeat the command."
+            )
+    if not unknown:
+        return ""
+    commands = " and ".join(f"DISPLAY QSTATUS({queue}) UNCOM" for queue in unknown)
+    return (
+        f"mqflow cannot see whether an open unit of work hides messages: check that {commands} says NO, before you use "
+        "--publish or --drop."
+    )
+
+
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
     """Return the facts for the decision whether the last unit of work of a lane was committed.
 
-    An open unit of work of a lander must not exist: it hides its messages and the marker. Raises `LaneError` if the lane has
-    its marker, or if more than one whole pending segment can follow the last published one.
+    An open unit of work of a lander must not exist: it hides its messages and the marker. `check_committed` checks this. Raises
+    `LaneError` for another queue manager, if the lane has its marker, or if more than one whole pending segment can follow the
+    last published one. Raises `SchemaError` if a newer mqflow wrote a pending segment.
     """
+    check_queue_manager(connection, lane)
     if (got := browse_marker(connection, journal.id, lane.name, state_queue, wait_ms=wait_ms)) is not None:
         found = marker_from(got.body)
         content = "is not a marker" if found is None else f"says segment {found.segment}"
@@ -149,7 +176,7 @@ def settle_lane(
 def _whole(lane: Lane, number: int) -> Iterator[tuple[str, Written, Any]]:
     """Yield the pending segments of that number that this mqflow can read: a file that a kill tore was never committed."""
     for name in lane.pending():
-        with suppress(TornSegmentError, SchemaError):
+        with suppress(TornSegmentError):
             written, table = read_pending(lane.folder, name, lane.kind)
             if written.number == number:
                 yield name, written, table

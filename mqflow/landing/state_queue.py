@@ -2,12 +2,14 @@
 
 from msgspec.structs import replace
 
+from mqflow.journal.errors import LaneError
+from mqflow.journal.journal import Lane
 from mqflow.journal.segment_chain import Tip
 from mqflow.landing.recovery import Marker, marker_from
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("StateQueue", "browse_marker")
+__all__ = ("StateQueue", "browse_marker", "check_queue_manager")
 
 _BROWSE = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
 
@@ -37,6 +39,15 @@ class StateQueue:
         got = browse_marker(self._connection, self._journal, lane, self._queue, wait_ms=self._wait_ms)
         marker = None if got is None else marker_from(got.body)
         return None if marker is None else marker.tip
+
+
+def check_queue_manager(connection: Connection, lane: Lane) -> None:
+    """Raise `LaneError` if the connection is to another queue manager than that of the lane, which has the marker."""
+    if connection.queue_manager_name != lane.queue_manager:
+        raise LaneError(
+            f"Lane {lane.name} belongs to {lane.queue_manager}, and this is {connection.queue_manager_name}: its queues say "
+            f"nothing about the lane. Nothing was changed. Name {lane.queue_manager} with --url."
+        )
 
 
 def browse_marker(connection: Connection, journal: str, lane: str, queue: str, *, wait_ms: int) -> Got | None:

@@ -9,14 +9,15 @@ from click.testing import CliRunner
 from mqflow.cli.main import main
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.folders import Folder
-from mqflow.journal import Journal, Kind, Lane, LaneError
+from mqflow.journal import Journal, Kind, Lane, LaneError, SchemaError
+from mqflow.journal.schemas import SCHEMA_VERSION
 from mqflow.journal.segments import pending_name
 from mqflow.landing.lander import Lander
-from mqflow.landing.lane_repair import Doubt, find_doubt, settle_lane
+from mqflow.landing.lane_repair import Doubt, check_committed, find_doubt, settle_lane
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
 from mqflow.testing.faults import Fault, Moment
@@ -56,6 +57,9 @@ class Orphan:
 
     def find(self) -> Doubt:
         return find_doubt(self.connection, self.journal, self.lane, STATE_QUEUE, wait_ms=0)
+
+    def uncommitted(self, queue: str) -> int:
+        return self.kit.queue_manager.administration.queue_status(queue).uncommitted
 
     def settle(self, *, publishes: bool) -> None:
         doubt = self.find()
@@ -103,6 +107,48 @@ def test_a_torn_segment_was_never_committed(folder: Folder) -> None:
     assert ("", "drop") == (orphan.find().pending, orphan.find().advice)
     orphan.settle(publishes=False)
     assert list(range(COUNT)) == orphan.land()
+
+
+def test_a_segment_of_a_newer_mqflow_is_never_dropped(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.journal.segment_data.SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    orphan = Orphan(folder, nth=2, moment=Moment.AFTER)
+    doubt = orphan.find()
+    monkeypatch.undo()
+
+    with pytest.raises(SchemaError, match="use that version"):
+        orphan.find()
+    assert [doubt.pending] == list(orphan.lane.pending())
+
+
+@pytest.mark.parametrize("taken", [QUEUE, STATE_QUEUE])
+def test_an_open_unit_of_work_ends_the_repair_because_it_hides_messages(taken: str, folder: Folder) -> None:
+    orphan = Orphan(folder, nth=1, moment=Moment.BEFORE)
+    put(orphan.connection, 100, 1, queue=taken)
+    check_committed(orphan.lane, STATE_QUEUE, orphan.uncommitted)
+    holder = orphan.kit.queue_manager.connect()
+    assert holder.get(holder.open(taken, OpenOption.INPUT_SHARED), GetOptions(options=GetOption.SYNCPOINT)) is not None
+
+    with pytest.raises(LaneError, match=f"{taken} has 1 uncommitted message"):
+        check_committed(orphan.lane, STATE_QUEUE, orphan.uncommitted)
+
+
+def test_where_nobody_knows_of_uncommitted_messages_a_warning_names_the_command_that_shows_them(folder: Folder) -> None:
+    orphan = Orphan(folder, nth=1, moment=Moment.BEFORE)
+
+    said = check_committed(orphan.lane, STATE_QUEUE, lambda queue: 0 if queue == QUEUE else None)
+
+    assert "DISPLAY QSTATUS(MQFLOW.JOURNAL.STATE) UNCOM" in said
+    assert "" == check_committed(orphan.lane, STATE_QUEUE, orphan.uncommitted)
+
+
+def test_the_messages_of_another_queue_manager_say_nothing_about_a_lane(folder: Folder) -> None:
+    orphan = Orphan(folder, nth=1, moment=Moment.BEFORE)
+    other = QueueManagerKit("QM2")
+    other.define(QUEUE)
+    other.define(STATE_QUEUE)
+
+    with pytest.raises(LaneError, match="Lane ORDERS.IN belongs to QM1, and this is QM2"):  # noqa: RUF043
+        find_doubt(other.queue_manager.connect(), orphan.journal, orphan.lane, STATE_QUEUE, wait_ms=0)
 
 
 def test_a_lane_with_its_marker_is_left_alone(folder: Folder) -> None:
@@ -172,6 +218,7 @@ def test_the_command_names_its_findings_and_does_only_what_its_options_ask_for(
         done = CliRunner().invoke(main, [*command, "--publish"])
         again = CliRunner().invoke(main, [*command, "--publish"])
 
+    assert "UNCOM" not in looked.stderr
     assert (1, True) == (looked.exit_code, "0 of its 3 messages are on ORDERS.IN" in looked.stdout), looked.output
     assert "Use --publish: no other segment has them" in looked.stdout
     assert (0, True) == (done.exit_code, "segment 2 as its last" in done.stderr), done.output

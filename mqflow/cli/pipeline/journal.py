@@ -1,11 +1,12 @@
 """`mqflow journal`: shows, checks and trims a journal, shows the progress of its consumers, and repairs a lane."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 
 import click
 import msgspec
 
-from mqflow.cli.connection_options import opened
+from mqflow.cli.connection_options import administered, opened
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.text.exit_codes import EXIT_FAILED
@@ -15,10 +16,12 @@ from mqflow.journal.consumers import Consumers
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
 from mqflow.journal.verification import Markers, verify_journal
-from mqflow.landing.lane_repair import Doubt, find_doubt, settle_lane
+from mqflow.landing.lane_repair import Doubt, check_committed, find_doubt, settle_lane
 from mqflow.landing.recovery import STATE_QUEUE
-from mqflow.landing.state_queue import StateQueue
+from mqflow.landing.state_queue import StateQueue, check_queue_manager
 from mqflow.many_verbs import disconnect_without_commit
+from mqflow.mqi.errors import MQIError
+from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("command",)
@@ -152,13 +155,17 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
 
     The messages on the queue of LANE do not always show this. --publish or --drop repairs the lane and puts a new marker, so
     that landing can continue. First stop the lander of the lane, and wait until the queue manager has backed out its unit of
-    work. An open unit of work hides its messages and the marker. Exits with 1 without --publish and --drop.
+    work. An open unit of work hides its messages and the marker: the command refuses, or warns if the queue manager does not
+    say whether there is one. Exits with 1 without --publish and --drop.
     """
     journal = Journal.open(folder)
     found = journal.lane(lane)
     with opened(url) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow journal settle")
         try:
+            check_queue_manager(connection, found)
+            if said := check_committed(found, state_queue, partial(_uncommitted, queue_manager)):
+                note(said)
             doubt = find_doubt(connection, journal, found, state_queue, wait_ms=_MARKER_WAIT_MS)
             click.echo(_doubt_text(found, doubt))
             if decision is None:
@@ -167,6 +174,13 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
         finally:
             disconnect_without_commit(connection)
     note(f"{safe(found.name)} is repaired, with segment {found.last:,} as its last; `mqflow land` continues after it.")
+
+
+def _uncommitted(queue_manager: QueueManager, queue: str) -> int | None:
+    """Return how many messages of the queue are uncommitted; None on IBM MQ, and for a queue without a status."""
+    with administered(queue_manager) as administration, suppress(MQIError):
+        return None if administration is None else administration.queue_status(queue).uncommitted
+    return None
 
 
 def _doubt_text(lane: Lane, doubt: Doubt) -> str:

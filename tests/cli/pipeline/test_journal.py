@@ -182,6 +182,7 @@ def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
     decision: str,
     said: str,
 ) -> None:
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(STATE)").exit_code
     doubt = Doubt(last=1_000)
     if on_queue is not None:
         written = SimpleNamespace(rows=2_000)
