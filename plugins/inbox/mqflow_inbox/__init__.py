@@ -49,10 +49,11 @@ class Inbox:
         """Write the MsgId of the message in the connection's transaction. Return False if the message was handled before.
 
         Call it first in the transaction of the handler's work. On PostgreSQL, a second delivery of the message waits here for
-        the transaction of the first delivery. `now` is the time of the row, by default the current time in UTC.
-        Raises `NotImplementedError` for a database other than SQLite and PostgreSQL.
+        the transaction of the first delivery. `now` is the time of the row, by default the current time.
+        Raises `NotImplementedError` for a database other than SQLite and PostgreSQL. Raises `ValueError` for a time without a
+        zone.
         """
-        moment = now or datetime.now(UTC)
+        moment = _utc(now) if now else datetime.now(UTC)
         row = {"consumer": self._consumer, "message_id": message.message_id, "handled_at": moment}
         statement = _insert(connection.dialect.name, self.table).values(row).on_conflict_do_nothing()
         # RETURNING, because with some drivers (such as psycopg 3) the rowcount of an INSERT is -1, "not known".
@@ -62,10 +63,18 @@ class Inbox:
         """Delete the rows of this consumer that are older than `before`, and return their number.
 
         Delete only rows of messages that are never delivered again: otherwise such a message is handled a second time.
+        Raises `ValueError` for a time without a zone.
         """
         table = self.table
-        old = delete(table).where(table.c.consumer == self._consumer, table.c.handled_at < before)
+        old = delete(table).where(table.c.consumer == self._consumer, table.c.handled_at < _utc(before))
         return connection.execute(old).rowcount
+
+
+def _utc(moment: datetime) -> datetime:
+    """Return the time in UTC: SQLite stores and compares a time without its zone."""
+    if moment.utcoffset() is None:
+        raise ValueError(f"The time {moment} has no time zone. Give for example datetime.now(UTC).")
+    return moment.astimezone(UTC)
 
 
 def _insert(dialect: str, table: Table) -> Any:  # `Any`: the Insert classes of the two dialects have no common base

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import anyio
@@ -91,6 +91,28 @@ def test_old_entries_are_forgotten_and_new_entries_stay(engine: Engine) -> None:
 
         assert 1 == inbox.forget(db, now - timedelta(days=1))
         assert [True, False] == [inbox.first_time(db, message(number)) for number in (1, 2)]
+
+
+@pytest.mark.parametrize("hours", [9, -5])
+def test_a_time_of_any_zone_forgets_only_older_entries(engine: Engine, hours: int) -> None:
+    inbox, now = Inbox("book"), datetime(2026, 1, 2, tzinfo=UTC)
+    here = now.astimezone(timezone(timedelta(hours=hours)))
+    with engine.begin() as db:
+        inbox.first_time(db, message(1), now=now)
+        inbox.first_time(db, message(2), now=here)
+
+        assert 0 == inbox.forget(db, here - timedelta(hours=1))
+        assert 0 == inbox.forget(db, now - timedelta(hours=1))
+        assert 2 == inbox.forget(db, here + timedelta(hours=1))
+
+
+def test_a_time_without_a_zone_is_refused(engine: Engine) -> None:
+    inbox, naive = Inbox("book"), datetime(2026, 1, 2)  # noqa: DTZ001 - refused for it
+    with engine.begin() as db:
+        with pytest.raises(ValueError, match="has no time zone"):
+            inbox.forget(db, naive)
+        with pytest.raises(ValueError, match="has no time zone"):
+            inbox.first_time(db, message(), now=naive)
 
 
 def test_a_second_delivery_that_runs_at_the_same_time_waits_for_the_first(engine: Engine) -> None:
