@@ -1,6 +1,5 @@
 """The errors of an application, and functions that keep secrets out of their texts. This file opens nothing."""
 
-import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -15,6 +14,7 @@ __all__ = (
     "PayloadError",
     "RequestFailedError",
     "RequestTimeoutError",
+    "shown_name",
     "shown_url",
     "split",
 )
@@ -24,14 +24,18 @@ _MEANINGS: Final[Mapping[int, str]] = {
     Reason.JMS_FORMAT_ERROR: ", it could not be decoded, and it was moved or discarded",
     Feedback.EXPIRATION: ", it expired before it was handled",
 }
-_SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
 
 
 def shown_url(url: str) -> str:
     """Return the URL without passwords, tokens and users, for error texts. Even a mistyped URL can contain them."""
     from mqflow.policy.channels.sources import without_password  # noqa: PLC0415 - the sources of channels: only an error needs them
 
-    return _SECRETS.sub(r"\1=***", without_password(url))
+    return without_password(url)
+
+
+def shown_name(name: str) -> str:
+    """Return a refused name of a queue manager for an error text; "this" if it can be a user with a password."""
+    return "this" if set(name) & {":", "@"} else repr(name)
 
 
 class ConfigurationError(Exception):

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from mqflow.app.config.settings import Settings
-from mqflow.app.errors import ConfigurationError, shown_url, split
+from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.mqi.names import is_object_name
 
@@ -98,8 +98,8 @@ def _queue_manager(url: str, path: str) -> str:
     group = name.removeprefix("*")
     if group and not is_object_name(group):
         raise ConfigurationError(
-            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %, with an "
-            "asterisk before the name of a group; no name for the default queue manager."
+            f"{shown_url(url)!r}: {shown_name(name)} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %, "
+            "with an asterisk before the name of a group; no name for the default queue manager."
         )
     return name
 

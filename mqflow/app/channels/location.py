@@ -15,7 +15,7 @@ from mqflow.app.channels.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client
 from mqflow.app.channels.reconnect_settings import client_configuration, mode_by_channel
 from mqflow.app.channels.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
 from mqflow.app.config.settings import Settings, load
-from mqflow.app.errors import ConfigurationError, shown_url, split
+from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
@@ -85,7 +85,7 @@ def locate(url: str) -> Location:
         raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(sorted(query))} is not known in a URL; only qmgr=NAME is.")
     if not is_object_name(name):
         raise ConfigurationError(
-            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %."
+            f"{shown_url(url)!r}: {shown_name(name)} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %."
         )
     where = parts.netloc + parts.path
     match parts.scheme:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 
-from mqflow.app.errors import ConfigurationError, shown_url
+from mqflow.app.errors import ConfigurationError, shown_name, shown_url
 from mqflow.embedded.wire.protocol.addresses import AddressError, TcpAddress, is_loopback, parse_address
 from mqflow.mqi.names import is_object_name
 
@@ -53,7 +53,7 @@ def served_at(url: str) -> ServedAt:
     name = parts.path.removeprefix("/")
     if not is_object_name(name):
         raise ConfigurationError(
-            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager. A URL is {SERVED_FORMS}."
+            f"{shown_url(url)!r}: {shown_name(name)} cannot be the name of a queue manager. A URL is {SERVED_FORMS}."
         )
     try:
         addresses = tuple(_tcp(text) for text in parts.netloc.split(","))

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from mqflow.app.application import App
 from mqflow.app.channels.location import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import ListenerSettings, Settings, mistyped_listeners, shown_key
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.outputs import outputs
@@ -73,7 +73,7 @@ def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: 
     location = locate(url)
     embedded = location.kind in {"embedded", "memory", "served"}
     rows = [
-        _Row("url", url, _url_source(app, settings)),
+        _Row("url", shown_url(url), _url_source(app, settings)),
         *_delays(app, settings, embedded=embedded),
         *_dead_letters(app),
         *(_Row(f"schedule {each.name}", f"{each.rule.text}, on {each.queue}", "source") for each in app.schedules),

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from mqflow.app.channels.location import is_client_url, locate, reach_queue_manager, served_url
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ReconnectSettings, Secret, load
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.cli.dead_letters.reconnecting_link import Link
 from mqflow.cli.dead_letters.report import print_json, print_message, print_problems, prints_json, say
 from mqflow.cli.text.json_lines import plain
@@ -132,7 +132,7 @@ def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: 
         try:
             wanted, name = options.queue_manager or table.control.input_queue_manager, link.connection.queue_manager_name
             if wanted and wanted != name:
-                text = f"{url} leads to the queue manager {name}, not to {wanted}: check --url."
+                text = f"{shown_url(url)} leads to the queue manager {name}, not to {wanted}: check --url."
                 raise EndedError(_NOT_CONNECTED, text)
             yield link
         finally:

@@ -5,6 +5,7 @@ Source: IBM on the order for MQI clients (q027440) and on CCDT URLs (q016735). T
 JMS. In this respect mqflow is an MQI client.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final
@@ -27,6 +28,13 @@ __all__ = (
     "locate_table",
     "without_password",
 )
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|[^/]*\?")
+# A folder of an embedded queue manager can have the sign in its name.
+_USER: Final = re.compile(r"^(?!embedded(?:\+unix)?:)((?:[A-Za-z][A-Za-z0-9+.-]*:)?/*).*@", re.DOTALL)
+_ENCODED_AT: Final = re.compile(r"%40|%3f", re.IGNORECASE)
+_KNOWN_KEYS: Final = ("channel", "ccdt", "binding", "qmgr", "ca", "cert", "key")
+_QUERY_VALUE: Final = re.compile(rf"([?&](?!(?:{'|'.join(_KNOWN_KEYS)})=)[^=&#]*=)[^&#]*")
 
 _DEFAULT_FILE: Final = "AMQCLCHL.TAB"
 
@@ -186,9 +194,14 @@ def locate_table(text: str, *, http_allowed: bool = False) -> TableLocation:
 
 
 def without_password(text: str) -> str:
-    """Return the URL as a person may see it: three asterisks replace the text between "//" and the last "@"."""
-    scheme, slashes, rest = text.partition("//")
-    return f"{scheme}//***@{rest.rpartition('@')[2]}" if slashes and "@" in rest else text
+    """Return the URL as a person may see it, also a mistyped one: without users and passwords, and with no secret in its query.
+
+    Three asterisks replace the text between the scheme and the last "@", and each value in the query whose key is not known.
+    """
+    if not _URL.match(text):
+        return text
+    shown = unquote(text) if _ENCODED_AT.search(text) else text
+    return _QUERY_VALUE.sub(r"\1***", _USER.sub(r"\1***@", shown, count=1))
 
 
 def _below(folder: str, file: str) -> str:

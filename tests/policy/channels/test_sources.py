@@ -172,8 +172,16 @@ def test_a_password_in_a_url_is_shown_nowhere(text: str) -> None:
         ("https://user:secret@host/a@b", "https://***@b"),
         ("https://host/ccdt.json", "https://host/ccdt.json"),
         ("/home/me@work/ccdt.json", "/home/me@work/ccdt.json"),
+        ("embedded:/home/me@work?qmgr=QM1", "embedded:/home/me@work?qmgr=QM1"),
+        ("ibmmq://mq:1414/QM1?channel=APP", "ibmmq://mq:1414/QM1?channel=APP"),
+        ("ibmmq:///app:secret@mq/QM1", "ibmmq:///***@mq/QM1"),
+        ("ibmmq:app:secret@mq/QM1", "ibmmq:***@mq/QM1"),
+        ("https:app:secret@host", "https:***@host"),
+        ("ibmmq://mq/QM1?channel=APP&apikey=secret", "ibmmq://mq/QM1?channel=APP&apikey=***"),
+        ("ibmmq:///QM1?ccdt=https%3A%2F%2Fapp%3Asecret%40host%2Fc.json", "ibmmq:///***@host/c.json"),
+        ("ibmmq:///QM1?ccdt=https%3A%2F%2Fhost%2Fc.json%3Ftoken%3Dsecret", "ibmmq:///QM1?ccdt=https://host/c.json?token=***"),
+        ("https://host/c.json?token=secret", "https://host/c.json?token=***"),
     ],
-    ids=["with a password", "without a password", "a path with the sign"],
 )
 def test_only_a_url_is_shown_without_its_user(url: str, shown: str) -> None:
     assert shown == without_password(url)
