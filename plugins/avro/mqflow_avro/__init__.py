@@ -15,6 +15,7 @@ from uuid import UUID
 
 import fastavro
 import msgspec
+from fastavro._read_py import schemaless_reader as python_reader
 from fastavro.schema import SchemaParseException
 from fastavro.validation import ValidationError, validate
 
@@ -25,6 +26,7 @@ __all__ = ("Avro",)
 _KEPT: Final = (bytes, date, datetime, time, Decimal, UUID)
 """The types, beside those of JSON, that logical types have."""
 _HEADER: Final = struct.Struct(">BI")
+_SCHEMA_ID_MAX: Final = 2**32 - 1
 
 
 class Avro:
@@ -34,13 +36,18 @@ class Avro:
         """Take a schema: its JSON, or the same as Python objects.
 
         With `schema_id`, bodies begin with the number of the schema, as programs with a schema registry write them. A body with
-        another number is refused: the codec asks no registry. Raises `ValueError` for a text that is no schema.
+        another number is refused: the codec asks no registry. Raises `ValueError` for what is no schema, and for a number that
+        does not fit into four bytes.
         """
+        if schema_id is not None and not 0 <= schema_id <= _SCHEMA_ID_MAX:
+            raise ValueError(f"schema_id={schema_id}: the number of a schema is 0 to {_SCHEMA_ID_MAX}.")
         try:
             parsed = msgspec.json.decode(schema) if isinstance(schema, str) else schema
             self._schema: Final = fastavro.parse_schema(parsed)
-        except (SchemaParseException, ValueError) as error:
+        except (SchemaParseException, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"This is no Avro schema: {type(error).__name__}: {error}") from error
+        # A deep body of a recursive schema is a RecursionError in Python, but in C it ends the process.
+        self._read: Final = python_reader if _is_recursive(self._schema) else fastavro.schemaless_reader
         self._header: Final = b"" if schema_id is None else _HEADER.pack(0, schema_id)
 
     @classmethod
@@ -56,8 +63,8 @@ class Avro:
             raise ValueError(f"The body begins with {begin}, and not with {wanted}: 00 and the number of the schema.")
         data = BytesIO(body[len(self._header) :])
         try:
-            datum = fastavro.schemaless_reader(data, self._schema, None)
-        except (EOFError, ArithmeticError, LookupError, TypeError, ValueError, struct.error) as error:
+            datum = self._read(data, self._schema, None)
+        except (EOFError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error) as error:
             raise ValueError(f"The body is not of the Avro schema: {type(error).__name__}: {error}") from error
         if left := len(data.read()):
             raise ValueError(f"The body has {left} bytes after its datum. Compare the schema with the one of the sender.")
@@ -75,3 +82,14 @@ class Avro:
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"The payload is not of the Avro schema: {error}") from error
         return data.getvalue(), "", 0
+
+
+def _is_recursive(schema: Any, around: frozenset[str] = frozenset()) -> bool:  # a parsed schema: str, dict or list
+    """Return whether a type contains itself. The names in `around` are the types that contain this schema."""
+    if isinstance(schema, str):
+        return schema in around
+    if isinstance(schema, list):
+        return any(_is_recursive(branch, around) for branch in schema)
+    around |= {schema["name"]} if "fields" in schema else frozenset()
+    parts = [schema[key] for key in ("type", "items", "values") if key in schema]
+    return any(_is_recursive(part, around) for part in (*parts, *(field["type"] for field in schema.get("fields", ()))))

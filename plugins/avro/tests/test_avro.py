@@ -99,6 +99,32 @@ def test_a_body_that_is_not_of_the_schema_is_undecodable(body: bytes, problem: s
         ORDER.decode(message(body), Order)
 
 
+NODE: dict[str, Any] = {"type": "record", "name": "shop.Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+
+
+@pytest.mark.parametrize("levels", [10_000, 100_000])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        NODE,
+        ["null", NODE],
+        {"type": "map", "values": NODE},
+        {"type": "record", "name": "N", "fields": [{"name": "n", "type": {"type": "array", "items": "N"}}]},
+        {"type": "record", "name": "N", "fields": [{"name": "n", "type": "N"}]},
+    ],
+    ids=["record", "union", "map", "array", "without an end"],
+)
+def test_a_body_that_nests_too_deep_is_undecodable_and_does_not_end_the_process(schema: Any, levels: int) -> None:
+    with pytest.raises(ValueError, match="The body is not of the Avro schema: "):
+        Avro(schema).decode(message(b"\x02" * levels), Any)
+
+
+def test_a_recursive_datum_survives_its_schema() -> None:
+    value: dict[str, Any] = {"next": {"next": {"next": None}}}
+
+    assert value == Avro(NODE).decode(message(Avro(NODE).encode(value)[0]), dict)
+
+
 @settings(max_examples=40)
 @given(st.binary(max_size=40))
 def test_any_body_is_an_order_or_undecodable(body: bytes) -> None:
@@ -114,10 +140,16 @@ def test_a_datum_that_is_not_of_the_handlers_type_is_undecodable() -> None:
         ORDER.decode(message(ORDER.encode({**VALUES, "customer": None})[0]), msgspec.defstruct("Strict", [("customer", str)]))
 
 
-@pytest.mark.parametrize("schema", ["{", '"no-type"', '{"type": "record"}'])
-def test_a_text_that_is_no_schema_is_refused(schema: str) -> None:
+@pytest.mark.parametrize("schema", ["{", '"no-type"', '{"type": "record"}', "5", {"name": "x"}, {"type": "array"}, 5, None])
+def test_what_is_no_schema_is_refused(schema: Any) -> None:
     with pytest.raises(ValueError, match="This is no Avro schema: "):
         Avro(schema)
+
+
+@pytest.mark.parametrize("schema_id", [-1, 2**32])
+def test_a_number_of_a_schema_without_four_bytes_is_refused(schema_id: int) -> None:
+    with pytest.raises(ValueError, match=f"schema_id={schema_id}: the number of a schema is 0 to 4294967295"):
+        Avro('"long"', schema_id=schema_id)
 
 
 @pytest.mark.mq_backend("asyncio", "trio")
