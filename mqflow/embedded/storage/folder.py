@@ -6,7 +6,6 @@ This file knows paths and modes, but no SQL, no lock and no rule of MQ.
 import os
 import stat
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 
@@ -25,9 +24,6 @@ __all__ = (
     "file_identity",
     "prepare_folder",
 )
-
-# The whole folder, because in the old folder the file of the backup would get the changes in the old log.
-_RESTORE: Final = "To restore a backup, move the folder away, and put the whole folder of the backup in its place."
 
 FileIdentity = tuple[int, int]
 """Device and inode. They stay the same if the file gets another name."""
@@ -102,8 +98,8 @@ class DamagedFolderError(FolderError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} is damaged: {self.found}. Keep a copy of the folder, and check the disk. {_RESTORE} Or choose "
-            "another folder."
+            f"{self.path} is damaged: {self.found}. Keep a copy of the folder, and check the disk. To restore a backup, move the "
+            "folder away, and put the whole folder of the backup in its place. Or choose another folder."
         )
 
 
@@ -118,8 +114,8 @@ class DamagedLogError(FolderError):
     def __str__(self) -> str:
         return (
             f"Acknowledged changes are lost in {self.log}: {self.found}. Nothing was changed. Keep a copy of the folder, and "
-            f"check the disk. {_RESTORE} Or accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which keeps "
-            "a copy of the log."
+            "check the disk. To restore a backup, move the folder away, and put the whole folder of the backup in its place. Or "
+            f"accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which keeps a copy of the log."
         )
 
 
@@ -131,7 +127,10 @@ class ForeignLogError(FolderError):
         self.log = log
 
     def __str__(self) -> str:
-        return f"{self.path} is a backup, and {self.log} is the log of another database. Nothing was changed. {_RESTORE}"
+        return (
+            f"{self.path} is a backup, and {self.log} is the log of another database. Nothing was changed. To restore a backup, "
+            "move the folder away, and put the whole folder of the backup in its place."
+        )
 
 
 class UnusableFileError(FolderError):
