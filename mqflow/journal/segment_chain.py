@@ -88,6 +88,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     first: int = 0
     last: int = 0
     text: str
+    #: False if no file of the journal is damaged.
+    in_files: bool = True
 
 
 def before_of(journal: str, tip: Tip | None, rewrites: Sequence[Rewrite]) -> Before:

@@ -11,13 +11,13 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from mqflow.journal.errors import ForeignJournalError, JournalError
+from mqflow.journal.errors import ForeignJournalError, JournalError, TornSegmentError
 from mqflow.journal.heads import Head, heads
 from mqflow.journal.journal import Journal, Lane, LaneFile, folder_name, read_file
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segment_chain import NOTHING, Finding, FoundSegment, Tip, findings
+from mqflow.journal.segment_chain import NOTHING, Finding, FoundSegment, findings
 from mqflow.journal.segment_data import checksum, inspect
-from mqflow.journal.segments import segment_of
+from mqflow.journal.segments import Written, segment_of, verify
 
 __all__ = ("Markers", "Verified", "verify_journal")
 
@@ -25,11 +25,16 @@ __all__ = ("Markers", "Verified", "verify_journal")
 class Markers(Protocol):
     """The markers on the state queue of a queue manager. A marker names the last committed segment of a lane."""
 
+    @property
+    def queue_manager(self) -> str:
+        """The queue manager of the markers."""
+        ...
+
     def lanes(self) -> list[str]:
         """Return the lanes of the journal that have a marker."""
         ...
 
-    def tip(self, lane: str) -> Tip | None:
+    def committed(self, lane: str) -> Written | None:
         """Return the last committed segment of the lane; None if the lane has no marker."""
         ...
 
@@ -43,6 +48,8 @@ class Verified(Struct, frozen=True, kw_only=True):
     segments: int = 0
     rows: int = 0
     findings: tuple[Finding, ...] = ()
+    #: The queue manager of the lane if the markers are on another one: the lane was not compared with its marker.
+    elsewhere: str = ""
 
 
 def verify_journal(journal: Journal, markers: Markers | None = None) -> Iterator[Verified]:
@@ -56,14 +63,14 @@ def verify_journal(journal: Journal, markers: Markers | None = None) -> Iterator
         except (FileNotFoundError, ForeignJournalError) as error:
             missing = isinstance(error, FileNotFoundError)
             text = "lane.json is missing" if missing else f"lane.json cannot be read: {error}"
-            tip = markers.tip(marked[name]) if markers is not None and name in marked else None
-            yield from _without_file(journal, name, text, known, tip, interrupted=missing)
+            marker = markers.committed(marked[name]) if markers is not None and name in marked else None
+            yield from _without_file(journal, name, text, known, marker, interrupted=missing)
             continue
         yield _verified(journal, name, said, known, markers)
 
 
 def _without_file(
-    journal: Journal, name: str, text: str, known: dict[str, Head | None], marker: Tip | None, *, interrupted: bool
+    journal: Journal, name: str, text: str, known: dict[str, Head | None], marker: Written | None, *, interrupted: bool
 ) -> Iterator[Verified]:
     """Yield the damage of a lane without its `lane.json`, unless only its creation was interrupted."""
     head = known.get(name)
@@ -87,31 +94,41 @@ def _verified(journal: Journal, name: str, said: LaneFile, known: dict[str, Head
         text = f"the folder {name} says that it is lane {said.lane}: somebody copied or renamed it"
         return Verified(lane=unquote(name), kind=said.kind, findings=(Finding(lane=unquote(name), text=text),))
     lane = journal.lane(said.lane)
-    general: list[Finding] = []
+    elsewhere = ""
+    if markers is not None and markers.queue_manager != said.queue_manager:
+        markers, elsewhere = None, said.queue_manager
+    of_head: list[Finding] = []
     head = known.get(name)
     if head is None and (name in known or said.has_head):
         what = "cannot be read" if name in known else "is missing"
-        general.append(Finding(lane=lane.name, text=f"its head record {what}, so a lost tail shows only against its marker"))
+        of_head.append(Finding(lane=lane.name, text=f"its head record {what}, so a lost tail shows only against its marker"))
     while True:
         trimmed = lane.trimmed_tip
-        marker = None if markers is None else markers.tip(lane.name)
+        marker = None if markers is None else markers.committed(lane.name)
+        general = list(of_head)
         if markers is not None and marker is None and said.claimed:
             text = "its marker is not on the state queue: name the queue manager of the lane, or use mqflow journal settle"
-            general = [*general[:1], Finding(lane=lane.name, text=text)]
-        pending = lane.pending()
+            general.append(Finding(lane=lane.name, text=text, in_files=False))
+        torn = None if marker is None else _torn(lane, marker)  # before the files: a lander can publish the segment meanwhile
         files = list(_files(lane))
         last = max((file.number for file in files), default=trimmed.number)
-        if marker is not None and marker.number > last and _is_pending(pending, marker.number):
+        if marker is not None and marker.number > last and torn is None:
             marker = None  # committed, and the lander or the next one publishes it
-        elif marker is not None and marker.number < last and markers is not None and markers.tip(lane.name) != marker:
+        elif marker is not None and marker.number == last + 1 and torn is not None:
+            text = f"segment {marker.number} was committed and is not published. {torn}"
+            general.append(Finding(lane=lane.name, first=marker.number, last=marker.number, text=text))
+            marker = None
+        elif marker is not None and marker.number < last and markers is not None and markers.committed(lane.name) != marker:
             marker = None  # a lander runs, and has committed more since
         receipts = lane.reread().rewrites
         tip = NOTHING if head is None else head.tip
-        found = findings(journal.id, lane.name, files, trimmed=trimmed, head=tip, marker=marker, rewrites=receipts)
+        end = None if marker is None else marker.tip
+        found = findings(journal.id, lane.name, files, trimmed=trimmed, head=tip, marker=end, rewrites=receipts)
         if lane.trimmed_tip == trimmed:  # otherwise a trim deleted files meanwhile
             rows = sum(file.rows for file in files if file.number > trimmed.number)
             count = sum(file.number > trimmed.number for file in files)
-            return Verified(lane=lane.name, kind=lane.kind, segments=count, rows=rows, findings=(*general, *found))
+            every = (*general, *found)
+            return Verified(lane=lane.name, kind=lane.kind, segments=count, rows=rows, findings=every, elsewhere=elsewhere)
 
 
 def _files(lane: Lane) -> Iterator[FoundSegment]:
@@ -137,5 +154,10 @@ def _files(lane: Lane) -> Iterator[FoundSegment]:
             )
 
 
-def _is_pending(pending: tuple[str, ...], number: int) -> bool:
-    return any(name.startswith(f"{number:012d}-") for name in pending)
+def _torn(lane: Lane, marker: Written) -> TornSegmentError | None:
+    """Return why the pending file of the marked segment is not whole; None if it is whole."""
+    try:
+        verify(lane.folder, marker)
+    except TornSegmentError as error:
+        return error
+    return None

@@ -212,7 +212,7 @@ class Lander:
     def _recover(self) -> Landed | None:
         """Publish the segment that the marker names as committed, and drop all other pending segments."""
         marker, folder = self._marker, self._lane.folder
-        written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
+        written = marker.written
         found: Landed | None = None
         match recover(marker, self._lane.last, pending=folder.exists(written.pending)):
             case Sound():

@@ -69,7 +69,7 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
             f"or see mqflow journal settle {journal.folder.uri} {lane.name}"
         )
     folder = lane.folder
-    written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
+    written = marker.written
     if not isinstance(recover(marker, lane.last, pending=folder.exists(written.pending)), Publish):
         return None
     try:
@@ -97,7 +97,8 @@ def check_committed(lane: Lane, state_queue: str, uncommitted: Callable[[str], i
             things = "1 uncommitted message" if count == 1 else f"{count:,} uncommitted messages"
             raise LaneError(
                 f"{queue} has {things}, and a unit of work hides the messages that it got. Nothing was changed. Stop the "
-                f"lander of lane {lane.name}, wait until the queue manager has backed out its unit of work, and repeat the command."
+                f"lander of lane {lane.name}. Wait until the queue manager has backed out its unit of work, and repeat the "
+                "command."
             )
     if not unknown:
         return ""
@@ -111,9 +112,10 @@ def check_committed(lane: Lane, state_queue: str, uncommitted: Callable[[str], i
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
     """Return the facts for the decision whether the last unit of work of a lane was committed.
 
-    An open unit of work of a lander must not exist: it hides its messages and the marker. `check_committed` checks this. Raises
-    `LaneError` for another queue manager, if the lane has its marker, or if more than one whole pending segment can follow the
-    last published one. Raises `SchemaError` if a newer mqflow wrote a pending segment.
+    An open unit of work of a lander must not exist: it hides its messages and the marker. `check_committed` checks this.
+
+    Raises `LaneError` for another queue manager, or if the lane has its marker. Raises it also if more than one whole pending
+    segment can follow the last published one. Raises `SchemaError` if a newer mqflow wrote a pending segment.
     """
     check_queue_manager(connection, lane)
     if (got := browse_marker(connection, journal.id, lane.name, state_queue, wait_ms=wait_ms)) is not None:

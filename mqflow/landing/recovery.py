@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.journal.segment_chain import Tip
+from mqflow.journal.segments import Written
 
 __all__ = ("STATE_QUEUE", "Marker", "Publish", "Recovery", "Refuse", "Sound", "marker_from", "recover", "room_for")
 
@@ -44,6 +45,11 @@ class Marker(Struct, frozen=True, kw_only=True):
     def tip(self) -> Tip:
         """The last committed segment."""
         return Tip(number=self.segment, rows=self.rows, crc=self.crc)
+
+    @property
+    def written(self) -> Written:
+        """The last committed segment, with the size and the name of its pending file."""
+        return Written(self.segment, self.rows, self.crc, self.size_bytes, self.owner)
 
     @property
     def correlation_id(self) -> bytes:

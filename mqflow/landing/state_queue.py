@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from mqflow.journal.errors import LaneError
 from mqflow.journal.journal import Lane
-from mqflow.journal.segment_chain import Tip
+from mqflow.journal.segments import Written
 from mqflow.landing.recovery import Marker, marker_from
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.verbs import Connection, GetOptions, Got
@@ -15,13 +15,18 @@ _BROWSE = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
 
 
 class StateQueue:
-    """The markers of one journal on a state queue."""
+    """The markers of one journal on a state queue. See `mqflow.journal.verification.Markers`."""
 
     def __init__(self, connection: Connection, journal: str, queue: str, *, wait_ms: int) -> None:
         self._connection = connection
         self._journal = journal
         self._queue = queue
         self._wait_ms = wait_ms
+
+    @property
+    def queue_manager(self) -> str:
+        """The queue manager of the markers."""
+        return self._connection.queue_manager_name
 
     def lanes(self) -> list[str]:
         """Return the lanes of the journal that have a marker which no unit of work holds."""
@@ -34,11 +39,11 @@ class StateQueue:
         self._connection.close(handle)
         return found
 
-    def tip(self, lane: str) -> Tip | None:
+    def committed(self, lane: str) -> Written | None:
         """Return the last committed segment of the lane; None if no marker comes within the wait."""
         got = browse_marker(self._connection, self._journal, lane, self._queue, wait_ms=self._wait_ms)
         marker = None if got is None else marker_from(got.body)
-        return None if marker is None else marker.tip
+        return None if marker is None else marker.written
 
 
 def check_queue_manager(connection: Connection, lane: Lane) -> None:

@@ -132,7 +132,7 @@ def test_an_open_unit_of_work_ends_the_repair_because_it_hides_messages(taken: s
         check_committed(orphan.lane, STATE_QUEUE, orphan.uncommitted)
 
 
-def test_where_nobody_knows_of_uncommitted_messages_a_warning_names_the_command_that_shows_them(folder: Folder) -> None:
+def test_if_nobody_knows_of_uncommitted_messages_a_warning_names_the_command_that_shows_them(folder: Folder) -> None:
     orphan = Orphan(folder, nth=1, moment=Moment.BEFORE)
 
     said = check_committed(orphan.lane, STATE_QUEUE, lambda queue: 0 if queue == QUEUE else None)

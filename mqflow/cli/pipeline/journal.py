@@ -13,6 +13,7 @@ from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import counted, note, safe, show_table
 from mqflow.folders import Folder
 from mqflow.journal.consumers import Consumers
+from mqflow.journal.errors import LaneError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
 from mqflow.journal.verification import Markers, verify_journal
@@ -97,17 +98,25 @@ def verify(folder: Folder, url: str | None, state_queue: str) -> None:
             connection = stack.enter_context(opened(url)).connect(application_name="mqflow journal verify")
             stack.callback(disconnect_without_commit, connection)
             markers = StateQueue(connection, journal.id, state_queue, wait_ms=_MARKER_WAIT_MS)
-        damages = 0
+        damages, in_files = 0, False
+        compared, elsewhere = False, ""
         for lane in verify_journal(journal, markers):
             damages += len(lane.findings)
+            in_files = in_files or any(finding.in_files for finding in lane.findings)
+            compared, elsewhere = compared or not lane.elsewhere, lane.elsewhere or elsewhere
+            if lane.elsewhere:
+                note(f"{safe(lane.lane)}: not compared with its marker, which is on {lane.elsewhere}.")
             for finding in lane.findings:
                 click.echo(f"{safe(lane.lane)}: {safe(finding.text.removesuffix('.'))}.")
             if lane.kind is not None and not lane.findings:
                 rows = counted(lane.rows, lane.kind.rows)
                 click.echo(f"{safe(lane.lane)}: {counted(lane.segments, 'segments')}, {rows}, sound.")
     if damages:
-        note(f"{counted(damages, 'damages')}. Restore the named files from a copy of the journal; nothing was changed.")
+        remedy = "Restore the named files from a copy of the journal" if in_files else "No file of the journal is damaged"
+        note(f"{counted(damages, 'damages')}. {remedy}; nothing was changed.")
         raise SystemExit(EXIT_FAILED)
+    if elsewhere and not compared:
+        raise LaneError(f"No lane was compared with its marker: name the queue manager of the lanes, {elsewhere}, with --url.")
 
 
 @command.command("trim")
@@ -155,8 +164,8 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
 
     The messages on the queue of LANE do not always show this. --publish or --drop repairs the lane and puts a new marker, so
     that landing can continue. First stop the lander of the lane, and wait until the queue manager has backed out its unit of
-    work. An open unit of work hides its messages and the marker: the command refuses, or warns if the queue manager does not
-    say whether there is one. Exits with 1 without --publish and --drop.
+    work. An open unit of work hides its messages and the marker. The command refuses if there is one, and warns if the queue
+    manager does not say this. Exits with 1 without --publish and --drop.
     """
     journal = Journal.open(folder)
     found = journal.lane(lane)

@@ -128,8 +128,8 @@ def test_a_verification_with_a_url_reads_the_markers_over_a_connection_that_ends
 
     def verify(found: Journal, markers: object) -> Iterator[object]:
         acts.append((found.id, markers))
-        yield SimpleNamespace(lane="IN", kind=Kind.DISPOSITION, findings=(), rows=2, segments=1)
-        yield SimpleNamespace(lane="OLD", kind=None, findings=(), rows=0, segments=0)
+        yield SimpleNamespace(lane="IN", kind=Kind.DISPOSITION, findings=(), rows=2, segments=1, elsewhere="")
+        yield SimpleNamespace(lane="OLD", kind=None, findings=(), rows=0, segments=0, elsewhere="")
 
     monkeypatch.setattr(module, "StateQueue", markers)
     monkeypatch.setattr(module, "verify_journal", verify)
@@ -139,6 +139,30 @@ def test_a_verification_with_a_url_reads_the_markers_over_a_connection_that_ends
 
     assert (0, "IN: 1 segment, 2 records, sound.\n", "") == (sound.exit_code, sound.stdout, sound.stderr)
     assert [("QM1", journal.id, "STATE", 5_000), (journal.id, "the markers"), "QM1"] == acts
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_verification_of_no_lane_of_the_queue_manager_or_without_a_damaged_file_says_so(
+    run: Run,
+    journal: Journal,
+    queues: None,
+    elsewhere: bool,  # noqa: FBT001 - a table
+) -> None:
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(STATE)").exit_code
+    for lane in journal.lanes():
+        lane.note(claimed=True)
+        if elsewhere:
+            path = path_of(lane) / "lane.json"
+            path.write_bytes(path.read_bytes().replace(b'"QM1"', b'"QM7"'))
+
+    verified = run("journal", "verify", "j", "--url", "embedded:./data?qmgr=QM1", "--state-queue", "STATE")
+
+    assert 1 == verified.exit_code
+    if elsewhere:
+        assert "ORDERS.IN: not compared with its marker, which is on QM7." in verified.stderr
+        assert "name the queue manager of the lanes, QM7, with --url" in verified.stderr
+    else:
+        assert "2 damages. No file of the journal is damaged; nothing was changed.\n" == verified.stderr
 
 
 @pytest.mark.parametrize("kind", list(Kind))
