@@ -98,8 +98,8 @@ class DamagedFolderError(FolderError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} is damaged: {self.found}. Keep a copy of the folder, and check the disk. To restore a backup, move the "
-            "folder away, and put the whole folder of the backup in its place. Or choose another folder."
+            f"{self.path} is damaged: {self.found}. Keep a copy of the folder, and check the disk. To restore a backup, move "
+            "the folder away, and put the whole folder of the backup in its place. Or choose another folder."
         )
 
 
@@ -114,8 +114,8 @@ class DamagedLogError(FolderError):
     def __str__(self) -> str:
         return (
             f"Acknowledged changes are lost in {self.log}: {self.found}. Nothing was changed. Keep a copy of the folder, and "
-            "check the disk. To restore a backup, move the folder away, and put the whole folder of the backup in its place. Or "
-            f"accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which keeps a copy of the log."
+            "check the disk. To restore a backup, move the folder away, and put the whole folder of the backup in its place. "
+            f"Or accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which keeps a copy of the log."
         )
 
 
@@ -128,8 +128,8 @@ class ForeignLogError(FolderError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} is a backup, and {self.log} is the log of another database. Nothing was changed. To restore a backup, "
-            "move the folder away, and put the whole folder of the backup in its place."
+            f"{self.path} is a backup, and {self.log} is the log of another database. Nothing was changed. To restore a "
+            "backup, move the folder away, and put the whole folder of the backup in its place."
         )
 
 
