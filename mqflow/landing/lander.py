@@ -404,8 +404,8 @@ class Lander:
             f"The marker of lane {self._lane.name} is not on {self._options.state_queue} "
             f"({self._connection.queue_manager_name}): the unit of work of another lander holds it, or a program got it. Stop "
             "the other lander, wait until the queue manager has backed out its unit of work (minutes after a lost network), "
-            "and land again. If the marker does not come back, this command shows how to repair the lane: "
-            f"mqflow journal settle {self._lane.journal.uri} {self._lane.name}"
+            "and land again. If the marker does not come back, `mqflow journal settle "
+            f"{self._lane.journal.uri} {self._lane.name}` shows how to repair the lane."
         )
 
 

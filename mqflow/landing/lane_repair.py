@@ -66,7 +66,7 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
         files = "1 file that is" if count == 1 else f"{count} files that are"
         raise LaneError(
             f"Lane {lane.name} has {files} not published, and no marker tells whether it was committed: its lander runs, "
-            f"or see mqflow journal settle {journal.folder.uri} {lane.name}"
+            f"or the marker is lost. `mqflow journal settle {journal.folder.uri} {lane.name}` shows how to repair the lane."
         )
     folder = lane.folder
     written = marker.written

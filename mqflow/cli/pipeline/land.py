@@ -180,7 +180,8 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
                 note(safe(str(error)))
             else:
                 if found is not None:
-                    text = f"segment {found.number:,} with {found.rows:,} messages was committed but not published; it is now"
+                    rows = counted(found.rows, lane.kind.rows)
+                    text = f"segment {found.number:,} with {rows} was committed but not published; it is now"
                     note(f"{safe(lane.name)}: {text}.")
     finally:
         disconnect_without_commit(connection)

@@ -112,7 +112,7 @@ def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: 
 
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
 
-    assert "former: segment 1 with 1 messages was committed but not published; it is now." in landed.stderr
+    assert "former: segment 1 with 1 message was committed but not published; it is now." in landed.stderr
     assert (1, ()) == (former.last, former.pending())
 
 
@@ -127,6 +127,7 @@ def test_a_lane_that_needs_a_person_is_named_and_stops_no_other_lane(run: Run, t
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
 
     assert "former has 1 file that is not published, and no marker tells whether it was committed" in landed.stderr
+    assert "former` shows how to repair the lane.\n" in landed.stderr
     assert (0, 1) == (landed.exit_code, len(former.pending()))
 
 
@@ -301,7 +302,7 @@ def test_only_unfinished_lanes_of_this_queue_manager_that_no_lander_lands_now_ar
     acts: list[tuple[object, ...]] = []
 
     def lane(name: str, queue_manager: str = "QM1", pending: tuple[str, ...] = ("1-1.pend",)) -> Any:
-        return SimpleNamespace(name=name, queue_manager=queue_manager, pending=lambda: pending)
+        return SimpleNamespace(name=name, kind=Kind.DISPOSITION, queue_manager=queue_manager, pending=lambda: pending)
 
     def finish(connection: object, journal: object, lane: Any, state_queue: str) -> object:
         acts.append((connection, journal is found, lane.name, state_queue))
@@ -322,7 +323,7 @@ def test_only_unfinished_lanes_of_this_queue_manager_that_no_lander_lands_now_ar
     connection = "the connection of mqflow land"
     finished = [(connection, True, name, "STATE") for name in ("broken", "former", "empty")]
     assert [*finished, (connection, "ends")] == acts
-    said = "former: segment 1,000 with 2,000 messages was committed but not published; it is now."
+    said = "former: segment 1,000 with 2,000 records was committed but not published; it is now."
     assert ["the lane is broken\\x07", said] == capsys.readouterr().err.splitlines()
 
 
