@@ -49,11 +49,18 @@ class Trimmed(Struct, frozen=True):
     segments: tuple[Segment, ...]
     #: The consumer that still needs the next segment; empty if no consumer reads the lane.
     held_by: str
+    #: Consumers with an offset above the last segment of the lane. The trim ignores this offset: these consumers have read an
+    #: earlier lane of this name, or segments are lost.
+    beyond: tuple[str, ...] = ()
 
     @property
     def why(self) -> str:
         """The reason why the trim deleted no more segments, as text."""
-        return f"{self.held_by} is the slowest" if self.held_by else "no consumer reads it"
+        slowest = f"{self.held_by} is the slowest" if self.held_by else "no consumer reads it"
+        if not self.beyond:
+            return slowest
+        have = "has an offset" if len(self.beyond) == 1 else "have offsets"
+        return f"{slowest}; {', '.join(self.beyond)} {have} above the last segment, which the trim ignores"
 
 
 class Consumers(Struct, frozen=True):
@@ -91,6 +98,15 @@ class Consumers(Struct, frozen=True):
         """Remove the consumer. A trim then keeps no segments for this consumer."""
         self._folder.remove(_file(name))
 
+    def begin_lane(self, lane: str) -> None:
+        """Set the offset of every consumer of this lane to 0, because a new lane of this name begins at segment 1."""
+
+        def begin(before: Consumer) -> Consumer:
+            return replace(before, offsets={**before.offsets, lane: 0}) if lane in before.offsets else before
+
+        for consumer in self.all():
+            change_file(self._folder, _file(consumer.consumer), Consumer, begin)
+
     def find(self, name: str) -> Consumer | None:
         """Return the consumer, or None if it is not registered."""
         try:
@@ -118,6 +134,9 @@ class Consumers(Struct, frozen=True):
         done: list[Trimmed] = []
         for lane in self.journal.lanes():
             offsets = {reader.consumer: reader.offsets.get(lane.name, 0) for reader in readers if reader.reads(lane)}
+            last = lane.last
+            beyond = tuple(name for name, offset in offsets.items() if offset > last)
+            offsets |= dict.fromkeys(beyond, 0)
             slowest = min(offsets, key=offsets.__getitem__, default="")
             through = offsets.get(slowest, 0)
             doomed = tuple(segment for segment in lane.all_segments() if segment.number <= through)
@@ -126,7 +145,7 @@ class Consumers(Struct, frozen=True):
                 lane.note(trimmed=doomed[-1])
             if not dry_run:
                 lane.remove_trimmed()
-            done.append(Trimmed(lane.name, doomed, slowest))
+            done.append(Trimmed(lane.name, doomed, slowest, beyond))
         return tuple(done)
 
     @property

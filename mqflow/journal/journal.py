@@ -131,9 +131,16 @@ class Journal(Struct, frozen=True):
             raise LaneError(f"The journal {self.folder.uri} has no lane {name!r}. It has: {known}.") from None
 
     def add_lane(self, name: str, kind: Kind, *, queue: str, queue_manager: str) -> "Lane":
-        """Return the lane, and create it if it is missing. Raises `LaneError` if it belongs to another queue or kind."""
+        """Return the lane, and create it if it is missing. Raises `LaneError` if it belongs to another queue or kind.
+
+        Consumers can have offsets in a removed lane of the same name. A new lane sets these offsets to 0.
+        """
+        from mqflow.journal.consumers import Consumers  # noqa: PLC0415 - it imports this module
+
         folder = self._folder(name)
         if not folder.exists(_LANE_FILE):
+            if not any(segment_of(name, folder, file) for file in folder.files()):
+                Consumers(self).begin_lane(name)  # first: nobody can commit an offset in a lane that does not exist
             create_head(self.folder, folder_name(name), name)
             folder.make()
             made = LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager, has_head=True)

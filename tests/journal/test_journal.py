@@ -451,3 +451,33 @@ def test_a_forgotten_consumer_holds_nothing(lane: Lane) -> None:
     consumers.forget("gone")
 
     assert ["there"] == [each.held_by for each in consumers.trim()]
+
+
+@pytest.mark.parametrize("offset", [1, 3])
+def test_a_lane_that_is_removed_and_made_again_is_trimmed_only_after_it_is_read_again(tmp_path: Path, offset: int) -> None:
+    lane = generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=3, rows=2, lane="A")
+    generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=1, rows=2, lane="B")
+    consumers = Consumers(Journal.open(tmp_path / "j"))
+    consumers.commit("reader", {"A": offset, "B": 1}, kind=Kind.PAYLOAD)
+    shutil.rmtree(path_of(lane))
+
+    again = generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=1, rows=2, lane="A")
+    trimmed = consumers.trim()
+
+    assert [("A", 0), ("B", 1)] == [(each.lane, len(each.segments)) for each in trimmed]
+    assert 1 == len(again.all_segments())
+    consumers.commit("reader", {"A": 1})
+    assert 1 == len(consumers.trim()[0].segments)
+
+
+def test_a_trim_ignores_and_names_an_offset_above_the_last_segment(tmp_path: Path) -> None:
+    lane = generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=3, rows=2, lane="A")
+    consumers = Consumers(Journal.open(tmp_path / "j"))
+    consumers.commit("reader", {"A": 3})
+    path_of(lane.all_segments()[2]).unlink()
+    (tmp_path / "j" / "heads" / "A.json").unlink()
+
+    [trimmed] = consumers.trim()
+
+    assert ((), ("reader",)) == (trimmed.segments, trimmed.beyond)
+    assert "reader is the slowest; reader has an offset above the last segment, which the trim ignores" == trimmed.why
