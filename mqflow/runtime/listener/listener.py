@@ -16,13 +16,13 @@ from mqflow.events import HandlerRuns, HandlerStuck, ListenerStarted, ListenerSt
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.health.records import Doing, ListenerStatus, WorkerStatus
+from mqflow.policy.poison.queue_warning import queue_warning
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.backout_settings import why_unknown
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.queue_warning import queue_warning
 from mqflow.runtime.listener.settler import SessionLost
 from mqflow.runtime.listener.worker import Worker
 from mqflow.runtime.restarts import EndedEarlyError, Restarts, Task
@@ -357,7 +357,10 @@ class RunningListener:
             text = f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired, so the first failed message stops delivery. {error}"
             state.broadcast(Warned(text=text, queue=spec.queue))
             return
-        text = queue_warning(spec.queue, settings, spec.behaviour, defined_as=_defined_as(spec, settings.attributes))
+        attributes = settings.attributes
+        dead_letter_queue = None if settings.dead_letter_queue_unknown else settings.dead_letter_queue
+        defined_as = _defined_as(spec, attributes)
+        text = queue_warning(spec.queue, attributes, dead_letter_queue, spec.behaviour, defined_as=defined_as)
         if text:
             state.broadcast(Warned(text=text, queue=spec.queue))
 

@@ -5,8 +5,7 @@ import pytest
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.policy.poison.backout import BEHAVIOURS
 from mqflow.policy.poison.disposition import Behaviour
-from mqflow.runtime.listener.backout_settings import BackoutSettings
-from mqflow.runtime.listener.queue_warning import queue_warning
+from mqflow.policy.poison.queue_warning import queue_warning
 
 NO_THRESHOLD = (
     "IN has no backout threshold, so a message that always fails is redelivered for ever. "
@@ -34,10 +33,9 @@ FATES = {
 }
 
 
-def warning(threshold: int, boq: str, dlq: str, behaviour: Behaviour, *, dlq_unknown: bool = False) -> str:
+def warning(threshold: int, boq: str, dlq: str | None, behaviour: Behaviour) -> str:
     attributes = QueueAttributes(name="IN", backout_threshold=threshold, backout_requeue_queue=boq)
-    settings = BackoutSettings(attributes, dlq, "", "", dead_letter_queue_unknown=dlq_unknown)
-    return queue_warning("IN", settings, behaviour, defined_as="QLOCAL('IN')")
+    return queue_warning("IN", attributes, dlq, behaviour, defined_as="QLOCAL('IN')")
 
 
 def no_queue(fate: str) -> str:
@@ -73,14 +71,9 @@ def test_a_queue_that_is_its_own_backout_requeue_queue_is_a_warning(behaviour: B
 
 
 @pytest.mark.parametrize("behaviour", FATES)
-@pytest.mark.parametrize(("boq", "dlq", "dlq_unknown"), [("BAD", "", False), ("", "DLQ", False), ("", "", True)])
-def test_there_is_no_warning_if_a_queue_can_take_poison_messages(
-    boq: str,
-    dlq: str,
-    dlq_unknown: bool,  # noqa: FBT001 - a column
-    behaviour: Behaviour,
-) -> None:
-    assert warning(3, boq, dlq, behaviour, dlq_unknown=dlq_unknown) == ""
+@pytest.mark.parametrize(("boq", "dlq"), [("BAD", ""), ("", "DLQ"), ("", None)])
+def test_there_is_no_warning_if_a_queue_can_take_poison_messages(boq: str, dlq: str | None, behaviour: Behaviour) -> None:
+    assert warning(3, boq, dlq, behaviour) == ""
 
 
 def test_the_table_has_every_behaviour_that_compares_counts() -> None:

@@ -5,11 +5,11 @@ This module makes a text from the settings of the queue. It has no connection, a
 
 from typing import Final
 
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.policy.poison.backout import BEHAVIOURS, BehaviourRules
 from mqflow.policy.poison.disposition import Behaviour, Discard
-from mqflow.runtime.listener.backout_settings import BackoutSettings
 
 __all__ = ("queue_warning",)
 
@@ -17,29 +17,32 @@ _PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT)
 _NOT_PERSISTENT: Final = MessageDescriptor(persistence=Persistence.NOT_PERSISTENT)
 
 
-def queue_warning(queue: str, settings: BackoutSettings, behaviour: Behaviour, *, defined_as: str) -> str:
+def queue_warning(
+    queue: str, queue_attributes: QueueAttributes, dead_letter_queue: str | None, behaviour: Behaviour, *, defined_as: str
+) -> str:
     """Return the warning about this queue, with its cure; empty if poison messages are found and can be moved.
 
     `queue` is the name that the listener has, and `defined_as` is the object that an administrator must alter, in MQSC.
+    `dead_letter_queue` is DEADQ of the queue manager: empty if it has none, and None if DEADQ is not known.
     """
-    attributes, rules = settings.attributes, BEHAVIOURS[behaviour]
+    rules = BEHAVIOURS[behaviour]
     if not rules.automatic:
         return (
             f"With the behaviour {behaviour.value}, no message of {queue} is poison, whatever its backout count is. "
             "A message that always fails is redelivered for ever, unless its handler rejects it. "
             "Backout(behaviour=...) changes that."
         )
-    if not (attributes.backout_threshold or rules.threshold_when_zero):
+    if not (queue_attributes.backout_threshold or rules.threshold_when_zero):
         return (
             f"{queue} has no backout threshold, so a message that always fails is redelivered for ever. "
             f"ALTER {defined_as} BOTHRESH(3) BOQNAME('...') ends that, or Backout(threshold=3, queue=...)."
         )
-    if attributes.backout_requeue_queue == attributes.name:
+    if queue_attributes.backout_requeue_queue == queue_attributes.name:
         return (
-            f"BOQNAME of {queue} is {attributes.name}, the queue itself, so it is not used: a moved message would "
+            f"BOQNAME of {queue} is {queue_attributes.name}, the queue itself, so it is not used: a moved message would "
             f"begin again with a backout count of 0. ALTER {defined_as} BOQNAME('...') changes that."
         )
-    if attributes.backout_requeue_queue or settings.dead_letter_queue or settings.dead_letter_queue_unknown:
+    if queue_attributes.backout_requeue_queue or dead_letter_queue != "":
         return ""
     return (
         f"{queue} has no backout requeue queue, and the queue manager has no dead-letter queue. {_fate(rules)} "
