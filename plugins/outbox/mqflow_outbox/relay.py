@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from mqflow import App, ConfigurationError, Consumer, MessageDescriptor, MQIError, Reason
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow_outbox.table import Outbox, Waiting
 
 __all__ = ("relayed",)
@@ -53,7 +54,19 @@ async def relayed(
     error of the database or the queue manager, and goes on after `poll_s`. If several programs can get from the marker queue
     at a time (SHARE), the block is cancelled, and raises `ConfigurationError`. Every other error also cancels the block, for
     example the error of a message on the marker queue that is no marker.
+
+    A batch has up to `batch_max` messages, and fewer if MAXUMSGS of the queue manager has no room for so many. Raises
+    `ConfigurationError` if `batch_max` is less than 1. Raises it also for `reconnect.mode = "ANY"`, because another queue
+    manager has no marker of the last batch.
     """
+    if batch_max < 1:
+        raise ConfigurationError(f"batch_max={batch_max}: a batch of the outbox has at least 1 message.")
+    settings = app.settings if app.current is None else app.current.settings
+    if settings is not None and settings.reconnect.mode == "ANY":
+        raise ConfigurationError(
+            'reconnect.mode is "ANY", and another queue manager has no marker of the last batch. So the outbox can put this '
+            'batch twice. Set reconnect.mode = "QMGR".'
+        )
     relay = _Relay(app, engine, outbox, marker_queue, batch_max, poll_s)
     try:
         async with anyio.create_task_group() as tasks:
@@ -73,7 +86,7 @@ class _Relay:
         self._engine: Final = engine
         self._outbox: Final = outbox
         self._marker_queue: Final = marker_queue
-        self._batch_max: Final = batch_max
+        self._batch_max = batch_max
         self._poll_s: Final = poll_s
 
     async def run(self) -> None:
@@ -115,6 +128,11 @@ class _Relay:
             except _RefusedError as error:
                 _logger.warning("Messages of the outbox for this queue wait. %s", error)
                 refused.add(error.queue)
+            except MQIError as error:
+                if error.reason != Reason.SYNCPOINT_LIMIT_REACHED or self._batch_max == 1:
+                    raise
+                await consumer.backout()
+                self._batch_max //= 2
 
     async def _relay_batch(self, consumer: Consumer, refused: set[str]) -> None:
         marker = await consumer.receive_no_wait()
@@ -126,10 +144,13 @@ class _Relay:
             try:
                 await self._put(consumer, message)
             except MQIError as error:
+                # A lost connection or a full unit of work is no refusal by the queue.
+                if classify(error.reason) is Class.RECONNECT or error.reason == Reason.SYNCPOINT_LIMIT_REACHED:
+                    raise
                 await consumer.backout()
                 raise _RefusedError(message.queue, error) from error
         put = [message.message_id for message in batch]
-        await consumer.put(self._marker_queue, msgspec.json.encode(_Marker(put)), persistent=True)
+        await consumer.put(self._marker_queue, msgspec.json.encode(_Marker(put)), codec=None, persistent=True)
         await consumer.commit()
         await self._in_database(partial(self._outbox.remove, message_ids=put))
 
@@ -137,6 +158,7 @@ class _Relay:
         await consumer.put(
             message.queue,
             message.body,
+            codec=None,  # the body is encoded already; the codec of the application would encode it again
             message_id=message.message_id,
             correlation_id=message.correlation_id,
             reply_to=message.reply_to,

@@ -1,8 +1,10 @@
 """The table of the outbox: messages that wait for the relay, written in the transaction of the application's own work.
 
-This module knows SQLAlchemy Core; it knows no queue manager, and begins and ends no transaction.
+This module knows SQLAlchemy Core, and how mqflow checks and encodes a message. It knows no queue manager, and begins and ends
+no transaction.
 """
 
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,6 +27,11 @@ from sqlalchemy import (
     insert,
     select,
 )
+
+from mqflow import MQIError
+from mqflow.app.handlers.codecs import encode
+from mqflow.app.handlers.outgoing_message import framed, outgoing
+from mqflow.mqi.names import is_object_name
 
 __all__ = ("Outbox", "Waiting")
 
@@ -93,22 +100,24 @@ class Outbox:
     ) -> bytes:
         """Write the message in the connection's transaction, and return the MsgId that it will have.
 
-        Bytes stay unchanged, text becomes UTF-8, and any other payload becomes JSON. Raises `ValueError` for a name or an
-        identifier of a wrong length, and for a wrong priority. Raises `TypeError` for a payload that JSON cannot become. The
-        characters of a name, and the properties, are not checked here: if they are wrong, the relay cannot put the message.
+        The payload becomes a body as in `App.put`: bytes stay unchanged, text becomes UTF-8, any other payload becomes JSON.
+        Raises `ValueError` for a name, an identifier, a priority or a property that no message can have. Raises `TypeError` for
+        a payload that JSON cannot become, and for a property of another type. A queue can still refuse the message later.
         """
         _check(queue, reply_to, correlation_id, priority)
+        _check_properties(queue, properties or {})
+        body, message_format = encode(payload)[:2]
         message_id = os.urandom(_IDENTIFIER_BYTES)
         row = {
             "message_id": message_id,
             "queue": queue,
-            "body": _encoded(payload),
-            "format": "" if isinstance(payload, bytes) else "MQSTR",
+            "body": body,
+            "format": message_format,
             "correlation_id": correlation_id,
             "reply_to": reply_to,
             "priority": priority,
             "persistent": persistent,
-            "properties": msgspec.json.encode(properties or {}).decode(),
+            "properties": msgspec.json.encode(dict(properties or {})).decode(),
             "put_at": datetime.now(UTC),
         }
         connection.execute(insert(self.table).values(row))
@@ -138,16 +147,24 @@ class Outbox:
         connection.execute(delete(self.table).where(self.table.c.message_id.in_(message_ids)))
 
 
-def _encoded(payload: Any) -> bytes:  # Any: as above
-    if isinstance(payload, bytes):
-        return payload
-    return payload.encode() if isinstance(payload, str) else msgspec.json.encode(payload)
-
-
 def _check(queue: str, reply_to: str, correlation_id: bytes | None, priority: int | None) -> None:
-    if not 0 < len(queue) <= _NAME_CHARS or len(reply_to) > _NAME_CHARS:
-        raise ValueError(f"put to {queue!r}, reply to {reply_to!r}: the name of a queue has 1 to {_NAME_CHARS} characters.")
+    if not is_object_name(queue) or (reply_to and not is_object_name(reply_to)):
+        names = f"the name of a queue has 1 to {_NAME_CHARS} characters of A-Z a-z 0-9 . _ / %"
+        raise ValueError(f"put to {queue!r}, reply to {reply_to!r}: {names}.")
     if correlation_id is not None and len(correlation_id) != _IDENTIFIER_BYTES:
         raise ValueError(f"put to {queue}: a CorrelId has {_IDENTIFIER_BYTES} bytes, not {len(correlation_id)}.")
     if priority is not None and not 0 <= priority <= _PRIORITY_MAX:
         raise ValueError(f"put to {queue}: a priority is 0 to {_PRIORITY_MAX}, not {priority}.")
+
+
+def _check_properties(queue: str, properties: Mapping[str, object]) -> None:
+    """Raise `ValueError` or `TypeError` for properties that the relay cannot put, or that JSON changes."""
+    for name, value in properties.items():
+        if isinstance(value, bytes):
+            raise TypeError(f"put to {queue}: property {name!r} is bytes; it takes str, int, float or bool.")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"put to {queue}: property {name!r} is {value}, and JSON has no such number.")
+    try:
+        framed(outgoing(queue, b"", properties=properties))  # type: ignore[arg-type]  # it checks the types
+    except MQIError as error:
+        raise ValueError(f"put to {queue}: {error}") from error

@@ -1,8 +1,10 @@
 """A message of the outbox is on its queue exactly once for each row that was committed, whatever fails."""
 
+import re
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -10,7 +12,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
-from mqflow import App, ConfigurationError, Message, MQIError
+from mqflow import App, Codec, ConfigurationError, Message, MQIError
+from mqflow.app.config.settings import load
+from mqflow.app.handlers.outgoing_message import outgoing
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
@@ -41,13 +45,13 @@ def define(mq: QueueManagerKit) -> None:
     mq.mqsc(f"DEFINE QLOCAL({MARKER}) NOSHARE")
 
 
-def application(engine: Engine, outbox: Outbox, **options: int) -> App:
+def application(engine: Engine, outbox: Outbox, codec: Codec | None = None, **options: int) -> App:
     @asynccontextmanager
     async def lifespan(app: App) -> AsyncIterator[None]:
         async with relayed(app, engine, outbox, MARKER, **options):
             yield
 
-    return App(lifespan=lifespan)
+    return App(lifespan=lifespan, codec=codec)
 
 
 def put(engine: Engine, outbox: Outbox, *payloads: object, queue: str = "OUT") -> list[bytes]:
@@ -85,13 +89,45 @@ def test_a_message_of_a_transaction_that_is_rolled_back_was_never_put(engine: En
         ("OUT", {"reply_to": "Q" * 49}, "1 to 48 characters"),
         ("OUT", {"correlation_id": b"short"}, "a CorrelId has 24 bytes, not 5"),
         ("OUT", {"priority": 10}, "a priority is 0 to 9, not 10"),
+        ("ÖRDERS", {}, "A-Z a-z 0-9 . _ / %"),
+        ("A B", {}, "A-Z a-z 0-9 . _ / %"),
+        ("OUT", {"reply_to": "A B"}, "A-Z a-z 0-9 . _ / %"),
+        ("OUT", {"properties": {"a b": 1}}, "'a b' is not a name of an element"),
+        ("OUT", {"properties": {"a": 2**70}}, "The property a is a int and does not fit"),
+        ("OUT", {"properties": {"a": "\0"}}, "A control character"),
+        ("OUT", {"properties": {"a": "\ud800"}}, "has no U+D800"),
+        ("OUT", {"properties": {"a": float("nan")}}, "property 'a' is nan, and JSON has no such number"),
     ],
 )
 def test_what_no_message_can_have_is_refused_in_the_transaction(
     engine: Engine, outbox: Outbox, queue: str, options: dict[str, str], said: str
 ) -> None:
-    with engine.begin() as db, pytest.raises(ValueError, match=said):
+    with engine.begin() as db, pytest.raises(ValueError, match=re.escape(said)):
         outbox.put(db, queue, "x", **options)  # type: ignore[arg-type]  # each row has one option
+
+    assert 0 == rows(engine, outbox)
+
+
+@pytest.mark.parametrize("value", [b"abc", [1], 1j])
+def test_a_property_of_another_type_is_refused(engine: Engine, outbox: Outbox, value: Any) -> None:
+    with engine.begin() as db, pytest.raises(TypeError, match="it takes str, int, float"):
+        outbox.put(db, "OUT", "x", properties={"a": value})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_have_is_refused(engine: Engine, outbox: Outbox, number: float) -> None:
+    with engine.begin() as db, pytest.raises(ValueError, match=f"total is {number}, and JSON has no such number"):
+        outbox.put(db, "OUT", {"total": number})
+
+
+@pytest.mark.parametrize("payload", [b"abc", bytearray(b"abc"), memoryview(b"abc"), "abc", {"a": 1}, None])
+def test_a_payload_becomes_the_body_of_an_ordinary_put(engine: Engine, outbox: Outbox, payload: object) -> None:
+    ordinary = outgoing("OUT", payload)
+    with engine.begin() as db:
+        outbox.put(db, "OUT", payload)
+        [found] = outbox.waiting(db, 1)
+
+    assert (ordinary.body, ordinary.descriptor.format) == (found.body, found.format)
 
 
 def test_the_table_can_be_created_on_postgresql(outbox: Outbox) -> None:
@@ -245,6 +281,101 @@ async def test_a_queue_that_refuses_delays_only_its_own_messages(mq: QueueManage
 
     assert [0, 1, 2] == [each.json() for each in found]
     assert ["other 0", "other 1", "other 2"] == [each.text() for each in others]
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_a_lost_connection_is_no_refusal_by_a_queue(
+    mq: QueueManagerKit, engine: Engine, outbox: Outbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    define(mq)
+    put(engine, outbox, 0, 1)
+    mq.faults.add(Fault(verb="MQPUT", nth=2, moment=Moment.BEFORE, reason=Reason.CONNECTION_BROKEN))
+    async with mq.run(application(engine, outbox)):
+        found = await mq.drain("OUT", at_least=2)
+        await anyio.sleep(60)
+
+    assert [0, 1] == [each.json() for each in found]
+    assert "The relay of the outbox tries again in 1 s." in caplog.text
+    assert "refused a message" not in caplog.text
+
+
+@pytest.mark.parametrize("operations_max", [3, 4, 7])
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_a_batch_is_made_smaller_until_the_unit_of_work_has_room(
+    mq: QueueManagerKit, engine: Engine, outbox: Outbox, caplog: pytest.LogCaptureFixture, operations_max: int
+) -> None:
+    define(mq)
+    mq.mqsc(f"ALTER QMGR MAXUMSGS({operations_max})")
+    identifiers = put(engine, outbox, *range(9))
+    async with mq.run(application(engine, outbox)):
+        found = await mq.drain("OUT", at_least=9)
+        await anyio.sleep(60)
+
+    assert identifiers == [each.message_id for each in found]
+    assert (0, 1) == (rows(engine, outbox), mq.depth(MARKER))
+    assert not caplog.text
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_a_unit_of_work_without_room_for_one_message_is_logged_and_tried_again(
+    mq: QueueManagerKit, engine: Engine, outbox: Outbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    define(mq)
+    mq.mqsc("ALTER QMGR MAXUMSGS(1)")
+    identifiers = put(engine, outbox, 0, 1)
+    async with mq.run(application(engine, outbox)):
+        await anyio.sleep(10)
+        assert "MQRC_SYNCPOINT_LIMIT_REACHED (2024)" in caplog.text
+        assert "refused a message" not in caplog.text
+        mq.mqsc("ALTER QMGR MAXUMSGS(10)")
+        found = await mq.drain("OUT", at_least=2)
+
+    assert identifiers == [each.message_id for each in found]
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_a_batch_without_messages_is_refused(mq: QueueManagerKit, engine: Engine, outbox: Outbox) -> None:
+    define(mq)
+
+    with pytest.raises(ConfigurationError, match="batch_max=0: a batch of the outbox has at least 1 message"):
+        async with mq.run(application(engine, outbox, batch_max=0)):
+            pass
+
+
+def test_a_reconnection_to_another_queue_manager_is_refused(engine: Engine, outbox: Outbox, tmp_path: Path) -> None:
+    app = App(settings=load(environment={"MQFLOW_RECONNECT_MODE": "ANY"}, folder=tmp_path))
+
+    async def run() -> None:
+        async with relayed(app, engine, outbox, MARKER):
+            pass
+
+    with pytest.raises(ConfigurationError, match=re.escape('reconnect.mode is "ANY", and another queue manager has no marker')):
+        anyio.run(run)
+
+
+class Upper:
+    """A codec of an application, which no message of the outbox needs."""
+
+    def decode(self, message: Message, payload_type: Any) -> Any:
+        raise NotImplementedError
+
+    def encode(self, payload: Any) -> tuple[bytes, str, int]:
+        return str(payload).upper().encode(), "", 0
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_the_codec_of_the_application_does_not_change_a_message(
+    mq: QueueManagerKit, engine: Engine, outbox: Outbox
+) -> None:
+    define(mq)
+    app = application(engine, outbox, codec=Upper())
+    identifiers = put(engine, outbox, "one", "two")
+    async with mq.run(app):
+        found = await mq.drain("OUT", at_least=2)
+        await anyio.sleep(60)
+
+    assert identifiers == [each.message_id for each in found]
+    assert ["one", "two"] == [each.text() for each in found]
 
 
 @pytest.mark.mq_backend("asyncio")
