@@ -214,10 +214,17 @@ def test_the_command_names_its_findings_and_does_only_what_its_options_ask_for(
     orphan = Orphan(folder, nth=2, moment=Moment.AFTER)
     with serve(orphan.kit.queue_manager, memory / "qm"):
         command = ["journal", "settle", folder.uri, QUEUE, "--url", f"embedded+unix:{memory / 'qm'}?qmgr=QM1"]
+        put(orphan.connection, 100, 1)
+        holder = orphan.kit.queue_manager.connect()
+        assert holder.get(holder.open(QUEUE, OpenOption.INPUT_SHARED), GetOptions(options=GetOption.SYNCPOINT)) is not None
+        refused = CliRunner().invoke(main, [*command, "--publish"])
+        holder.backout()
+        assert [100] == steal(orphan.connection, {100}.__contains__)
         looked = CliRunner().invoke(main, command)
         done = CliRunner().invoke(main, [*command, "--publish"])
         again = CliRunner().invoke(main, [*command, "--publish"])
 
+    assert (1, True) == (refused.exit_code, "ORDERS.IN has 1 uncommitted message" in refused.stderr), refused.output
     assert "UNCOM" not in looked.stderr
     assert (1, True) == (looked.exit_code, "0 of its 3 messages are on ORDERS.IN" in looked.stdout), looked.output
     assert "Use --publish: no other segment has them" in looked.stdout

@@ -129,8 +129,8 @@ def _check_names(queues: Sequence[str], state_queue: str) -> None:
     """Raise `click.UsageError` for a queue that is named twice, and for the queue of the markers."""
     if twice := next((queue for queue in queues if queues.count(queue) > 1), ""):
         raise click.UsageError(f"{twice} is named twice: two landers would share one lane. Name each QUEUE once.")
-    if state_queue in queues:
-        raise click.UsageError(f"{state_queue} has the markers of the lanes: a lander must not get them. Name other queues.")
+    if marked := next((queue for queue in queues if queue in {state_queue, STATE_QUEUE}), ""):
+        raise click.UsageError(f"{marked} has the markers of the lanes: a lander must not get them. Name other queues.")
 
 
 def _lanes(

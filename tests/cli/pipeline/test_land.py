@@ -155,6 +155,7 @@ def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -
         (["ORDERS.IN", "--lanes", "2", "--browse-first"], "exclude each other", 2),
         (["ORDERS.IN", "DLQ", "ORDERS.IN:payload"], "ORDERS.IN is named twice", 2),
         (["ORDERS.IN", "MQFLOW.JOURNAL.STATE"], "MQFLOW.JOURNAL.STATE has the markers of the lanes", 2),
+        (["MQFLOW.JOURNAL.STATE", "--state-queue", "DLQ"], "MQFLOW.JOURNAL.STATE has the markers of the lanes", 2),
         (["DLQ", "--state-queue", "DLQ"], "DLQ has the markers of the lanes", 2),
         (["NOT.THERE"], "MQRC_UNKNOWN_OBJECT_NAME", 1),
         (["ORDERS.IN", "--state-queue", "NO.STATE"], "DEFINE QLOCAL('NO.STATE')", 1),
