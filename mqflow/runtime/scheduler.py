@@ -84,6 +84,8 @@ class _Step(Struct, frozen=True):
     handle: ObjectHandle | None = None
     #: The event to report after the commit.
     fired: ScheduleFired | None = None
+    #: Warnings of the state messages that the unit of work removes although they cannot be read, to report after the commit.
+    warnings: tuple[str, ...] = ()
     has_unit: bool = False
 
 
@@ -161,6 +163,7 @@ class Scheduler:
         except MQIError as error:
             if leaves_in_doubt(error):
                 self._report_doubt(schedule, step, error)
+                self._warn(schedule, step)
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
             await session.settle(Settlement.BACKOUT)
@@ -173,6 +176,7 @@ class Scheduler:
                 with suppress(MQIError):  # if the connection is lost, the handle is closed
                     await session.call(session.connection.close, step.handle)
         self._reported.pop(schedule.name, None)
+        self._warn(schedule, step)
         if step.fired is not None:
             self._broadcast(step.fired)
         return step.wait_s
@@ -189,6 +193,10 @@ class Scheduler:
                 put_message_ids=put,
             )
         )
+
+    def _warn(self, schedule: Scheduled, step: _Step) -> None:
+        for text in step.warnings:
+            self._broadcast(Warned(text=text, queue=schedule.state_queue))
 
     def _report(self, schedule: Scheduled, error: MQIError) -> None:
         if self._reported.get(schedule.name) != error.reason:
@@ -214,8 +222,9 @@ class Scheduler:
             connection.close(handle)
         if not found:
             return self._with(session, schedule, _ALONE, self._begun)
-        state = max(_states(found), key=lambda state: state.last)
-        decision = decide(state, schedule.rule, self._clock.wall())
+        states = [state for got in found if (state := _state(got)) is not None]
+        state = max(states, key=lambda state: state.last, default=None)
+        decision = Begin() if state is None else decide(state, schedule.rule, self._clock.wall())
         if isinstance(decision, NotDue):
             return _Step(wait_s=decision.seconds)
 
@@ -248,10 +257,10 @@ class Scheduler:
         handle: ObjectHandle,
         schedule: Scheduled,
         found: Sequence[Got],
-        state: ScheduleState,
+        state: ScheduleState | None,
         decision: Fire | Begin,
     ) -> _Step:
-        """Get the state message, and put the schedule's message and the next state message."""
+        """Get the state message, and put the schedule's message and the next state message. Without a state, begin."""
         for got in found:
             identifier = got.descriptor.message_id
             options = GetOptions(options=GetOption.SYNCPOINT | _AS_THEY_ARE, match=MatchOption.MSG_ID, message_id=identifier)
@@ -259,9 +268,11 @@ class Scheduler:
                 session.connection.backout()
                 return _Step(wait_s=_AGAIN_S, handle=handle)
         now = self._clock.wall()
-        if isinstance(decision, Begin):
+        begins = isinstance(decision, Begin)
+        warnings = tuple(_warning(schedule, got, begins=begins) for got in found if _state(got) is None)
+        if state is None or isinstance(decision, Begin):
             self._put_state(session, schedule, now)
-            return _Step(handle=handle, has_unit=True)
+            return _Step(handle=handle, warnings=warnings, has_unit=True)
         descriptor, data = schedule.message(decision.due, state.last)
         put = session.open_objects.put(schedule.queue, descriptor, data, _PUT)
         self._put_state(session, schedule, decision.due)
@@ -272,7 +283,7 @@ class Scheduler:
             due=decision.due,
             late_s=now - decision.due,
         )
-        return _Step(handle=handle, fired=fired, has_unit=True)
+        return _Step(handle=handle, fired=fired, warnings=warnings, has_unit=True)
 
     def _begun(self, session: Session, handle: ObjectHandle, schedule: Scheduled) -> _Step:
         """Put the first state message, if no other worker has put it since."""
@@ -300,5 +311,17 @@ class Scheduler:
         session.open_objects.put(schedule.state_queue, descriptor, msgspec.json.encode(state), _PUT)
 
 
-def _states(found: Sequence[Got]) -> Sequence[ScheduleState]:
-    return [msgspec.json.decode(got.body, type=ScheduleState) for got in found]
+def _state(got: Got) -> ScheduleState | None:
+    """Return the state in a state message; None if it cannot be read, because another program has put or changed it."""
+    try:
+        return msgspec.json.decode(got.body, type=ScheduleState)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _warning(schedule: Scheduled, got: Got, *, begins: bool) -> str:
+    text = (
+        f"The state message {got.descriptor.message_id.hex()} of the schedule {schedule.name} on {schedule.state_queue} cannot "
+        "be read, so a new state message replaces it."
+    )
+    return f"{text} The schedule begins again, and fires nothing for earlier moments." if begins else text

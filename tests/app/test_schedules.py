@@ -11,6 +11,7 @@ import pytest
 from mqflow import App, ConfigurationError, Firing, MQIError
 from mqflow.events import ScheduleFired, Warned
 from mqflow.mqi.options import Persistence
+from mqflow.policy.schedule import key_of
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -140,6 +141,40 @@ async def test_a_copied_state_message_does_not_double_a_firing(mq: QueueManagerK
         await anyio.sleep(120)
 
     assert [0, 1, 2] == firings(mq)
+
+
+@pytest.mark.parametrize("body", [b"no JSON", b"\xff", b"{}", b'{"schedule":"TICKS","rule":"every 60 s","last":"noon"}'])
+async def test_a_state_message_that_cannot_be_read_begins_its_schedule_again_and_stops_no_other(
+    mq: QueueManagerKit, body: bytes
+) -> None:
+    mq.define("OTHER")
+    put = await mq.put("MQFLOW.SCHEDULES", body, correlation_id=key_of("orders", "TICKS"))
+    app = ticking()
+    app.schedule(60, "OTHER")
+    async with mq.run(app):
+        await anyio.sleep(185)
+
+    assert (3, 3) == (len(mq.browse("TICKS")), len(mq.browse("OTHER")))
+    assert 2 == len([state.json() for state in mq.browse("MQFLOW.SCHEDULES")])
+    [warned] = [event for event in mq.told(Warned) if event.queue == "MQFLOW.SCHEDULES"]
+    assert warned.text == (
+        f"The state message {put.descriptor.message_id.hex()} of the schedule TICKS on MQFLOW.SCHEDULES cannot be read, so a "
+        "new state message replaces it. The schedule begins again, and fires nothing for earlier moments."
+    )
+
+
+async def test_a_state_message_that_cannot_be_read_gives_way_to_one_that_can(mq: QueueManagerKit) -> None:
+    async with mq.run(ticking()):
+        await anyio.sleep(65)
+        put = await mq.put("MQFLOW.SCHEDULES", b"no JSON", correlation_id=key_of("orders", "TICKS"))
+        await anyio.sleep(120)
+
+    assert [0, 1, 2] == firings(mq)
+    [warned] = [event for event in mq.told(Warned) if event.queue == "MQFLOW.SCHEDULES"]
+    assert warned.text == (
+        f"The state message {put.descriptor.message_id.hex()} of the schedule TICKS on MQFLOW.SCHEDULES cannot be read, so a "
+        "new state message replaces it."
+    )
 
 
 async def test_a_firing_has_the_payload_and_the_options_of_its_schedule(mq: QueueManagerKit) -> None:

@@ -24,10 +24,10 @@ IN_USE = error_for(Reason.OBJECT_IN_USE, "MQOPEN", "STATES")
 
 
 class Plan:
-    """A schedule with a name and a queue, as far as a scheduler needs them here."""
+    """A schedule with a name and queues, as far as a scheduler needs them here."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.queue = name, "TICKS"
+        self.name, self.queue, self.state_queue = name, "TICKS", "STATES"
 
 
 class Session:
@@ -157,6 +157,8 @@ def at_commit(reason: int) -> MQIError:
 BROKE, ROLLED_BACK, ODD = (
     at_commit(reason) for reason in (Reason.CONNECTION_BROKEN, Reason.BACKED_OUT, Reason.RESOURCE_PROBLEM)
 )
+REPLACED = _Step(handle="handle", warnings=("Odd.",), has_unit=True)  # type: ignore[arg-type]  # as above
+ODD_STATE = Warned(text="Odd.", queue="STATES")
 COMMITTED = [("COMMIT",), ("close", "handle")]
 UNDONE = [("COMMIT",), ("BACKOUT",), ("close", "handle")]
 
@@ -171,6 +173,9 @@ UNDONE = [("COMMIT",), ("BACKOUT",), ("close", "handle")]
         (UNIT, {"close": LOST}, 2.0, COMMITTED, [FIRED]),
         (UNIT, {"COMMIT": BROKE}, BROKE.reason, COMMITTED, [doubt(BROKE.reason, FIRED.message_id)]),
         (BEGUN, {"COMMIT": BROKE}, BROKE.reason, COMMITTED, [doubt(BROKE.reason)]),
+        (REPLACED, {}, 0.0, COMMITTED, [ODD_STATE]),
+        (REPLACED, {"COMMIT": BROKE}, BROKE.reason, COMMITTED, [doubt(BROKE.reason), ODD_STATE]),
+        (REPLACED, {"COMMIT": ROLLED_BACK}, 5.0, UNDONE, [warned(ROLLED_BACK)]),
         (UNIT, {"COMMIT": ROLLED_BACK}, 5.0, UNDONE, [warned(ROLLED_BACK)]),
         (UNIT, {"COMMIT": ODD}, 5.0, UNDONE, [doubt(ODD.reason, FIRED.message_id), warned(ODD)]),
         (LOST, {}, LOST.reason, [], []),
