@@ -11,12 +11,14 @@ import base64
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 
 from mqflow import Message
+from mqflow.app.handlers.mistakes import check_floats
 
 __all__ = ("CloudEvent", "CloudEventsCodec", "binary_mode")
 
@@ -82,7 +84,7 @@ class CloudEventsCodec:
             if not _is_json(payload) and not isinstance(payload.data, str):
                 raise TypeError(f"data of {payload.datacontenttype} are text or bytes, not a {type(payload.data).__name__}")
             members["data"] = payload.data
-        return msgspec.json.encode(members), "MQSTR", _CCSID_UTF8
+        return _json(members), "MQSTR", _CCSID_UTF8
 
 
 def binary_mode(event: CloudEvent[Any]) -> tuple[str | bytes, Mapping[str, str | int | bool]]:
@@ -94,7 +96,7 @@ def binary_mode(event: CloudEvent[Any]) -> tuple[str | bytes, Mapping[str, str |
     if data is None or isinstance(data, bytes):
         return data or b"", properties
     if _is_json(event):
-        return msgspec.json.encode(data).decode(), properties
+        return _json(data).decode(), properties
     if not isinstance(data, str):
         raise TypeError(f"data of {event.datacontenttype} are text or bytes, not a {type(data).__name__}")
     return data, properties
@@ -115,6 +117,14 @@ def _attributes(event: CloudEvent[Any]) -> dict[str, Any]:  # str, int or bool; 
     return attributes
 
 
+def _json(value: Any) -> bytes:  # Any: everything that JSON can become
+    """Return the JSON. Raises `ValueError` for nan and inf, which would become null."""
+    body = msgspec.json.encode(value)
+    if b"null" in body:
+        check_floats(value)
+    return body
+
+
 def _is_json(event: CloudEvent[Any]) -> bool:
     return bool(_JSON.fullmatch(event.datacontenttype or _JSON_TYPE))
 
@@ -131,12 +141,14 @@ def _properties(message: Message) -> dict[str, Any]:  # the types of property va
 
 def _data(message: Message, kind: str, wanted: Any) -> Any:  # of the type that is wanted
     """Return the data of an event in binary mode."""
+    has_text = message.parts.format == "MQSTR"
+    if wanted is bytes or (message.body and _takes_bytes(wanted)):
+        return message.text().encode() if has_text else message.body
     if not message.body:
-        return msgspec.convert(None, wanted)
+        return "" if wanted is str and not _JSON.fullmatch(kind) else msgspec.convert(None, wanted)
     if _JSON.fullmatch(kind):
         return msgspec.json.decode(message.text(), type=wanted)
-    is_text = message.parts.format == "MQSTR" or kind.lower().startswith("text/")
-    return msgspec.convert(message.text() if is_text else message.body, wanted)
+    return msgspec.convert(message.text() if has_text or _is_text(kind) else message.body, wanted)
 
 
 def _structured(text: str, wanted: Any) -> tuple[dict[str, Any], Any]:  # data of the type that is wanted
@@ -145,5 +157,27 @@ def _structured(text: str, wanted: Any) -> tuple[dict[str, Any], Any]:  # data o
     data, encoded = members.pop("data", msgspec.Raw(b"null")), members.pop("data_base64", None)
     attributes = {name: value for name, raw in members.items() if (value := msgspec.json.decode(raw)) is not None}
     if encoded is not None:
-        return attributes, msgspec.convert(msgspec.json.decode(encoded, type=bytes), wanted)
+        return attributes, _from_bytes(msgspec.json.decode(encoded, type=bytes), attributes.get("datacontenttype", ""), wanted)
+    if _takes_bytes(wanted) and isinstance(text := msgspec.json.decode(data), str):
+        return attributes, text.encode()  # msgspec would read the text as base64
     return attributes, msgspec.json.decode(data, type=wanted)
+
+
+def _from_bytes(data: bytes, kind: str, wanted: Any) -> Any:  # of the type that is wanted
+    """Return the data of `data_base64`: JSON and text if `kind` says so."""
+    if _takes_bytes(wanted):
+        return data
+    if _JSON.fullmatch(kind):
+        return msgspec.json.decode(data, type=wanted)
+    return msgspec.convert(data.decode() if _is_text(kind) and wanted is not Any else data, wanted)
+
+
+def _is_text(kind: str) -> bool:
+    return kind.lower().startswith("text/")
+
+
+def _takes_bytes(wanted: Any) -> bool:  # a type
+    """Return whether the type is bytes, or bytes or None."""
+    if get_origin(wanted) in {Union, UnionType}:
+        return all(each is bytes or each is NoneType for each in get_args(wanted))
+    return wanted is bytes

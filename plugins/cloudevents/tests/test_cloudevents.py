@@ -122,6 +122,47 @@ def test_the_data_survive_each_mode(mode: str, kind: str | None, data: Any) -> N
     assert event == CODEC.decode(in_each_mode(event)[mode], CloudEvent if data != [1, 2] else CloudEvent[list[int]])
 
 
+@pytest.mark.parametrize("mode", ["structured", "binary"])
+@pytest.mark.parametrize("wanted", [CloudEvent[bytes], CloudEvent[bytes | None]])
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "application/octet-stream", None])
+@pytest.mark.parametrize("data", [b"abcd", b"hello", b'{"number":1}'])
+def test_bytes_survive_each_mode_with_any_type_of_content(mode: str, wanted: Any, kind: str | None, data: bytes) -> None:
+    event = CloudEvent(id="7", source="/", type="t", datacontenttype=kind, data=data)
+
+    assert data == CODEC.decode(in_each_mode(event)[mode], wanted).data
+
+
+@pytest.mark.parametrize("mode", ["structured", "binary"])
+@pytest.mark.parametrize("wanted", [CloudEvent[bytes], CloudEvent[bytes | None]])
+@pytest.mark.parametrize("text", ["abcd", "hello", "Grüße"])
+def test_a_text_is_not_base64_for_a_handler_of_bytes(mode: str, wanted: Any, text: str) -> None:
+    event = CloudEvent(id="7", source="/", type="t", datacontenttype="text/plain", data=text)
+
+    assert text.encode() == CODEC.decode(in_each_mode(event)[mode], wanted).data
+
+
+@pytest.mark.parametrize("mode", ["structured", "binary"])
+@pytest.mark.parametrize(
+    ("kind", "data", "wanted", "found"),
+    [
+        ("application/octet-stream", b"", CloudEvent[bytes], b""),
+        (None, b"", CloudEvent[bytes], b""),
+        ("text/plain", "", CloudEvent[str], ""),
+        ("text/plain", b"", CloudEvent[str], ""),
+        ("application/json", "", CloudEvent[str], ""),
+        ("application/json", b'{"number":1,"customer":"A"}', CloudEvent[Order], Order(1, "A")),
+        ("application/json", b'{"number":1}', CloudEvent, {"number": 1}),
+        ("text/plain", b"abcd", CloudEvent[str], "abcd"),
+    ],
+)
+def test_data_are_of_the_type_that_is_wanted_in_each_mode(
+    mode: str, kind: str | None, data: Any, wanted: Any, found: object
+) -> None:
+    event = CloudEvent(id="7", source="/", type="t", datacontenttype=kind, data=data)
+
+    assert found == CODEC.decode(in_each_mode(event)[mode], wanted).data
+
+
 def test_the_prefix_ce_is_read_too() -> None:
     properties = {f"ce_{name}": value for name, value in BARE.items()}
 
@@ -178,6 +219,8 @@ def test_data_in_binary_mode_have_the_type_of_the_handler() -> None:
         ({"id": ""}, ValueError, "length >= 1"),
         ({"datacontenttype": "text/plain"}, TypeError, "data of text/plain are text or bytes, not a Order"),
         ({"data": {1j}}, TypeError, "complex"),
+        ({"data": {"total": float("nan")}}, ValueError, "total is nan, and JSON has no such number"),
+        ({"data": [float("inf")]}, ValueError, "is inf, and JSON has no such number"),
     ],
 )
 def test_an_event_that_cannot_be_written_is_refused_in_each_mode(change: Any, error: type[Exception], problem: str) -> None:
