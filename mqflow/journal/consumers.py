@@ -98,9 +98,16 @@ class Consumers(Struct, frozen=True):
         """Remove the consumer. A trim then keeps no segments for this consumer."""
         self._folder.remove(_file(name))
 
-    def begin_lane(self, lane: str) -> None:
-        """Set the offset of every consumer of this lane to 0, because a new lane of this name begins at segment 1."""
+    def add_lane(self, name: str, kind: Kind, *, queue: str, queue_manager: str) -> Lane:
+        """Return the lane, and create it if it is missing, as `Journal.add_lane` does.
 
+        A new lane begins at segment 1. So an offset that a consumer has in a removed lane of that name becomes 0.
+        """
+        if self.journal.is_new(name):
+            self._begin(name)  # first: nobody can commit an offset in a lane that does not exist
+        return self.journal.add_lane(name, kind, queue=queue, queue_manager=queue_manager)
+
+    def _begin(self, lane: str) -> None:
         def begin(before: Consumer) -> Consumer:
             return replace(before, offsets={**before.offsets, lane: 0}) if lane in before.offsets else before
 

@@ -130,17 +130,18 @@ class Journal(Struct, frozen=True):
             known = ", ".join(lane.name for lane in self.lanes()) or "none"
             raise LaneError(f"The journal {self.folder.uri} has no lane {name!r}. It has: {known}.") from None
 
+    def is_new(self, lane: str) -> bool:
+        """Return whether the journal has neither a lane of that name nor a segment of it."""
+        folder = self._folder(lane)
+        return not folder.exists(_LANE_FILE) and not any(segment_of(lane, folder, file) for file in folder.files())
+
     def add_lane(self, name: str, kind: Kind, *, queue: str, queue_manager: str) -> "Lane":
         """Return the lane, and create it if it is missing. Raises `LaneError` if it belongs to another queue or kind.
 
-        Consumers can have offsets in a removed lane of the same name. A new lane sets these offsets to 0.
+        Use `Consumers.add_lane` if consumers can have offsets in a removed lane of the same name.
         """
-        from mqflow.journal.consumers import Consumers  # noqa: PLC0415 - it imports this module
-
         folder = self._folder(name)
         if not folder.exists(_LANE_FILE):
-            if not any(segment_of(name, folder, file) for file in folder.files()):
-                Consumers(self).begin_lane(name)  # first: nobody can commit an offset in a lane that does not exist
             create_head(self.folder, folder_name(name), name)
             folder.make()
             made = LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager, has_head=True)

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from mqflow.folders import Folder
+from mqflow.journal.consumers import Consumers
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
@@ -41,7 +42,7 @@ def generate_journal(
 ) -> Lane:
     """Add segments with invented rows to a lane, and return the lane. Creates the journal and the lane if they are missing."""
     journal = Journal.create(where)
-    there = journal.add_lane(lane or kind.value, kind, queue=lane or "INVENTED.QUEUE", queue_manager="QM1")
+    there = Consumers(journal).add_lane(lane or kind.value, kind, queue=lane or "INVENTED.QUEUE", queue_manager="QM1")
     for _ in range(segments):
         number = there.last + 1
         add_segment(

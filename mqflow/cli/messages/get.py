@@ -101,9 +101,9 @@ class UnitsOfWork:
         self._connection = connection
         self._output = output
         #: The number of messages that the command has got.
-        self.got = 0
+        self.got: int = 0
         #: The number of messages of committed units of work.
-        self.removed = 0
+        self.removed: int = 0
 
     def commit(self) -> None:
         """Write the output out, then commit. `OSError` is raised before the commit, so the messages stay on the queue."""

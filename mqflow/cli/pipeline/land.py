@@ -151,7 +151,7 @@ def _lanes(
         kind = each.kind or defaults.get(each.queue, Kind.PAYLOAD)
         for number in range(1, count + 1):
             lane = (name or each.queue) + (f"#{number}" if number > 1 else "")
-            lanes.append(journal.add_lane(lane, kind, queue=each.queue, queue_manager=reached))
+            lanes.append(Consumers(journal).add_lane(lane, kind, queue=each.queue, queue_manager=reached))
     return lanes
 
 

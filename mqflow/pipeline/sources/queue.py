@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from mqflow.folders import Folder, folder_at
-from mqflow.journal import ForeignJournalError, Journal, Kind, Lane, arrow_schema
+from mqflow.journal import Consumers, ForeignJournalError, Journal, Kind, Lane, arrow_schema
 from mqflow.journal.rows import Position, columns
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.options import GetOption, OpenOption
@@ -196,7 +196,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             name = connection.queue_manager_name
         journal = Journal.create(self._manifest)
         queue = self._settings.queue
-        return journal, journal.add_lane(queue, self._settings.kind, queue=queue, queue_manager=name)
+        return journal, Consumers(journal).add_lane(queue, self._settings.kind, queue=queue, queue_manager=name)
 
     def _drain(self, journal: Journal, lane: Lane) -> Drain:
         if self._draining is None:

@@ -29,9 +29,10 @@ __all__ = (
     "without_password",
 )
 
+#: The URL of a folder or of a socket has no secret, and its path can have the sign.
+_FOLDER: Final = re.compile(r"embedded(?:\+unix)?:", re.IGNORECASE)
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|[^/]*\?")
-# A folder of an embedded queue manager can have the sign in its name.
-_USER: Final = re.compile(r"^(?!embedded(?:\+unix)?:)((?:[A-Za-z][A-Za-z0-9+.-]*:)?/*).*@", re.DOTALL)
+_USER: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?/*).*@", re.DOTALL)
 _ENCODED_AT: Final = re.compile(r"%40|%3f", re.IGNORECASE)
 _KNOWN_KEYS: Final = ("channel", "ccdt", "binding", "qmgr", "ca", "cert", "key")
 _QUERY_VALUE: Final = re.compile(rf"([?&](?!(?:{'|'.join(_KNOWN_KEYS)})=)[^=&#]*=)[^&#]*")
@@ -198,7 +199,7 @@ def without_password(text: str) -> str:
 
     Three asterisks replace the text between the scheme and the last "@", and each value in the query whose key is not known.
     """
-    if not _URL.match(text):
+    if not _URL.match(text) or _FOLDER.match(text):
         return text
     shown = unquote(text) if _ENCODED_AT.search(text) else text
     return _QUERY_VALUE.sub(r"\1***", _USER.sub(r"\1***@", shown, count=1))

@@ -21,6 +21,7 @@ from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, adopt_copy, is_f
 from mqflow.embedded.storage.sqlite.snapshot_loader import load_snapshot, note_serials, read_catalogue, read_epoch
 from mqflow.embedded.storage.sqlite.synced_log import SyncedLog
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
+from mqflow.world import SYSTEM_RANDOM
 
 __all__ = ("SqliteMedium",)
 
@@ -142,7 +143,7 @@ class SqliteMedium:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target.database))
         for killed in target.half_copies():
             killed.unlink(missing_ok=True)
-        half = target.half_copy(os.urandom(8).hex())
+        half = target.half_copy(f"{int(SYSTEM_RANDOM.random() * 2**48):012x}")
         try:
             self._copy(half)
             mark_copy(half)
