@@ -226,7 +226,7 @@ class Consumer:
         consumer then closes its connection, and with it a subscription that is not durable.
         """
         self._raise_if_backed_out("MQCMIT")
-        session, _ = await self._opened()
+        session = await self._reconnecting.get()
         moves = tuple(self._moves)
         async with self._end_of_unit(session):
             if self._records is not None:
@@ -240,7 +240,7 @@ class Consumer:
         if self._backout_cause:
             self._backout_cause = ""
             return
-        session, _ = await self._opened()
+        session = await self._reconnecting.get()
         async with self._end_of_unit(session):
             await session.settle(Settlement.BACKOUT)
             if self._records is not None:

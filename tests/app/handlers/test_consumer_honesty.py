@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -261,6 +262,30 @@ def test_a_receive_that_asyncio_gave_up_in_its_commit_is_in_doubt() -> None:
     asyncio.run(given_up())
 
     assert [(received,)] == [event.message_ids for event in told if isinstance(event, InDoubt)]
+
+
+@pytest.mark.parametrize("turns", range(1, 25))
+def test_whenever_asyncio_gives_up_a_receive_its_message_is_on_its_queue_or_in_doubt(turns: int) -> None:
+    told, received = Told(), list[bytes]()
+    manager, app = SlowQueueManager("none"), App(hooks=[told])
+    first = manager.put("IN", b"first")
+
+    async def given_up() -> None:
+        async with app.running(manager, listen=False), app.consumer("IN", transacted=False) as consumer:
+            receiving = asyncio.create_task(consumer.receive())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            receiving.cancel()
+            with suppress(asyncio.CancelledError):
+                received.append((await receiving).message_id)
+            manager.put("IN", b"second")
+            while (message := await consumer.receive_no_wait()) is not None:
+                received.append(message.message_id)
+
+    asyncio.run(given_up())
+
+    doubts = [message_id for event in told if isinstance(event, InDoubt) for message_id in event.message_ids]
+    assert first in received + doubts
 
 
 def test_a_commit_to_disk_that_asyncio_gave_up_is_in_doubt_and_in_no_later_commit(tmp_path: Path) -> None:
