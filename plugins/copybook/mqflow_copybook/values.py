@@ -229,23 +229,27 @@ def _float(data: bytes, at: Machine) -> float:
 def _float_bytes(form: Float, value: object, at: Machine) -> bytes:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"it takes a float, and got a {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"the number does not fit into {form.size} bytes") from None
     if at.floats != _FLOAT_S390:
         try:
-            return struct.pack(_float_code(form.size, at), value)
+            return struct.pack(_float_code(form.size, at), number)
         except OverflowError:
-            raise ValueError(f"{value} does not fit into {form.size} bytes") from None
-    if not math.isfinite(value):
-        raise ValueError(f"{value} has no hexadecimal float")
-    fraction, power = math.frexp(value)
+            raise ValueError(f"{number} does not fit into {form.size} bytes") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{number} has no hexadecimal float")
+    fraction, power = math.frexp(number)
     width, exponent = 8 * form.size - 8, -(-power // 4)
     bits = round(math.ldexp(abs(fraction), width + power - 4 * exponent))
     if bits >> width:
         bits, exponent = bits >> 4, exponent + 1
     if exponent > 63:  # noqa: PLR2004 - seven bits, from -64
-        raise ValueError(f"{value} does not fit into {form.size} bytes")
+        raise ValueError(f"{number} does not fit into {form.size} bytes")
     if exponent < -64 or not bits:  # noqa: PLR2004 - as above
         return bytes(form.size)
-    return ((value < 0) << width + 7 | exponent + 64 << width | bits).to_bytes(form.size, "big")
+    return ((number < 0) << width + 7 | exponent + 64 << width | bits).to_bytes(form.size, "big")
 
 
 def _float_code(size: int, at: Machine) -> str:

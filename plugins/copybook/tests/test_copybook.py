@@ -266,6 +266,14 @@ def test_a_float_that_does_not_fit_is_refused(encoding: int, number: float) -> N
         one("COMP-1", encoding=encoding).to_bytes({"f": number})
 
 
+@pytest.mark.parametrize("number", [10**400, -(10**400), pytest.param(10**5_000, id="5001 digits")])
+@pytest.mark.parametrize("encoding", [785, 273, 546])
+@pytest.mark.parametrize("usage", ["COMP-1", "COMP-2"])
+def test_an_integer_that_no_float_can_hold_is_refused(usage: str, encoding: int, number: int) -> None:
+    with pytest.raises(FieldError, match=r"F .*the number does not fit into [48] bytes"):
+        one(usage, encoding=encoding).to_bytes({"f": number})
+
+
 def test_a_count_beyond_its_table_is_refused() -> None:
     with pytest.raises(FieldError, match="line_count is 4, and the table has 0 to 3 entries"):
         Copybook(CLAIM).from_bytes(BODY.replace(b"\x00\x01\xc1", b"\x00\x04\xc1"))
