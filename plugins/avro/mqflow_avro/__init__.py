@@ -36,8 +36,8 @@ class Avro:
         """Take a schema: its JSON, or the same as Python objects.
 
         With `schema_id`, bodies begin with the number of the schema, as programs with a schema registry write them. A body with
-        another number is refused: the codec asks no registry. Raises `ValueError` for what is no schema, and for a number that
-        does not fit into four bytes.
+        another number is refused: the codec asks no registry. Raises `ValueError` for an object that is no schema, and for a
+        number that does not fit into four bytes.
         """
         if schema_id is not None and not 0 <= schema_id <= _SCHEMA_ID_MAX:
             raise ValueError(f"schema_id={schema_id}: the number of a schema is 0 to {_SCHEMA_ID_MAX}.")

@@ -141,7 +141,7 @@ def test_a_datum_that_is_not_of_the_handlers_type_is_undecodable() -> None:
 
 
 @pytest.mark.parametrize("schema", ["{", '"no-type"', '{"type": "record"}', "5", {"name": "x"}, {"type": "array"}, 5, None])
-def test_what_is_no_schema_is_refused(schema: Any) -> None:
+def test_an_object_that_is_no_schema_is_refused(schema: Any) -> None:
     with pytest.raises(ValueError, match="This is no Avro schema: "):
         Avro(schema)
 
