@@ -83,7 +83,7 @@ _COUNTERS: Final = (
     (_PAUSES, "{pause}", "Times a listener paused"),
     (_CONSUMER_FAILURES, "{failure}", "Workers, listeners and services that ended although nothing stopped them"),
     (_STUCK, "{handler}", "Handlers reported as running too long"),
-    (_RECONNECTIONS, "{connection}", "Lost connections that were reconnected"),
+    (_RECONNECTIONS, "{connection}", "Outages that are over; connections that are lost together count once"),
     (_ATTEMPTS, "{attempt}", "Failed attempts to reconnect, by reason"),
     (_CONNECTIONS_TRIED, "{attempt}", "Attempts to connect, by entry of a channel table and reason of failure"),
     (_AWAY_S, "s", "Seconds of all outages that have ended"),

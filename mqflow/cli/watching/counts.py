@@ -73,7 +73,7 @@ COUNTED: Final = {
     ),
     "connections_tried": Counted("counter", "Attempts to connect; no reason if successful", ("queue_manager", "reason")),
     "reconnect_attempts": Counted("counter", "Failed attempts to reconnect", ("queue_manager", "reason")),
-    "reconnections": Counted("counter", "Lost connections that were reconnected", ("queue_manager",)),
+    "reconnections": Counted("counter", "Outages that are over; connections lost together count once", ("queue_manager",)),
     "outages_seconds": Counted("counter", "Seconds of all outages that have ended", ("queue_manager",)),
     "away_seconds": Counted(
         "gauge",

@@ -45,8 +45,8 @@ class UndecodableError(Exception):
 def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:
     """Return the outcome that an exception causes. The exception comes from a handler, its middleware or its codec.
 
-    An exception group is final only if every exception in it is final. The pause of a `Retry` in a group is not used. The
-    outcome also holds the exception object.
+    An exception group is final only if every exception in it is final. If exceptions in it are `Retry` with a pause, the
+    longest pause counts. The outcome also holds the exception object.
     """
     name, text = _named(error)
     raised = raised_by(error)
@@ -63,7 +63,8 @@ def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...
         case BaseExceptionGroup():
             parts = [outcome_of(part, never_retry) for part in error.exceptions]
             final = all(isinstance(part, Undecodable) or (isinstance(part, Failed) and part.final) for part in parts)
-            return Failed(error=name, text=text, final=final, raised=raised)
+            pauses = [part.retry_after_s for part in parts if isinstance(part, Failed) and part.retry_after_s is not None]
+            return Failed(error=name, text=text, final=final, retry_after_s=max(pauses, default=None), raised=raised)
         case _:
             return Failed(error=name, text=text, final=isinstance(error, never_retry), raised=raised)
 

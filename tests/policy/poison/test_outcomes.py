@@ -132,3 +132,19 @@ def test_a_text_is_one_that_can_be_written_everywhere(error: Exception, text: st
 
     assert isinstance(outcome, Failed)
     assert text == outcome.text
+
+
+@pytest.mark.parametrize(
+    ("errors", "pause_s"),
+    [
+        ([Retry("later", after=3_600), ValueError("no")], 3_600.0),
+        ([Retry("soon", after=1), ExceptionGroup("inner", [Retry("later", after=timedelta(minutes=1))])], 60.0),
+        ([Retry("as always"), ValueError("no")], None),
+        ([ValueError("no"), Reject("never")], None),
+    ],
+)
+def test_the_longest_pause_in_a_group_of_exceptions_counts(errors: list[Exception], pause_s: float | None) -> None:
+    outcome = outcome_of(ExceptionGroup("two tasks failed", errors))
+
+    assert isinstance(outcome, Failed)
+    assert (pause_s, False) == (outcome.retry_after_s, outcome.final)
