@@ -304,11 +304,11 @@ class OpenObjects:
         return self._connection.open(target, entry.options)
 
     def _is_temporary(self, handle: ObjectHandle, asked: str) -> bool:
-        """Return whether MQOPEN made a temporary queue. A dynamic queue that cannot be inquired counts as temporary."""
+        """Return whether MQOPEN made a temporary queue. A dynamic queue that this user may not inquire counts as temporary."""
         if handle.name == asked or not asked:
             return False
         if not handle.options & OpenOption.INQUIRE:
-            return True
+            return self._is_temporary_target(handle.name)
         return self._connection.inquire(handle, (_DEFINITION_TYPE,)).values.get(_DEFINITION_TYPE) == _TEMPORARY
 
     def _note(self, entry: Opened) -> int:

@@ -144,17 +144,18 @@ def test_a_temporary_queue_is_made_again_under_its_name_and_handed_out_for_the_s
     assert world.queue_manager.administration.queue(name) is not None
 
 
-def test_a_permanent_dynamic_queue_keeps_its_messages(world: World) -> None:
+@pytest.mark.parametrize("options", [INPUT, INPUT | OpenOption.INQUIRE], ids=["input alone", "input and inquire"])
+def test_a_permanent_dynamic_queue_keeps_its_messages(world: World, options: OpenOption) -> None:
     world.mqsc("DEFINE QMODEL(PERM) DEFTYPE(PERMDYN)")
     _, before = world.connect()
-    name = before.hold("PERM", INPUT | OpenOption.INQUIRE).name
+    name = before.hold("PERM", options).name
     world.faults.break_connections()
 
     _, after = world.connect()
     taken = after.take_over(before)
 
     assert [name] == names(taken)
-    assert name == after.hold("PERM", INPUT | OpenOption.INQUIRE).name
+    assert name == after.hold("PERM", options).name
 
 
 def test_a_queue_that_is_gone_is_refused_and_opened_when_it_is_back(world: World) -> None:
