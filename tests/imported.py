@@ -14,7 +14,7 @@ def imports_of(folder: Path) -> Iterator[None]:
     """Let the modules of the folder be imported in the block, and be forgotten after it, with each change of `sys.path`."""
     with patch.object(sys, "path", list(sys.path)):
         yield
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         # A built-in module has no file; a package without an `__init__` has only the paths of its folders.
         places = (getattr(module, "__file__", None) or "", *getattr(module, "__path__", ()))
         if any(str(place).startswith(f"{folder}/") for place in places):

@@ -29,8 +29,9 @@ __all__ = (
     "without_password",
 )
 
-#: The URL of a folder or of a socket has no secret, and its path can have the sign.
+#: The path in the URL of a folder or of a socket can have the sign, and only a mistyped URL has a secret.
 _FOLDER: Final = re.compile(r"embedded(?:\+unix)?:", re.IGNORECASE)
+_SECRET: Final = re.compile(r"([?&](?:passw\w*|pwd|token|user)=)[^&#]*", re.IGNORECASE)
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|[^/]*\?")
 _USER: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?/*).*@", re.DOTALL)
 _ENCODED_AT: Final = re.compile(r"%40|%3f", re.IGNORECASE)
@@ -199,7 +200,9 @@ def without_password(text: str) -> str:
 
     Three asterisks replace the text between the scheme and the last "@", and each value in the query whose key is not known.
     """
-    if not _URL.match(text) or _FOLDER.match(text):
+    if _FOLDER.match(text):
+        return _SECRET.sub(r"\1***", text)
+    if not _URL.match(text):
         return text
     shown = unquote(text) if _ENCODED_AT.search(text) else text
     return _QUERY_VALUE.sub(r"\1***", _USER.sub(r"\1***@", shown, count=1))

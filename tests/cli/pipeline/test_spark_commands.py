@@ -167,7 +167,7 @@ def test_bronze_copies_each_kind_and_shows_its_rows(
 ) -> None:
     journal = Journal.create(Path("journal"))
     journal.add_lane("IN", Kind.PAYLOAD, queue="IN", queue_manager="QM1")
-    asked = job(monkeypatch, "bronze", [SimpleNamespace(rows=2_000, batches=2, table="file:///t")])
+    asked = job(monkeypatch, "bronze", [SimpleNamespace(rows=2_000, batches=2, table="file:///t", lacking={})])
     bars: list[tuple[object, ...]] = []
 
     @contextmanager
@@ -235,7 +235,7 @@ def test_a_report_of_queues_lands_them_and_copies_the_journal_first(
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)").exit_code
     assert 0 == run("put", "ORDERS.IN", "x").exit_code
     monkeypatch.setenv("MQFLOW_URL", "embedded:./elsewhere")
-    copied = job(monkeypatch, "bronze", [SimpleNamespace(rows=1, batches=1, table="t")])
+    copied = job(monkeypatch, "bronze", [SimpleNamespace(rows=1, batches=1, table="t", lacking={})])
     job(monkeypatch, "report", "report/report.html")
     url = "embedded:./data?qmgr=QM1"
 

@@ -173,6 +173,7 @@ def test_a_password_in_a_url_is_shown_nowhere(text: str) -> None:
         ("https://host/ccdt.json", "https://host/ccdt.json"),
         ("/home/me@work/ccdt.json", "/home/me@work/ccdt.json"),
         ("embedded:/home/me@work?qmgr=QM1", "embedded:/home/me@work?qmgr=QM1"),
+        ("embedded:./data?qmngr=QM1&password=secret", "embedded:./data?qmngr=QM1&password=***"),
         ("ibmmq://mq:1414/QM1?channel=APP", "ibmmq://mq:1414/QM1?channel=APP"),
         ("ibmmq:///app:secret@mq/QM1", "ibmmq:///***@mq/QM1"),
         ("ibmmq:app:secret@mq/QM1", "ibmmq:***@mq/QM1"),
