@@ -194,7 +194,7 @@ class Lander:
 
         A candidate is a marker of epoch 0. Each lander that finds no marker in a new lane puts one. A file in the lane then
         chooses one of the candidates, and nobody can choose again. So two landers that start together use the same marker.
-        A kill at any point leaves candidates, of which a later lander uses the chosen one, or chooses one.
+        If a lander is killed at any point, its candidate stays. A later lander uses the chosen candidate, or chooses one.
         """
         lane, first = self._lane, None
         found: list[Marker] = []

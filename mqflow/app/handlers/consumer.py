@@ -24,7 +24,7 @@ from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison import settlement
 from mqflow.policy.poison.backout import Plan, dispose
-from mqflow.policy.poison.disposition import DISPOSITIONS, Behaviour, Deliver, Disposition, Return, Settlement, Undecodable
+from mqflow.policy.poison.disposition import Behaviour, Deliver, Disposition, Return, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
 from mqflow.policy.poison.outcomes import UndecodableError, outcome_of
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
@@ -404,23 +404,13 @@ class Consumer:
         return isinstance(await self._carry_out(got, settings, plan, None, session, mover), Return)
 
     def _plan(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> Plan:
-        """Return the plan. If the application's own function raises or returns no plan, the caller gets the message.
+        """Return the plan. If the application's own function raises or returns no plan, the caller gets the message."""
+        failed = f"the application's backout decision about message {descriptor.message_id.hex()} failed"
 
-        The decision of a listener has the same rule.
-        """
-        try:
-            # Any: the application's function may return a value of another type than its annotation says.
-            plan: Any = self._decide(descriptor, settings.attributes, settings.dead_letter_queue, self._behaviour)
-            if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
-                return settings.kept(plan, descriptor, self._behaviour)
-            problem = f"it returned {plan!r:.80}, and not a tuple of dispositions"
-        except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
-            problem = f"{type(error).__name__}: {error}"
-        message = descriptor.message_id.hex()
-        self._warn(
-            f"the application's backout decision about message {message} failed, so `receive` returns the message; {problem}"
-        )
-        return (Deliver(),)
+        def tell(problem: str) -> None:
+            self._warn(f"{failed}, so `receive` returns the message; {problem}")
+
+        return settings.planned(self._decide, descriptor, self._behaviour, tell)
 
     async def _move_undecodable(self, got: Got, error: Exception, session: Session, mover: PoisonMover) -> bool:
         """Move the message in the open unit of work, with the error as the reason. Return whether a queue accepted it."""

@@ -24,7 +24,6 @@ from mqflow.cli.text.terminal import counted, note, read_text, safe
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
-from mqflow.many_verbs import open_to_put
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.options import MessageFlag, OpenOption, PutOption
 from mqflow.mqi.selectors.fields import selectable
@@ -182,7 +181,7 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
                     outcomes.begin()
                     if not as_json:
                         click.echo(f"{message.descriptor.message_id.hex()}  {safe(message.origin_queue)}")
-                    connection.put(open_to_put(connection, message.origin_queue, _OPEN), message.descriptor, message.data, _PUT)
+                    connection.put1(message.origin_queue, message.descriptor, message.data, _PUT)
                     connection.commit()
                     await outcomes.known.wait()
 

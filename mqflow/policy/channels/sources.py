@@ -29,10 +29,9 @@ __all__ = (
     "without_password",
 )
 
-#: The path in the URL of a folder or of a socket can have the sign, and only a mistyped URL has a secret.
-_FOLDER: Final = re.compile(r"embedded(?:\+unix)?:", re.IGNORECASE)
+#: Not a path, and not the URL of a folder or socket. In these, "@" is a letter of a name.
+_URL: Final = re.compile(r"(?!embedded(?:\+unix)?:)(?:[A-Za-z][A-Za-z0-9+.-]*:|//|[^/]*\?)", re.IGNORECASE)
 _SECRET: Final = re.compile(r"([?&](?:passw\w*|pwd|token|user)=)[^&#]*", re.IGNORECASE)
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|[^/]*\?")
 _USER: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?/*).*@", re.DOTALL)
 _ENCODED_AT: Final = re.compile(r"%40|%3f", re.IGNORECASE)
 _KNOWN_KEYS: Final = ("channel", "ccdt", "binding", "qmgr", "ca", "cert", "key")
@@ -200,10 +199,8 @@ def without_password(text: str) -> str:
 
     Three asterisks replace the text between the scheme and the last "@", and each value in the query whose key is not known.
     """
-    if _FOLDER.match(text):
-        return _SECRET.sub(r"\1***", text)
     if not _URL.match(text):
-        return text
+        return _SECRET.sub(r"\1***", text)
     shown = unquote(text) if _ENCODED_AT.search(text) else text
     return _QUERY_VALUE.sub(r"\1***", _USER.sub(r"\1***@", shown, count=1))
 

@@ -8,7 +8,7 @@ several queue managers at the same time. Then each queue manager has its own ent
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -18,9 +18,10 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout
-from mqflow.policy.poison.disposition import Behaviour
+from mqflow.policy.poison.disposition import DISPOSITIONS, Behaviour, Deliver
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
+from mqflow.runtime.listener.delivery import Decide
 from mqflow.verbs import ObjectHandle
 
 __all__ = ("BackoutSettings", "SettingsCache", "why_unknown")
@@ -47,6 +48,20 @@ class BackoutSettings(Struct, frozen=True):
         If the dead-letter queue is not known, no message is discarded only because that queue is missing.
         """
         return backout.keeping(plan, descriptor, behaviour) if self.dead_letter_queue_unknown else plan
+
+    def planned(
+        self, decide: Decide, descriptor: MessageDescriptor, behaviour: Behaviour, tell: Callable[[str], None]
+    ) -> backout.Plan:
+        """Return the plan that `decide` makes. If it fails or returns no plan, deliver the message; `tell` gets the problem."""
+        try:
+            # Any: the application's function may return a value of another type than its annotation says.
+            plan: Any = decide(descriptor, self.attributes, self.dead_letter_queue, behaviour)
+            if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
+                return self.kept(plan, descriptor, behaviour)
+            tell(f"it returned {plan!r:.80}, and not a tuple of dispositions")
+        except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
+            tell(f"{type(error).__name__}: {error}")
+        return (Deliver(),)
 
 
 class SettingsCache:

@@ -6,7 +6,7 @@ and no other worker sees the message before it is moved. `policy` makes the plan
 
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.message_group import follows_first
 from mqflow.policy.poison import backout, redelivery_delay, settlement
-from mqflow.policy.poison.disposition import DISPOSITIONS, Completed, Deliver, Failed, Outcome, Return
+from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Outcome, Return
 from mqflow.policy.poison.settlement import Dispose, Redeliver
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
@@ -284,21 +284,15 @@ class Disposer:
     def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
         """Return the plan. If the application's own function raises an exception or returns no plan, deliver again."""
         spec = self._spec
-        try:
-            # Any: the application's function may return a value of another type than its annotation says.
-            plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
-            if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
-                return settings.kept(plan, descriptor, spec.behaviour)
-            problem = f"it returned {plan!r:.80}, and not a tuple of dispositions"
-        except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
-            problem = f"{type(error).__name__}: {error}"
-        message = descriptor.message_id.hex()
-        text = (
-            f"{spec.name}: the application's backout decision about message {message} failed, so the message is delivered "
-            f"again; {problem}"
-        )
-        self._state.broadcast(Warned(text=text, queue=spec.queue))
-        return (Deliver(),)
+
+        def tell(problem: str) -> None:
+            text = (
+                f"{spec.name}: the application's backout decision about message {descriptor.message_id.hex()} failed, so the "
+                f"message is delivered again; {problem}"
+            )
+            self._state.broadcast(Warned(text=text, queue=spec.queue))
+
+        return settings.planned(spec.decide, descriptor, spec.behaviour, tell)
 
     def _with_own_backouts(self, delivery: Delivery, more: int) -> MessageDescriptor:
         """Return the descriptor with only those backouts in BackoutCount that the message itself has caused, plus `more`."""

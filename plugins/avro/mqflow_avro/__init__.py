@@ -15,7 +15,7 @@ from uuid import UUID
 
 import fastavro
 import msgspec
-from fastavro._read_py import schemaless_reader as python_reader
+from fastavro._read_py import schemaless_reader as python_reader  # fastavro has no public name for its reader in Python
 from fastavro.schema import SchemaParseException
 from fastavro.validation import ValidationError, validate
 
