@@ -149,11 +149,13 @@ def _delivery(listeners: Sequence[tuple[App, Listener]], number: int, captured: 
                 "one by one. Put them with --to on a queue of a test queue manager."
             )
         return each
+    known = f"The application listens on {', '.join(sorted({listener.queue for _, listener in listeners}))}."
+    if queue is not None:
+        raise click.UsageError(f"Line {number:,}: no listener of {queue} takes this message. {known}")
     came = f", which came from {before.origin_queue}" if before.origin_queue else ""
-    known = ", ".join(sorted({listener.queue for _, listener in listeners}))
     raise click.UsageError(
-        f"Line {number:,}: no listener takes this message of {captured.queue}{came}. The application listens on {known}. "
-        "With --queue, the listener of that queue gets all messages."
+        f"Line {number:,}: no listener takes this message of {captured.queue}{came}. {known} With --queue, the listener of "
+        "that queue gets all messages."
     )
 
 

@@ -180,13 +180,22 @@ def test_a_message_without_a_listener_is_passed_to_no_other_listener(run: Run, t
     assert "The application listens on CHOSEN, GROUPS, ORDERS.IN, OTHER." in said
 
 
-@pytest.mark.parametrize(("queue", "code", "taker"), [("OTHER", 0, "other an order\n"), ("MISSING", 2, "")])
-def test_an_option_chooses_the_listener_of_all_messages(run: Run, tmp_path: Path, queue: str, code: int, taker: str) -> None:
+@pytest.mark.parametrize(
+    ("queue", "code", "taker", "said"),
+    [
+        ("OTHER", 0, "other an order\n", "1 of 1 message handled, 0 failed."),
+        ("MISSING", 2, "", "Line 1: no listener of MISSING takes this message. The application listens on CHOSEN, "),
+    ],
+)
+def test_an_option_chooses_the_listener_of_all_messages(
+    run: Run, tmp_path: Path, queue: str, code: int, taker: str, said: str
+) -> None:
     name = f"chosen_shop_{queue.lower()}"
 
     result = passed(run, tmp_path, name, backed_out("ORDERS.IN"), "--queue", queue)
 
     assert (code, taker) == (result[0], result[2])
+    assert said in result[1]
 
 
 @pytest.mark.parametrize(("priority", "code", "taker"), [(9, 0, "chosen an order\n"), (0, 2, "")])
