@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -360,11 +361,11 @@ class Meanwhile(Lander):
     after: bool
     nth: int = 1
 
-    def _put_marker(self, marker: Marker, *how: PutOption) -> str:
+    def _put_marker(self, marker: Marker, *how: Any, **named: Any) -> str:
         self.nth -= 1
         if not self.nth and not self.after:
             self.act()
-        put_id = super()._put_marker(marker, *how)
+        put_id = super()._put_marker(marker, *how, **named)
         if not self.nth and self.after:
             self.act()
         return put_id

@@ -7,6 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -18,11 +19,11 @@ from mqflow.embedded.wire.protocol.addresses import Address
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import ConnectionBrokenError, MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions
+from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions, ObjectHandle
 
 __all__ = ("EXPECTED", "QUEUE", "USE", "Case", "Everybody", "all_at_once", "cases", "define", "gone")
 
@@ -107,11 +108,18 @@ def cases(
     for name, (act, _) in VERBS.items():
         user = "alice" if password else ""
         manager = ServedQueueManager(address, user=user, password=password, tls=tls, silence_s=silence_s)
-        connection = manager.connect()
-        handle = connection.open(QUEUE, USE)
-        assert connection.get(handle, UNIT)
-        found[name] = Case(manager, connection, handle, act)
+        found[name] = Case(manager, *_ready(manager), act)
     return found
+
+
+def _ready(manager: ServedQueueManager) -> tuple[ServedConnection, ObjectHandle]:
+    """Return a connection with an open unit of work. On a busy machine, a short silence can end a connection before that."""
+    while True:
+        with suppress(ConnectionBrokenError):
+            connection = manager.connect()
+            handle = connection.open(QUEUE, USE)
+            assert connection.get(handle, UNIT)
+            return connection, handle
 
 
 def all_at_once(cases: dict[str, Case], patience_s: float) -> dict[str, int]:

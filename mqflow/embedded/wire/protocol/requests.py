@@ -350,9 +350,10 @@ class Reply(Struct, Generic[T], frozen=True, array_like=True):
     value: T | None = None
 
 
-# Any, here and below: the request decides the type of the reply.
+# Any, here and below: the request decides the type of the reply, so no checker can know it.
 def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(Reply[answer])
+    reply: Any = Reply
+    return msgspec.msgpack.Decoder(reply[answer])
 
 
 _REPLIES: Final[Mapping[type[Request] | str, msgspec.msgpack.Decoder[Any]]] = {
