@@ -5,17 +5,19 @@ The child has one end of a pipe. The operating system closes the other end when 
 
 import math
 import os
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import anyio
+from anyio.abc import Process
 
 from mqflow.cli.text.terminal import note
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("WORKER", "RestartDelay", "parent_pipe", "run_command", "until_parent_ends")
+__all__ = ("WORKER", "RestartDelay", "parent_pipe", "run_command", "terminate", "until_parent_ends")
 
 WORKER: Final = "MQFLOW_WORKER"
 """The environment variable that gives a worker process of `mqflow run --workers` its number, from 1."""
@@ -53,6 +55,17 @@ async def until_parent_ends(descriptor: int) -> None:
         await anyio.wait_readable(descriptor)
         if not os.read(descriptor, 1):
             return
+
+
+def terminate(process: Process) -> None:
+    """Send SIGTERM to the process if it still runs. Its exit code stays the one that the process gives.
+
+    `Process.terminate` of Python before 3.13 reads the exit code first. If the process has just ended, asyncio then finds no
+    code, and reports 255.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
 
 
 class RestartDelay:

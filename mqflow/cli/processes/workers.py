@@ -23,7 +23,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import ledger_file
 from mqflow.app.run.signals import EXIT_CUT_OFF, cover_interrupt, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
-from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe, run_command
+from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe, run_command, terminate
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.text.terminal import note
@@ -248,7 +248,7 @@ class _Workers:
         if self._ready is not None:
             self._ready(ReadinessChanged(ready=False))
         for process in self._running.values():
-            process.terminate()
+            terminate(process)
 
     def _stop_after_operator(self) -> None:
         """Stop because an operator has ended the queue manager. A restart would undo the operator's order."""
@@ -289,7 +289,7 @@ class _Workers:
         )
         self._running[number] = process
         if self._stopping.is_set():  # a signal came during the start of the worker
-            process.terminate()
+            terminate(process)
         code = await process.wait()
         del self._running[number]
         _ready_file(self._folder, number).unlink(missing_ok=True)  # a killed worker does not remove its ready file
