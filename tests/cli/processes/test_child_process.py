@@ -33,8 +33,11 @@ def reaped_by_the_loop() -> Iterator[None]:
 
 @pytest.mark.anyio
 async def test_a_process_that_has_just_ended_keeps_its_exit_code() -> None:
-    process = await anyio.open_process(["/bin/sh", "-c", "exit 2"])
-    # The loop must not run until the process has ended, because it would read the exit code.
+    theirs, ours = os.pipe()
+    process = await anyio.open_process(["/bin/sh", "-c", "read line; exit 2"], stdin=theirs)
+    os.close(theirs)
+    os.close(ours)
+    # It ends now. The loop does not run until then, because it would read the exit code.
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
 
     terminate(process)
