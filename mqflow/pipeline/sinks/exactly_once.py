@@ -100,8 +100,8 @@ def put_batch(
     """Put the rows that are not on their queues yet; return how many. Each unit of work replaces the marker.
 
     Raises `SinkError` if the rows differ from the rows of the first attempt. Raises `SinkError` also for a marker that is in
-    use, is missing, or belongs to another query. Raises `MQIError` as the puts and commits do. After an error, no row of the
-    current unit of work is on a queue.
+    use, is missing, or belongs to another query, and if another attempt of the task puts rows meanwhile. Raises `MQIError` as
+    the puts and commits do. After an error, no row of the current unit of work is on a queue.
     """
     puts = _Puts(connection, options)
     markers = connection.open(marker_queue, _SHARED)
@@ -117,12 +117,13 @@ def put_batch(
                 digest.add(row)
             done += len(chunk)
             complete = len(chunk) < unit_rows
-            _put_marker(connection, markers, _next_marker(batch, done, digest.hexdigest(), complete=complete))
+            marker = _next_marker(batch, done, digest.hexdigest(), complete=complete)
+            _put_marker(connection, markers, marker)
             connection.commit()
             put += len(chunk)
             if complete:
                 return put
-            _get_marker(connection, markers, batch)
+            _check_not_overtaken(batch, marker, _get_marker(connection, markers, batch))
         connection.backout()  # all rows were put before: the marker goes back to its queue
     except MQIError as error:
         if error.reason not in _GONE:
@@ -221,6 +222,16 @@ def _skip_put_rows(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tu
             "before the write (mqflow.pipeline.sinks.queue.keyed), and use nothing that changes from run to run."
         )
     return (None if marker.complete else skipped), digest
+
+
+def _check_not_overtaken(batch: Batch, put: _Marker, got: _Marker) -> None:
+    """Raise `SinkError` if another attempt of this task has replaced the marker since this attempt put it."""
+    if got != put:
+        raise SinkError(
+            f"Batch {batch.number}, partition {batch.partition} of the sink {batch.sink}: another attempt of this task has put "
+            f"rows meanwhile. This attempt has ended after the first {put.rows} rows. No row is on a queue twice. Run the "
+            "write again, if Spark does not do this."
+        )
 
 
 def _next_marker(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:

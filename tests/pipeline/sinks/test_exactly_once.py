@@ -1,6 +1,7 @@
 """The marker of a sink: after any kill, a replay puts every row once, and a wrong replay fails and puts nothing."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -241,6 +242,33 @@ def test_a_task_whose_marker_another_task_holds_puts_nothing(
     put_batch(queue_manager.connect(), MARKERS, FIRST, rows(0, 1), unit_rows=9)
 
     assert [0, 1] == on_queue(queue_manager)
+
+
+@pytest.mark.parametrize("units", [1, 2])
+def test_a_task_that_another_attempt_overtakes_between_two_units_of_work_puts_nothing_twice(
+    queue_manager: EmbeddedQueueManager, units: int
+) -> None:
+    """Spark can start another attempt of a task whose executor it has lost, while the first attempt still runs."""
+
+    class Overtaken(Frail):
+        """After the first commit of this attempt, another attempt of the same task puts one more unit of work, or all."""
+
+        def commit(self) -> None:
+            self._connection.commit()
+            self.commit = self._connection.commit  # type: ignore[method-assign]  # only once
+            other = queue_manager.connect()
+            frail: Any = Frail(other, "commit", units, after=True, error=Killed())
+            with suppress(Killed):
+                put_batch(frail, MARKERS, FIRST, rows(*range(5)), unit_rows=2)
+            other.backout()
+
+    overtaken: Any = Overtaken(queue_manager.connect(), "", 0, after=False, error=Killed())
+
+    with pytest.raises(SinkError, match="another attempt of this task has put rows"):
+        put_batch(overtaken, MARKERS, FIRST, rows(*range(5)), unit_rows=2)
+    put_batch(queue_manager.connect(), MARKERS, FIRST, rows(*range(5)), unit_rows=2)
+
+    assert [0, 1, 2, 3, 4] == on_queue(queue_manager)
 
 
 class Suspended:
