@@ -271,7 +271,7 @@ class Connection(Protocol):
     ) -> Put:
         """Open the object, put one message and close the object (MQPUT1); a text is the name of a queue.
 
-        Ignores `dynamic_name` and `selection` of the target.
+        Ignores `dynamic_name` of the target. Raises 2516 for a `selection`.
         """
         ...
 

@@ -512,12 +512,11 @@ def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
         return _unusable(connection)
     if not isinstance(handle, ObjectHandle) or handle.connection is not connection or not handle.open:
         return None if isinstance(handle, str) else Refusal(Reason.HOBJ_ERROR)
-    queue = handle.queue
-    if queue is None:
-        return None
-    if queue.deleted:
+    queue, alias = handle.queue, handle.alias
+    if queue is not None and queue.deleted:
         return Refusal(Reason.Q_DELETED)
-    if handle.seen_changes != (queue.changes if handle.alias is None else queue.changes + handle.alias.changes):
+    changes = 0 if queue is None else queue.changes
+    if handle.seen_changes != (changes if alias is None else changes + alias.changes):
         return Refusal(Reason.OBJECT_CHANGED, "It was altered with FORCE since it was opened: close it and open it again")
     return None
 

@@ -3,6 +3,7 @@
 import pytest
 
 from mqflow.app.handlers.message import Message
+from mqflow.embedded.mqsc import run
 from mqflow.mqi.headers.rfh2 import RFH2, properties
 from mqflow.mqi.options import GetOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
@@ -75,6 +76,22 @@ def test_a_request_where_nothing_is_retained_is_2437(program: Program) -> None:
 
     with refused(Reason.NO_RETAINED_MSG):
         program.connection.request_publications(subscribed.handle)
+
+
+def test_a_request_that_cannot_deliver_all_publications_delivers_none(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    run("DEFINE TOPIC(PRICES) TOPICSTR('Prices') NPMSGDLV(ALL) USEDLQ(NO)", queue_manager.administration)
+    full = queue_manager.define("FULL.Q", max_depth=1)
+    publish(program, "Prices/Oil", b"one", RETAIN)
+    publish(program, "Prices/Gas", b"two", RETAIN)
+    on_request = SubscribeOption.CREATE | SubscribeOption.PUBLICATIONS_ON_REQUEST
+    subscribed = subscribe(program, "Prices/#", on_request, program.handle(full))
+
+    with refused(Reason.PUBLICATION_FAILURE):
+        program.connection.request_publications(subscribed.handle)
+
+    assert 0 == queue_manager.depth(full)
 
 
 def test_a_publication_is_retained_after_the_commit_of_its_unit_of_work(program: Program, other: Program) -> None:

@@ -74,6 +74,16 @@ def test_puts_of_the_own_unit_of_work_are_selected(program: Program, queue: str,
     assert [b"1"] == taken(program, program.handle(queue))
 
 
+def test_a_put_of_the_own_unit_of_work_is_selected_in_front_of_messages_that_are_not(program: Program, queue: str) -> None:
+    important = program.open(queue, BOTH, selection="Root.MQMD.Priority > 5")
+    program.put(queue, b"not selected", priority=1)
+    assert program.get_in_unit(important) is None
+
+    program.put_in_unit(queue, b"selected", priority=9)
+
+    assert b"selected" == program.got(important, GetOption.SYNCPOINT).body
+
+
 def test_a_wait_ends_with_a_message_that_is_selected(program: Program, other: Program, queue: str, red: ObjectHandle) -> None:
     def publish() -> None:
         put(other, queue, b"1", "blue")

@@ -48,6 +48,32 @@ def test_an_alias_can_lead_to_a_topic(queue_manager: QueueManagerUnderTest, prog
     assert [b"one"] == bodies(program, subscribed)
 
 
+def test_an_alias_that_is_inhibited_for_puts_publishes_nothing(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE QALIAS(P) TARGET(PRICES) TARGTYPE(TOPIC)")
+    subscribed = subscribe(program, "Prices")
+    handle = program.open("P", OpenOption.OUTPUT)
+
+    mqsc(queue_manager, "ALTER QALIAS(P) PUT(DISABLED)")
+
+    with refused(Reason.PUT_INHIBITED):
+        program.put(handle, b"one")
+    assert [] == bodies(program, subscribed)
+
+
+def test_an_alias_of_a_topic_changes_under_an_open_handle_only_with_force(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE QALIAS(P) TARGET(PRICES) TARGTYPE(TOPIC)")
+    handle = program.open("P", OpenOption.OUTPUT)
+
+    without_force = reason_of(queue_manager, "ALTER QALIAS(P) TARGET(NEWS)")
+    mqsc(queue_manager, "ALTER QALIAS(P) TARGET(NEWS) FORCE")
+
+    assert Reason.OBJECT_IN_USE == without_force
+    with refused(Reason.OBJECT_CHANGED):
+        program.put(handle, b"one")
+
+
 def test_defaults_are_inherited_down_the_tree(queue_manager: QueueManagerUnderTest, program: Program) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') DEFPSIST(YES) DEFPRTY(7)\nDEFINE TOPIC(AB) TOPICSTR('A/B') DEFPRTY(2)")
 

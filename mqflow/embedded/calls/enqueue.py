@@ -91,6 +91,8 @@ def place(
         queue.last_put_at = now_s
     if unit is not None:
         unit.add_put(queue, message)
+        if queue.selecting:  # a get of the same unit of work can find the message
+            queue.select_from(message.key)
     else:
         release(queue, message)
     statistics = queue.statistics

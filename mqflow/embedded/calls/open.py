@@ -298,6 +298,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
     elif isinstance(found, QueueDefinition) and found.attributes.target_type == _TOPIC_TARGET:
         check_open_options(wanted.options, ObjectType.TOPIC)
         _attach_topic(state, handle, found.attributes.target, wanted)
+        _record_definition(handle, found)
         return
     else:
         queue = found if isinstance(found, LocalQueue) else state.target_of(found.attributes)
@@ -310,9 +311,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
     handle.queue = queue
     handle.seen_changes = queue.changes
     if isinstance(found, QueueDefinition) and not handle.creator:
-        found.handles.add(handle)
-        handle.alias = found
-        handle.seen_changes += found.changes
+        _record_definition(handle, found)
 
 
 def _remote_definition(state: QueueManagerState, found: QueueDefinition) -> QueueAttributes | None:
@@ -330,9 +329,14 @@ def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueD
             raise Refusal(Reason.REMOTE_Q_NAME_ERROR, "The definition has no RNAME")
         to = (remote.remote_queue, remote.remote_queue_manager)
         _transmit(handle, state.transmission_queue(remote.transmission_queue, remote.remote_queue_manager), to)
-    first.handles.add(handle)
-    handle.alias = first
-    handle.seen_changes += first.changes
+    _record_definition(handle, first)
+
+
+def _record_definition(handle: ObjectHandle, opened: QueueDefinition) -> None:
+    """Record the alias or remote queue definition by which the handle was opened."""
+    opened.handles.add(handle)
+    handle.alias = opened
+    handle.seen_changes += opened.changes
 
 
 def _transmit(handle: ObjectHandle, queue: LocalQueue, to: tuple[str, str]) -> None:

@@ -73,8 +73,8 @@ def publish(
 ) -> Pending[Put]:
     """Place a copy for each matching subscription, and return the output of MQPUT.
 
-    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept. A refused put
-    places no copy.
+    Refuses with 2051 if the topic is disabled or the opened alias is inhibited for puts. Refuses with 2502 if the delivery rule
+    of the topic cannot be kept. A refused put places no copy.
     """
     publication, reason = prepare(state, handle, descriptor, body, plan)
     subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
@@ -99,6 +99,8 @@ def prepare(
         raise Refusal(plan.refused_with)
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    if handle.alias is not None and handle.alias.attributes.put_inhibited:
+        raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {handle.alias.attributes.name}")
     attributes = state.topics.effective(topic)
     if attributes.publish == _DISABLED:
         raise Refusal(Reason.PUT_INHIBITED, f"PUB(DISABLED) holds for topic {topic}")

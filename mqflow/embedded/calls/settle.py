@@ -131,8 +131,8 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
     """Make a message available, and wake the waiters whose get can return it."""
     queue.add(message)
-    for handle in queue.selecting:
-        handle.passed_over = min(handle.passed_over, message.key - 1)
+    if queue.selecting:
+        queue.select_from(message.key)
     if queue.waiters:
         announce(queue, message)
 

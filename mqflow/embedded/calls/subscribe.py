@@ -177,7 +177,6 @@ def new_subscription(
         try:
             _place_retained(state, retained, subscription)
         except Refusal as refusal:
-            back_out(state, retained)
             raise Refusal(Reason.RETAINED_NOT_DELIVERED, refusal.detail) from refusal
     return subscription, retained
 
@@ -396,13 +395,20 @@ def _subscribed(handle: SubscriptionHandle, queue: ObjectHandle, wanted: Subscri
 
 
 def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Subscription) -> int:
-    """Place the retained publications that the delivery rules allow for the subscription. Return their number."""
+    """Place the retained publications that the delivery rules allow for the subscription. Return their number.
+
+    `unit` is a unit of work for this call alone. A refused call places nothing.
+    """
     if subscription.attributes.level > _RETAINED_LEVEL:  # retained publications are published again at level 1
         return 0
     count = 0
     for retained in retained_for(state, subscription):
         publication = publication_now(state, retained.topic_string, retained.descriptor, retained.body, retained=True)
-        count += place_copies(state, unit, publication, selected_subscriptions(state, publication, [subscription]))
+        try:
+            count += place_copies(state, unit, publication, selected_subscriptions(state, publication, [subscription]))
+        except Refusal:
+            back_out(state, unit)
+            raise
     return count
 
 

@@ -129,6 +129,11 @@ class LocalQueue(Backlog):
         """CURDEPTH, including uncommitted puts and gets."""
         return len(self._order) + self.uncommitted
 
+    def select_from(self, key: int) -> None:
+        """Make the handles with a selection string check the message at this position again."""
+        for handle in self.selecting:
+            handle.passed_over = min(handle.passed_over, key - 1)
+
     def take(self, message: QueuedMessage) -> None:
         """Take the message off the queue, with its lock and its mark, so that it is no longer available."""
         Backlog.take(self, message)
