@@ -6,6 +6,9 @@ Source: IBM q103350 (PropertyControl), q096760 (MsgHandle), "MQ Get Message Opti
 import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.chain import join
+from mqflow.mqi.headers.rfh2 import RFH2
+from mqflow.mqi.headers.rfh2_folder import read_folder
 from mqflow.mqi.options import Format, GetOption, PutOption
 from mqflow.mqi.properties.rfh2_properties import PropertyControl, from_header, with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
@@ -110,6 +113,28 @@ def test_only_a_queue_with_force_keeps_them_out_of_a_message_handle(
     forced, asked = program.got("Q", message_handle=True), program.got("Q", IN_HANDLE, message_handle=True)
     assert (data, b"") == (forced.body, forced.properties)
     assert (b"body", (COLOUR,)) == (asked.body, from_header(asked.properties))
+
+
+#: Properties that a reader accepts, but that no writer makes: they cannot be handed over apart from the data.
+UNWRITABLE = {
+    "a reference to a control character": "<usr><a>&#1;</a></usr>",
+    "a name with an empty part": "<usr><a..b>1</a..b></usr>",
+    "a name of 40 parts": f"<usr><{'.'.join('a' * 40)}>1</{'.'.join('a' * 40)}></usr>",
+}
+
+
+@pytest.mark.parametrize("raw", UNWRITABLE.values(), ids=UNWRITABLE.keys())
+def test_a_message_whose_properties_do_not_fit_a_handle_comes_unchanged_and_does_not_block_the_queue(
+    queue: str, program: Program, raw: str
+) -> None:
+    """2421. A program that can put a message must not stop the programs that get from the queue."""
+    descriptor, data = join(TEXT, [RFH2(folders=(read_folder(raw),))], b"body")
+    program.connection.put(program.handle(queue), descriptor, data, PutOption.NO_SYNCPOINT)
+    got = program.got(queue, message_handle=True)
+
+    assert (Format.RF_HEADER_2, data, Reason.RFH_FORMAT_ERROR, b"") == (
+        got.descriptor.format, got.body, got.reason, got.properties,
+    )  # fmt: skip
 
 
 def test_properties_in_a_handle_need_one(queue: str, program: Program) -> None:

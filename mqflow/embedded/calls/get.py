@@ -247,8 +247,11 @@ def _as_got(
     descriptor, body, properties = _with_remaining_expiry(state, message), message.body, b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
         parted = _parted(state, handle, queue, descriptor, body, plan)
+        try:
+            properties = to_header(parted.properties)
+        except MQIError:  # an error would leave the message on the queue for ever, before all other messages
+            parted = Parted(descriptor, body, reason=Reason.RFH_FORMAT_ERROR)
         descriptor, body, warning = parted.descriptor, parted.body, warning or parted.reason
-        properties = to_header(parted.properties)
     reason, body_bytes = _NONE, len(body)
     if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
         body = body[: plan.buffer_bytes_max]

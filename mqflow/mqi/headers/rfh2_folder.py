@@ -51,7 +51,7 @@ _ELEMENT_NAME: Final = re.compile(rf"(?![!?]){_NAME}")
 _REFERENCE: Final = re.compile(r"&(?:#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6})|(amp|lt|gt|quot|apos));|&")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]++")
 _REAL: Final = re.compile(r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|Infinity|INF)|NaN")
-_NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _PADDING: Final = " \0\t\r\n"
 _BOOLEANS: Final = {"0": False, "1": True, "false": False, "true": True}
@@ -118,7 +118,7 @@ def folder_text(folder: Folder) -> str:
     Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that an element cannot have. Raises the same error for a value
     that is not of its type or not valid in XML.
     """
-    if folder.raw and read_folder(folder.raw) == folder:
+    if folder.raw and ((read := read_folder(folder.raw)) == folder or repr(read) == repr(folder)):  # NaN is not equal to NaN
         return folder.raw
     if not folder.name:
         return ""
@@ -264,7 +264,7 @@ def _attribute_text(attributes: tuple[tuple[str, str], ...]) -> str:
 
 def _escaped(text: str) -> str:
     if _NOT_XML.search(text):
-        raise _malformed("A control character cannot stand in a folder: use bytes (bin.hex)")
+        raise _malformed("A control character, or half of a surrogate pair, cannot stand in a folder: use bytes (bin.hex)")
     return text.translate(_ESCAPES)
 
 

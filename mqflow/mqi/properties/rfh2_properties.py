@@ -113,16 +113,21 @@ def with_properties(
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the message with these properties added; they replace existing properties of the same names.
 
-    The properties go to the first MQRFH2, or to a new MQRFH2; everything else stays unchanged. Raises `HeaderError` 2335 for a
-    value or a name that a folder cannot have, 2334 if an existing header is malformed.
+    If a name is repeated in `properties`, the message has the property more than once. The properties go to the first MQRFH2,
+    or to a new MQRFH2; everything else stays unchanged. Raises `HeaderError` 2335 for a value or a name that a folder cannot
+    have, 2334 if an existing header is malformed or the header would have too many properties.
     """
     if not properties:
         return descriptor, body
     front = _front(descriptor, body, queue_manager_ccsid)
     # IBM's classes for Java cannot read a header with MQCCSI_INHERIT.
     first, *more = front.headers or (RFH2(ccsid=front.ccsid),)
+    of_folder: dict[str, list[FolderProperty]] = {}
     for added in properties:
-        first = _with_property(first, added)
+        folder, _, name = added.name.partition(".")
+        of_folder.setdefault(folder, []).append(_element(folder, name, added))
+    for folder, items in of_folder.items():
+        first = _with_added(first, folder, items)
     return _joined(descriptor, front, [first, *more], queue_manager_ccsid)
 
 
@@ -152,7 +157,10 @@ def is_shown(control: PropertyControl) -> bool:
 
 
 def to_header(properties: Properties) -> bytes:
-    """Return the properties as the bytes of an MQRFH2; empty if there are no properties."""
+    """Return the properties as the bytes of an MQRFH2; empty if there are no properties.
+
+    Raises the errors of `with_properties`. `part` can read properties that no header can have, for example control characters.
+    """
     return with_properties(_APART, b"", properties)[1]
 
 
@@ -232,23 +240,26 @@ def _properties_of(headers: Sequence[RFH2]) -> Properties:
     )
 
 
-def _with_property(header: RFH2, added: MessageProperty) -> RFH2:
-    """Return the header with the property in its folder: in the place of the first property of its name, or at the end."""
-    folder, _, name = added.name.partition(".")
-    item = _element(folder, name, added)
+def _with_added(header: RFH2, folder: str, items: Sequence[FolderProperty]) -> RFH2:
+    """Return the header with these properties in the folder: known names in place, new and repeated names at the end."""
     for index, present in enumerate(header.folders):
         if present.name == folder and _is_for_properties(present):
-            changed = replace(present, properties=_replaced(present.properties, item), raw="")
+            changed = replace(present, properties=_replaced(present.properties, items), raw="")
             return replace(header, folders=(*header.folders[:index], changed, *header.folders[index + 1 :]))
     attributes = () if folder in FOLDERS else _CONTENT
-    return replace(header, folders=(*header.folders, Folder(folder, (item,), attributes=attributes)))
+    return replace(header, folders=(*header.folders, Folder(folder, tuple(items), attributes=attributes)))
 
 
-def _replaced(items: tuple[FolderProperty, ...], item: FolderProperty) -> tuple[FolderProperty, ...]:
-    for index, present in enumerate(items):
-        if present.name == item.name:
-            return (*items[:index], item, *items[index + 1 :])
-    return (*items, item)
+def _replaced(present: Sequence[FolderProperty], items: Sequence[FolderProperty]) -> tuple[FolderProperty, ...]:
+    names = {each.name for each in present}
+    in_place: dict[str, FolderProperty] = {}
+    added: list[FolderProperty] = []
+    for item in items:
+        if item.name in names and item.name not in in_place:
+            in_place[item.name] = item
+        else:
+            added.append(item)
+    return (*(in_place.pop(each.name, each) for each in present), *added)
 
 
 def _property(folder: str, item: FolderProperty) -> MessageProperty:

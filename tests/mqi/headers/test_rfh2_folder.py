@@ -91,6 +91,12 @@ def test_a_parsed_folder_is_written_unchanged(folder: Folder) -> None:
     assert raw == folder_text(read_folder(raw))
 
 
+def test_a_parsed_folder_with_a_float_that_is_no_number_is_written_unchanged() -> None:
+    raw = "<usr><g copy='all'><a dt='r8'>NaN</a></g></usr>"
+
+    assert raw == folder_text(read_folder(raw))
+
+
 def test_a_changed_folder_is_written_again() -> None:
     read = read_folder("<usr><a>old</a></usr>  ")
 
@@ -258,7 +264,7 @@ def test_a_value_that_does_not_fit_its_type_is_not_written(value: PropertyValue,
         folder_text(Folder("usr", (FolderProperty("p", value, kind),)))
 
 
-@pytest.mark.parametrize("character", ["\0", "\x0b", "\x1f", "\ufffe"])
+@pytest.mark.parametrize("character", ["\0", "\x0b", "\x1f", "\ud800", "\ufffe"])
 def test_a_character_that_xml_does_not_have_is_not_written(character: str) -> None:
     with pytest.raises(HeaderError, match=r"\(2335\).*bin\.hex"):
         folder_text(Folder("usr", (FolderProperty("p", f"a{character}b"),)))

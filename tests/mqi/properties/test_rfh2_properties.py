@@ -70,6 +70,14 @@ def test_properties_travel_alone_too(given_properties: dict[str, tuple[tuple[Pro
     assert set(given_ones) == set(from_header(to_header(given_ones)))
 
 
+def test_a_repeated_property_stays_repeated_in_a_message_and_alone() -> None:
+    """Source: IBM, MQSMPO_APPEND_PROPERTY: a list of properties with one name."""
+    given_ones = (text("usr.a", "1"), text("usr.b"), text("usr.a", "2"))
+
+    assert given_ones == from_header(to_header(given_ones))
+    assert given_ones == part(*with_properties(TEXT, b"body", given_ones)).properties
+
+
 def test_no_properties_are_no_header() -> None:
     assert (TEXT, b"body") == with_properties(TEXT, b"body", ())
     assert ((), b"") == (from_header(b""), to_header(()))
