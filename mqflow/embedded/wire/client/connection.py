@@ -233,6 +233,7 @@ class ServedConnection:
             return
         if ahead.behind:
             self._line.call(requests.BrowseBack(number, ahead.behind), "MQGET", _name_of(handle))
+            ahead.went_back()  # also if the next get is refused
         if forget:
             ahead.forget()
 

@@ -84,6 +84,10 @@ class ReadAhead:
         self._asked, self._read_at = (options, calls), now_s
         self._most = min(self._most * _GROWTH, _AHEAD_MAX)
 
+    def went_back(self) -> None:
+        """Drop all messages, because the queue manager's cursor is at the application's position again."""
+        self._found.clear()
+
     def forget(self) -> None:
         """Drop all messages, and request only one message next."""
         self._found.clear()

@@ -116,6 +116,24 @@ def test_a_message_read_ahead_that_is_gone_is_shown_for_half_a_second(
     assert (b"3", b"5") == (shown.body, later.body)
 
 
+def test_a_browse_goes_on_after_a_refused_get(
+    owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, clock: ManualClock
+) -> None:
+    put(owner, b"1", b"2", b"3", b"4")
+    for _ in range(2):
+        connection.get(handle, NEXT)
+    clock.advance(2 * AHEAD_S)
+
+    owner.administration.alter(QUEUE, {"get_inhibited": True})
+    for _ in range(2):
+        with pytest.raises(MQIError) as refused:
+            connection.get(handle, NEXT)
+        assert Reason.GET_INHIBITED == refused.value.reason
+    owner.administration.alter(QUEUE, {"get_inhibited": False})
+
+    assert [b"3", b"4"] == [got.body for got in iter(lambda: connection.get(handle, NEXT), None)]
+
+
 def test_a_program_that_calls_after_each_browse_reads_nothing_ahead(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, asked: list[object]
 ) -> None:
