@@ -143,7 +143,7 @@ class UnusableFileError(FolderError):
     def __str__(self) -> str:
         return (
             f"{self.path} cannot be opened: {self.found}. Nothing was changed. It must be a file, not a link, and this user "
-            "must have the right to read and write it."
+            "must have the right to write it and its folder."
         )
 
 

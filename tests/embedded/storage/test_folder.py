@@ -133,7 +133,7 @@ HERE = Path("/data/qm1")
         (
             (UnusableFileError, "odd"),
             """/data/qm1 cannot be opened: odd. Nothing was changed. It must be a file, not a link, and this user must have the
-            right to read and write it.""",
+            right to write it and its folder.""",
         ),
     ],
 )

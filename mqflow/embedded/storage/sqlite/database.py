@@ -15,9 +15,12 @@ from typing import Final
 from mqflow.embedded.storage.folder import (
     DamagedFolderError,
     DataFolder,
+    FolderError,
     FolderVersionError,
     ForeignFolderError,
     ForeignLogError,
+    UnsafeFolderError,
+    UnusableFileError,
 )
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -48,6 +51,8 @@ _VERSION_AT: Final = 60
 _APPLICATION_AT: Final = 68
 _HEADER_BYTES: Final = 72
 _PROBE_BYTES: Final = 16 * PAGE_BYTES
+# The errors of SQLite if this user cannot write the file, or cannot make a file in its folder.
+_NO_RIGHT: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
 
 # The owner has the only connection: before 3.51.3, SQLite can corrupt a write-ahead log that two connections checkpoint at the
 # same time. No automatic checkpoint, because it hides a failed sync. No mmap, because a failed read would raise a signal.
@@ -126,8 +131,9 @@ def _write_journal(path: Path, versions: bytes, *, synced: bool) -> None:
 def open_database(folder: DataFolder) -> sqlite3.Connection:
     """Return the only connection to the folder's SQLite file. Create the file if needed. One thread at a time can use it.
 
-    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError` before any change of the file. Raises `MQIError`
-    2192 if the disk has no room for a new file.
+    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError` before any change of the file. Raises
+    `UnsafeFolderError` if another program has opened the file, and `UnusableFileError` if this user has no right to write the
+    file or its folder. Raises `MQIError` 2192 if the disk has no room for a new file.
     """
     is_new = not folder.database.exists()
     if is_new and folder.half_copies():
@@ -152,7 +158,7 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
             what = "for a new queue manager" if is_new else "left"
             detail = f"There is no room {what} in {folder.path}"
             raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQCONN", detail=detail) from error
-        raise DamagedFolderError(folder.database, str(error)) from error
+        raise _not_opened(error, folder) from error
     except UnicodeDecodeError as error:  # the sqlite3 module cannot decode the error of SQLite, which quotes a damaged name
         database.close()
         raise _damaged_table(folder) from error
@@ -160,6 +166,16 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _not_opened(error: sqlite3.DatabaseError, folder: DataFolder) -> FolderError:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # errors of the sqlite3 module itself have no code
+    if code == sqlite3.SQLITE_BUSY:
+        found = f"another program has opened {folder.database.name}"
+        return UnsafeFolderError(folder.path, found, "Nothing was changed. End that program, and try again")
+    if code in _NO_RIGHT:
+        return UnusableFileError(folder.database, str(error))
+    return DamagedFolderError(folder.database, str(error))
 
 
 def check_version(folder: DataFolder) -> None:

@@ -5,12 +5,19 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mqflow.embedded.storage.folder import DamagedFolderError, ForeignFolderError, prepare_folder
+from mqflow.embedded.storage.folder import (
+    DamagedFolderError,
+    ForeignFolderError,
+    UnsafeFolderError,
+    UnusableFileError,
+    prepare_folder,
+)
 from mqflow.embedded.storage.sqlite.database import APPLICATION_ID, is_full, open_database
 from mqflow.embedded.storage.sqlite.folder_summary import messages_in, name_in
 from mqflow.mqi.errors import MQIError
@@ -97,6 +104,42 @@ def test_a_database_that_cannot_be_opened_on_a_full_disk_is_2192_and_another_err
 
     expected = (Reason.STORAGE_MEDIUM_FULL, "MQCONN", f"There is no room {said} in {tmp_path}")
     assert expected == (full.value.reason, full.value.verb, full.value.detail)
+
+
+@pytest.mark.parametrize("transaction", ["BEGIN", "BEGIN EXCLUSIVE"])
+def test_a_database_that_another_program_has_opened_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transaction: str
+) -> None:
+    folder = prepare_folder(tmp_path, create=True)
+    open_database(folder).close()
+    monkeypatch.setattr("mqflow.embedded.storage.sqlite.database.sqlite3.connect", partial(sqlite3.connect, timeout=0))
+    with closing(sqlite3.connect(folder.database, isolation_level=None)) as other:
+        other.execute(transaction)
+        other.execute("SELECT count(*) FROM message").fetchall()
+
+        with pytest.raises(
+            UnsafeFolderError, match=r"another program has opened queue_manager\.db\. Nothing was changed\. End"
+        ):
+            open_database(folder)
+
+    open_database(folder).close()
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM])
+def test_a_database_that_this_user_cannot_write_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    error = sqlite3.OperationalError("attempt to write a readonly database")
+    error.sqlite_errorcode = code
+
+    def refused(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("mqflow.embedded.storage.sqlite.database._recognise", refused)
+    with pytest.raises(
+        UnusableFileError, match=r"attempt to write a readonly database\. .* right to write it and its folder\."
+    ):
+        open_database(prepare_folder(tmp_path, create=True))
 
 
 def test_a_damaged_definition_whose_error_sqlite3_cannot_decode_is_damage(tmp_path: Path) -> None:
