@@ -77,7 +77,7 @@ def get_many(connection: Connection, handle: ObjectHandle, options: GetOptions, 
     if (batch := _batch(connection)) is not None:
         return batch.get_many(handle, options, most)
     first = connection.get(handle, options)
-    return [] if first is None else take_unit(connection, handle, first, following(options), most)
+    return [] if first is None else take_unit(connection, handle, [first], following(options), most)
 
 
 def put_many(
@@ -100,34 +100,19 @@ def put_many(
     return ManyPut(tuple(puts))
 
 
-def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:
-    """Return `first` and more messages that need no wait, up to `most`. A redelivered message comes alone, or as the last.
+def take_unit(connection: Connection, handle: ObjectHandle, unit: list[Got], options: GetOptions, most: int) -> list[Got]:
+    """Add more messages that need no wait to the unit, up to `most`, and return the unit. It has its first messages already.
 
-    A refused get also ends the unit, and the next get returns the same refusal. Raises `MQIError` if the connection is lost and
-    the messages were got under syncpoint. Messages that were got without syncpoint are off their queue, so the function
-    returns them.
+    A redelivered message comes alone, or as the last. A refused get also ends the unit, and the next get returns the same
+    refusal. Raises `MQIError` if the connection is lost and the messages were got under syncpoint; then the unit has the
+    messages so far. Messages that were got without syncpoint are off their queue, so the function returns them.
     """
-    unit = [first]
-    if len(unit) >= most or ends_unit(first, options):
-        return unit
-    if (batch := _batch(connection)) is not None:
-        left_bytes = max(0, UNIT_BYTES_MAX - len(first.body))
-        return unit + batch.get_many(handle, options, most - 1, bytes_max=left_bytes)
-    left_bytes = UNIT_BYTES_MAX - len(first.body)
-    get = connection.get
-    while len(unit) < most and left_bytes > 0:
+    if len(unit) < most and not ends_unit(unit[-1], options):
         try:
-            got = get(handle, options)
+            _fill(connection, handle, unit, options, most)
         except MQIError as error:
             if options.options & GetOption.SYNCPOINT and classify(int(error.reason)) is Class.RECONNECT:
                 raise
-            break
-        if got is None:
-            break
-        unit.append(got)
-        left_bytes -= len(got.body)
-        if ends_unit(got, options):
-            break
     return unit
 
 
@@ -300,6 +285,22 @@ def _batch(connection: Connection) -> BatchConnection | None:
     """Return the connection itself if it has the verbs for many messages."""
     # `isinstance` looks up every verb of the protocol on every call; one verb is enough to decide.
     return cast("BatchConnection", connection) if hasattr(connection, "get_many") else None
+
+
+def _fill(connection: Connection, handle: ObjectHandle, unit: list[Got], options: GetOptions, most: int) -> None:
+    left_bytes = UNIT_BYTES_MAX - len(unit[-1].body)
+    if (batch := _batch(connection)) is not None:
+        unit += batch.get_many(handle, options, most - len(unit), bytes_max=max(0, left_bytes))
+        return
+    get = connection.get
+    while len(unit) < most and left_bytes > 0:
+        got = get(handle, options)
+        if got is None:
+            return
+        unit.append(got)
+        left_bytes -= len(got.body)
+        if ends_unit(got, options):
+            return
 
 
 def _known(connection: Connection, handle: ObjectHandle, selectors: Sequence[int]) -> Mapping[int, int | str]:

@@ -263,7 +263,7 @@ class Lander:
                 raise answer.get_error
             return answer.unit
         first = self._get(_TAKE, wait_ms)
-        return () if first is None else take_unit(self._connection, self._queue, first, _TAKE, most)
+        return () if first is None else take_unit(self._connection, self._queue, [first], _TAKE, most)
 
     def _browse(self) -> list[Got]:
         """Browse as many messages as one unit of work can have, from the head of the queue. Removes none."""

@@ -4,6 +4,7 @@ Only a wait for a message and a durable commit suspend the caller. The session m
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from typing import Final, ParamSpec, TypeVar
 
 import anyio
@@ -88,7 +89,7 @@ class InlineSession:
         first = self.connection.get(handle, self._at_once)
         if first is None:
             return ()
-        return take_unit(self.connection, handle, first, self._at_once, most)
+        return (first,) if most == 1 else self._fill([first], handle, self._at_once, most)
 
     def commit_behind(self, done: Callable[[MQIError | None], None]) -> bool | None:
         """Start to commit the open unit of work. The next unit can begin before the answer. Return whether the commit is done.
@@ -112,12 +113,21 @@ class InlineSession:
             return ()
         if most == 1:
             return (first,)
-        unit = take_unit(self.connection, handle, first, at_once, most)
+        unit = self._fill([first], handle, at_once, most)
         if not linger_ms:
             return unit
         self.lingering = unit
-        async for more in arrivals_within(unit, most, linger_ms, lambda left_ms: self._wait(handle, at_once, left_ms)):
-            unit += take_unit(self.connection, handle, more, at_once, most - len(unit))
+        arrivals = arrivals_within(unit, most, linger_ms, lambda left_ms: self._wait(handle, at_once, left_ms))
+        async with aclosing(arrivals):
+            async for more in arrivals:
+                unit.append(more)
+                take_unit(self.connection, handle, unit, at_once, most)
+        self.lingering = ()
+        return unit
+
+    def _fill(self, unit: list[Got], handle: ObjectHandle, at_once: GetOptions, most: int) -> list[Got]:
+        self.lingering = unit
+        take_unit(self.connection, handle, unit, at_once, most)
         self.lingering = ()
         return unit
 

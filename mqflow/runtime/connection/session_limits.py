@@ -3,7 +3,7 @@
 This module knows no connection and no thread.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -54,7 +54,7 @@ async def settlement_reply(answer: OneShot, settlement: Settlement, queue_manage
 
 async def arrivals_within(
     unit: list[Got], most: int, linger_ms: int, wait: Callable[[int], Awaitable[Got | None]]
-) -> AsyncIterator[Got]:
+) -> AsyncGenerator[Got, None]:
     """Yield messages that arrive while the unit has room, for at most `linger_ms`. A message that was backed out ends the unit.
 
     If a get is refused, the iteration ends: the unit keeps its messages, and the next get reports the refusal. If the

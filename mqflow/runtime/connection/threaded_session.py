@@ -19,6 +19,7 @@ from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.open_objects import OpenObjects
 from mqflow.runtime.connection.session_limits import arrivals_within, raise_if, settlement_reply
@@ -241,7 +242,7 @@ class ThreadedSession:
         return self._skipped != 0
 
     def lost_ahead(self) -> list[Got]:
-        """Return the messages that were got ahead when the connection was lost, and forget them."""
+        """After the loss of the connection, return the messages that were got ahead, and forget them."""
         with contextlib.suppress(IndexError):
             while True:
                 self._lost_ahead.append(self._ahead.popleft())
@@ -307,10 +308,11 @@ class ThreadedSession:
     def _exchange(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
         if settlement is None:  # the first unit that was got ahead can be the open unit
             self._give_back()
-        self._ahead.clear()  # the queue manager returns these messages to their places
         if self._fused is not None and not self._interrupted:
             commit = None if settlement is None else settlement is Settlement.COMMIT
-            return self._fused.exchange(handle, options, commit=commit, most=most)
+            exchange = self._fused.exchange(handle, options, commit=commit, most=most)
+            self._end_ahead(exchange.settle_error)
+            return exchange
         try:
             if settlement is not None:
                 self._settle(settlement)
@@ -321,27 +323,43 @@ class ThreadedSession:
             first = None if self._interrupted else self.connection.get(handle, options)
             if first is None:
                 return Exchange()
-            return Exchange(unit=take_unit(self.connection, handle, first, without_wait(options), most))
+            self.lingering = unit = [first]
+            take_unit(self.connection, handle, unit, without_wait(options), most)
         except MQIError as error:
             return Exchange(get_error=error)
+        self.lingering = ()
+        return Exchange(unit=unit)
 
     async def _linger(self, unit: list[Got], handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> list[Got]:
         def wait(left_ms: int) -> Awaitable[Got | None]:
             return self._run(partial(self.connection.get, handle, _with_wait(options, left_ms)))
 
         self.lingering = unit
-        async for more in arrivals_within(unit, most, linger_ms, wait):
-            rest = most - len(unit)
-            unit += await self._run(partial(take_unit, self.connection, handle, more, without_wait(options), rest))
+        async with contextlib.aclosing(arrivals_within(unit, most, linger_ms, wait)) as arrivals:
+            async for more in arrivals:
+                unit.append(more)
+                await self._run(partial(take_unit, self.connection, handle, unit, without_wait(options), most))
         self.lingering = ()
         return unit
 
     def _settle(self, settlement: Settlement) -> None:
-        self._ahead.clear()
-        if settlement is Settlement.COMMIT:
-            self.connection.commit()
-        else:
-            self.connection.backout()
+        try:
+            if settlement is Settlement.COMMIT:
+                self.connection.commit()
+            else:
+                self.connection.backout()
+        except MQIError as error:
+            self._end_ahead(error)
+            raise
+        self._end_ahead(None)
+
+    def _end_ahead(self, error: MQIError | None) -> None:
+        """Forget the messages that were got ahead: the settlement has returned them to their places on the queue.
+
+        If the settlement has lost the connection, they stay here for `lost_ahead`.
+        """
+        if error is None or classify(int(error.reason)) is not Class.RECONNECT:
+            self._ahead.clear()
 
     async def settle(self, settlement: Settlement) -> None:
         """End the unit of work, shielded from cancellation and with a time limit."""

@@ -70,12 +70,24 @@ class Settler:
         if unit is not None:
             self._forgive(delivery.got for delivery in unit.deliveries if not delivery.has_begun)
             self._report_lost(unit, error)
+        self._forgive_ahead()
+
+    def forgive_unhandled(self, *, is_lost: bool) -> None:
+        """Record that messages did not cause their backout, because their unit still waited for more messages, or got more.
+
+        If the connection is lost (`is_lost`), this also holds for the units that were got ahead.
+        """
+        self._forgive(self._session.lingering)
+        if is_lost:
+            self._forgive_ahead()
+
+    def forgive(self, unit: Unit) -> None:
+        """Record that the messages of this unit did not cause their next backout."""
+        self._forgive(delivery.got for delivery in unit.deliveries)
+
+    def _forgive_ahead(self) -> None:
         if isinstance(self._session, ThreadedSession):  # no handler has seen these messages, but their BackoutCount increases
             self._forgive(self._session.lost_ahead())
-
-    def forgive_lingering(self) -> None:
-        """Record that messages did not cause their backout, because their unit still waited for more when it was lost."""
-        self._forgive(self._session.lingering)
 
     def _forgive(self, messages: Iterable[Got]) -> None:
         """Record that these messages did not cause their last backout, so it does not count as a failed attempt."""
@@ -87,7 +99,7 @@ class Settler:
     def left(self, unit: Unit, outcome: Outcome | None) -> None:
         """Report that this unit is backed out later: its handler does not stop, and the session's thread waits for it."""
         self._under_way = None
-        self._forgive(delivery.got for delivery in unit.deliveries)
+        self.forgive(unit)
         self._events.settled(Settlement.BACKOUT, unit.deliveries, outcome)
 
     async def commit_behind(self, unit: Unit | None) -> Unit | None:
@@ -183,13 +195,13 @@ class Settler:
             self._succeeded(unit)
         elif error.reason == Reason.BACKED_OUT:
             step = self._backed_out_at_commit(error)
-            self._forgive(delivery.got for delivery in unit.deliveries)
+            self.forgive(unit)
             self._events.backed_out(unit, step)
             self._pause(step)
         else:
             self._lost = self._lost or error
             if error.reason == Reason.CONNECTION_BROKEN and isinstance(self._session, ThreadedSession):  # it was never sent
-                self._forgive(delivery.got for delivery in unit.deliveries)
+                self.forgive(unit)
                 self._report_lost(unit, error)
             else:
                 self._report_doubt(unit, error)

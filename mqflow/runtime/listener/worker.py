@@ -108,8 +108,8 @@ class Worker:
         gate = self._state.gate
         try:
             await (self._run(allowed) if gate is None else self._run_through(gate, allowed))
-        except BaseException:
-            self._settler.forgive_lingering()
+        except BaseException as error:
+            self._settler.forgive_unhandled(is_lost=_is_lost(error))
             await self._settler.last_answers()
             raise
 
@@ -174,7 +174,11 @@ class Worker:
                 if not exchange.unit:
                     continue
                 unit = self._unit_of(exchange.unit)
-                self._pass = permission = await gate.passed(len(unit.deliveries), exchange.unit[0].descriptor.message_id)
+                try:
+                    self._pass = permission = await gate.passed(len(unit.deliveries), exchange.unit[0].descriptor.message_id)
+                except BaseException:  # no handler has these messages, but the end of the session backs them out
+                    self._settler.forgive(unit)
+                    raise
             try:
                 await self._settler.commit(await self._handled(unit))
             finally:
@@ -456,6 +460,10 @@ class Worker:
         if spec.time_limit_s is None:
             return call_handler(spec.handle, deliveries, spec.never_retry)
         return call_handler_within(spec.time_limit_s, spec.handle, deliveries, spec.never_retry)
+
+
+def _is_lost(error: BaseException) -> bool:
+    return isinstance(error, SessionLost) or (isinstance(error, MQIError) and classify(int(error.reason)) is Class.RECONNECT)
 
 
 def _undecodable_of(batch: Sequence[Delivery], outcome: Outcome) -> Sequence[Delivery]:

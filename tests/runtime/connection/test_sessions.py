@@ -216,6 +216,37 @@ async def test_a_thread_knows_the_messages_that_waited_for_more_when_their_conne
     assert [b"1", b"2"] == [got.body for got in session.lingering]
 
 
+@pytest.mark.parametrize("kind", [Blocking, lambda behind: behind], ids=["threaded", "inline"])
+async def test_a_session_knows_the_messages_of_a_unit_that_a_later_get_lost_with_the_connection(
+    behind: EmbeddedQueueManager, kind: Callable[[EmbeddedQueueManager], Any]
+) -> None:
+    put(behind, b"1", b"2", b"3")
+    session = await open_session(Faults(Fault(verb="MQGET", nth=3)).wrap(kind(behind)), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    lost = await session.exchange(None, handle, SYNCPOINT, most=3)
+    await session.close()
+
+    assert ([], 2009) == (list(lost.unit), lost.get_error and lost.get_error.reason)
+    assert [b"1", b"2"] == [got.body for got in session.lingering]
+
+
+async def test_a_thread_knows_the_message_that_arrived_directly_before_the_loss_of_the_connection(
+    behind: EmbeddedQueueManager,
+) -> None:
+    put(behind, b"1")
+    session = await open_session(Faults(Fault(verb="MQGET", nth=4)).wrap(Blocking(behind)), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, put, behind, b"2")
+        lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
+    await session.close()
+
+    assert 2009 == (lost.get_error and lost.get_error.reason)
+    assert [b"1", b"2"] == [got.body for got in session.lingering]
+
+
 async def test_messages_that_waited_for_more_and_were_returned_are_not_noted(
     behind: EmbeddedQueueManager, opened: Opened
 ) -> None:

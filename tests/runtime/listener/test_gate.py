@@ -1,6 +1,7 @@
 """Listeners with a rate limit or a circuit breaker: the pace of their messages, and the pause while their handler fails."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -174,6 +175,28 @@ async def test_a_worker_that_waited_for_a_message_when_the_breaker_opened_keeps_
     assert (1, {"first": 1, "second": 1}) == (before, service.done)
     [trial] = mq.told(BreakerHalfOpened)
     assert [0, 1] == [each.backout_count for each in mq.told(Delivered) if each.message_id == trial.message_id]
+
+
+async def test_a_message_that_a_worker_keeps_until_the_trial_loses_no_attempt_with_an_application_that_is_cut_off(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    app, service = App(), Service()
+    rules = Backout(threshold=1, queue="BOQ")
+    app.listener("IN", concurrency=2, backout=rules, breaker=CircuitBreaker(failures=1, open_s=30))(service.__call__)
+    monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
+
+    async with mq.run(app) as running:
+        await anyio.sleep(1)  # both workers wait for a message
+        await mq.put("IN", "first")
+        await anyio.sleep(1)
+        await mq.put("IN", "second")
+        await anyio.sleep(1)
+        running.cancel()
+    service.down = False
+    async with mq.run(app):
+        await anyio.sleep(60)
+
+    assert (["first"], {"second": 1}) == ([message.text() for message in mq.browse("BOQ")], service.done)
 
 
 async def test_messages_that_are_themselves_at_fault_leave_the_breaker_closed(mq: QueueManagerKit) -> None:

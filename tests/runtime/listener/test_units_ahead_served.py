@@ -30,6 +30,7 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle, SettledMany
 from mqflow.world import THREADS
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
+from tests.runtime.connection.breaking import SOON
 from tests.runtime.listener.staged import LATEST_S, StagedApplication
 
 pytestmark = pytest.mark.anyio
@@ -401,6 +402,40 @@ async def test_a_message_that_was_ahead_at_the_loss_of_the_connection_did_not_fa
             raise ValueError("its first failure")
 
     monkeypatch.setattr(ServedConnection, "settle_many", cut_at_the_second)
+    async with stage.app.running(stage.manager):
+        await stage.until(lambda: len(set(stage.settled())) == 6)
+
+    assert 2 == stage.seen.count(b"5"), "the loss of the connection counted as a failure of its handler"
+    assert None is stage.get(queue="OUT")
+
+
+@pytest.mark.parametrize("verb", ["exchange", "backout"], ids=["a commit that is waited for", "a backout"])
+async def test_a_message_that_was_ahead_when_a_settlement_lost_the_connection_did_not_fail(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr("mqflow.runtime.listener.settler.units_ahead", lambda _, unit: units_ahead(0.0, unit))
+    carry_out(stage.owner.administration, ["ALTER QLOCAL(IN) BOTHRESH(2)"])
+    stage.put(6)
+    stage.app.settings = SOON
+    settle, cuts = getattr(ServedConnection, verb), list[bytes]()
+
+    def cut(connection: ServedConnection, *arguments: Any, **options: Any) -> Any:
+        if stage.seen[-1:] == [b"2"] and not cuts:
+            cuts.append(b"2")
+            connection._line.break_off()
+        return settle(connection, *arguments, **options)
+
+    @stage.app.listener("IN", backout=Backout(pace=Pace(first_s=0, jitter=0)))
+    async def handle(body: bytes, ctx: Context) -> None:
+        stage.note(body)
+        if body == b"2" and stage.seen.count(body) == 1:
+            await ctx.put("OUT", body)  # its commit must be waited for
+            if verb == "backout":
+                raise ValueError("its only failure")
+        if body == b"5" and stage.seen.count(body) == 1:
+            raise ValueError("its first failure")
+
+    monkeypatch.setattr(ServedConnection, verb, cut)
     async with stage.app.running(stage.manager):
         await stage.until(lambda: len(set(stage.settled())) == 6)
 

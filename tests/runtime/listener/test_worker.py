@@ -148,6 +148,24 @@ async def test_a_backout_that_loses_its_connection_gives_the_other_messages_of_i
     assert ("bad", 3, 3) == (dead.text(), dead.why.count, handled.count("bad"))
 
 
+async def test_messages_of_a_unit_lose_no_attempt_if_one_of_its_gets_loses_the_connection(mq: QueueManagerKit) -> None:
+    app, handled = App(), list[str]()
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+
+    @app.listener("IN", unit_of_work=10)
+    async def handle(body: str) -> None:
+        handled.append(body)
+
+    for body in "123":
+        await mq.put("IN", body)
+    mq.faults.add(Fault(verb="MQGET", object_name="IN", nth=3))
+    async with mq.run(app):
+        await anyio.sleep(60)
+
+    assert list("123") == sorted(handled)
+    assert (0, 0) == (mq.depth("BOQ"), mq.depth("IN"))
+
+
 async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_the_connection(mq: QueueManagerKit) -> None:
     app, handled = App(), list[list[str]]()
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
