@@ -137,6 +137,24 @@ def test_pairs_compare_each_run_with_its_neighbour() -> None:
     assert 3_000.0 == pytest.approx(Pairs([slow], [fast]).added_us)
 
 
+@pytest.mark.parametrize(
+    ("differences", "median", "least", "most"),
+    [
+        ([5], 5, 5, 5),
+        ([3, -1, 7], 3, -1, 7),
+        ([0, 9, 1, 8, 2, 7, 3, 6], 4.5, 1, 8),  # from here, the interval leaves out the outermost differences
+        ([*range(100), 10_000], 50, 40, 60),
+    ],
+)
+def test_the_median_of_the_differences_of_pairs_has_an_interval(
+    differences: list[float], median: float, least: float, most: float
+) -> None:
+    fast = Sample(100, 1.0, 0.1)
+    slower = [Sample(100, 1.0, 0.1 + difference / 10_000) for difference in differences]
+
+    assert (median, least, most) == pytest.approx(Pairs(slower, [fast] * len(differences)).differences_us)
+
+
 def test_hotspots_name_the_function_that_takes_the_time() -> None:
     def spin(profile: Profile) -> None:
         profile.enable()

@@ -1,9 +1,10 @@
 """The state that the workers of one listener share: its declaration and settings, facts about messages, and its pauses."""
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import anyio
+from msgspec import Struct
 
 from mqflow.events import ListenerPaused, ListenerResumed, Warned
 from mqflow.policy.poison import redelivery_delay
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ("Call", "ListenerState")
 
 
-class Call(NamedTuple):
-    """A call of the queue manager whose answer a worker waits for."""
+class Call(Struct, frozen=True, gc=False):
+    """A call of the queue manager whose answer a worker waits for. It is a struct, which is made faster than a named tuple."""
 
     #: True if the call is a get that waits for a message; false if it settles a unit of work.
     is_get: bool
