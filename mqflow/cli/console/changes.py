@@ -7,12 +7,14 @@ audit log gets a line before and after each change. `Redriver` and the function 
 import os
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 import click
 from msgspec import Struct, field
 
 from mqflow.app.application import App
+from mqflow.app.errors import ConfigurationError
 from mqflow.cli.console.audit import AuditLog
 from mqflow.cli.console.desk import Desk, Where, first_with
 from mqflow.cli.console.message_search import is_editable, text_from_form
@@ -20,10 +22,12 @@ from mqflow.cli.messages.edit import payload_problem, put_back_edited
 from mqflow.cli.messages.poison import disposals, with_failure
 from mqflow.cli.messages.redrive import is_wanted as is_wanted_by
 from mqflow.cli.messages.redrive import records_of, redrive_name
+from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.dead_letters.edited_message import body_text, with_text
 from mqflow.policy.dead_letters.original_message import restored
 from mqflow.policy.poison.failure_groups import failed_message, group_name
+from mqflow.policy.reconnect.reason_classes import leaves_in_doubt
 from mqflow.runtime.dead_letters.redriver import Redriver, Target, identity_of
 from mqflow.verbs import Connection, Got
 
@@ -88,6 +92,8 @@ class ChangeResult(Struct, frozen=True, kw_only=True):
     gone: int = 0
     #: The reason why the change ended early; empty if it did not.
     error: str = ""
+    #: The reason why the audit log has no line with this result; empty if it has this line.
+    not_logged: str = ""
 
 
 class _Moves(Struct):
@@ -96,6 +102,9 @@ class _Moves(Struct):
     rows: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     identities: Counter[int] = field(default_factory=Counter[int])
     moved: int = 0
+    stayed: int = 0
+    #: 1 if the commit of the last message got no answer: nobody knows whether this message moved.
+    in_doubt: int = 0
     error: str = ""
 
     def row_tuple(self) -> tuple[Row, ...]:
@@ -164,32 +173,59 @@ class Changes:
     def redrive(self, plan: RedrivePlan, person: str) -> ChangeResult:
         """Move the messages of the plan, each in a unit of work of its own. The result counts the committed moves.
 
-        Raises `OSError` if the audit log cannot be written. If the line before the first move fails, no message is moved.
+        If the commit of a message gets no answer, the result has a row that says so. This message counts as neither moved nor
+        stayed. Raises `OSError` if the line before the first move cannot be written; then no message is moved.
         """
         facts = {"action": "redrive", "by": person, "queue": plan.queue, "what": plan.what, "to": str(plan.to or "origin")}
         name = redrive_name(plan.queue)
         self._audit.write(**facts, event="began", messages=plan.messages, redrive=name)
         left, moves = Counter(plan.identities), _Moves()
         try:
-            with self._desk.connected() as connection:
-                redriver = self._redriver(connection, plan.queue, plan.to)
-                redriver.redrive_id = name
-                redriver.times_max = max(plan.identities.values(), default=1)
-                redriver.remark = f"{person} moved it with the console"
-                redriver.wanted = lambda got: left[identity_of(got)] > 0
+            self._move(plan, person, name, left, moves)
+        except (MQIError, ConfigurationError, OSError) as error:
+            moves.error = sentence_of(error)
+        except Exception as defect:
+            moves.error = f"{type(defect).__name__}: {defect}"
+            self._ended(facts, moves, redrive=name)
+            raise
+        gone = 0 if moves.error else left.total()
+        return ChangeResult(
+            queue=plan.queue,
+            what=plan.what,
+            moved=moves.moved,
+            rows=moves.row_tuple(),
+            gone=gone,
+            error=moves.error,
+            not_logged=self._ended(facts, moves, gone=gone, redrive=name),
+        )
+
+    def _move(self, plan: RedrivePlan, person: str, name: str, left: Counter[int], moves: _Moves) -> None:
+        """Move the messages in `left`, and count each result in `moves`. Raises the errors of `Redriver.run`."""
+        with self._desk.connected() as connection:
+            redriver = self._redriver(connection, plan.queue, plan.to)
+            redriver.redrive_id = name
+            redriver.times_max = max(plan.identities.values(), default=1)
+            redriver.remark = f"{person} moved it with the console"
+            redriver.wanted = lambda got: left[identity_of(got)] > 0
+            try:
                 for each in redriver.run():
                     left[each.identity] -= 1
                     moves.moved += not each.why_not
+                    moves.stayed += bool(each.why_not)
                     moves.rows[str(each.target or "no origin"), each.why_not] += 1
-        except MQIError as error:
-            moves.error = str(error)
-        stayed = sum(count for (_, why), count in moves.rows.items() if why)
-        gone = 0 if moves.error else left.total()
-        result = {"moved": moves.moved, "stayed": stayed, "gone": gone, "error": moves.error, "redrive": name}
-        self._audit.write(**facts, event="ended", **result)
-        return ChangeResult(
-            queue=plan.queue, what=plan.what, moved=moves.moved, rows=moves.row_tuple(), gone=gone, error=moves.error
-        )
+            finally:
+                if redriver.in_doubt is not None:
+                    moves.in_doubt = 1
+                    moves.rows[str(redriver.in_doubt.target), redriver.in_doubt.why_not] += 1
+
+    def _ended(self, facts: Mapping[str, str], moves: _Moves, *, gone: int = 0, **more: str) -> str:
+        """Write the line with the result. Return why the audit log does not have this line; empty if it does."""
+        counts = {"moved": moves.moved, "stayed": moves.stayed, "in_doubt": moves.in_doubt, "gone": gone}
+        try:
+            self._audit.write(**facts, event="ended", **counts, error=moves.error, **more)
+        except OSError as error:
+            return f"The audit log {self._audit.path} has no line with this result. {sentence_of(error)}"
+        return ""
 
     def plan_edit(self, queue: str, message_id: bytes, sent: str, *, to: str = "") -> EditPlan:
         """Return the message with the text of a form as its body. Raises `UnfitBodyError`, and the errors of `editable`."""
@@ -232,17 +268,28 @@ class Changes:
         identifier = plan.seen.descriptor.message_id.hex()
         facts = {"action": "edit", "by": person, "queue": plan.queue, "what": identifier, "to": str(plan.target)}
         self._audit.write(**facts, event="began", messages=1)
-        error = ""
+        moves = _Moves()
         try:
             with self._desk.connected() as connection:
                 put_back_edited(connection, self._desk.settings, plan.queue, plan.seen, plan.target, plan.data, by=_by(person))
+            moves.moved = 1
         except click.ClickException as refusal:
-            error = refusal.message
-        except MQIError as refusal:
-            error = str(refusal)
-        self._audit.write(**facts, event="ended", moved=int(not error), stayed=int(bool(error)), gone=0, error=error)
-        rows = (Row(str(plan.target), 1, error),)
-        return ChangeResult(queue=plan.queue, what=f"the edited message {identifier}", moved=int(not error), rows=rows)
+            moves.error = refusal.message
+            moves.in_doubt = int(isinstance(refusal.__cause__, MQIError) and leaves_in_doubt(refusal.__cause__))
+            moves.stayed = 1 - moves.in_doubt
+        except (MQIError, ConfigurationError) as error:  # there was no connection
+            moves.error, moves.stayed = sentence_of(error), 1
+        except Exception as defect:
+            moves.error = f"{type(defect).__name__}: {defect}"
+            self._ended(facts, moves)
+            raise
+        return ChangeResult(
+            queue=plan.queue,
+            what=f"the edited message {identifier}",
+            moved=moves.moved,
+            rows=(Row(str(plan.target), 1, moves.error),),
+            not_logged=self._ended(facts, moves),
+        )
 
     def _redriver(self, connection: Connection, queue: str, to: Target | None) -> Redriver:
         return Redriver(

@@ -25,6 +25,7 @@ from mqflow.mqi.options import PutOption
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.moved_message import Why
 from mqflow.testing.virtual_clock import VirtualClock
+from mqflow.verbs import QueueManager
 
 HERE = "http://localhost:8161"
 SCRIPT = """
@@ -57,12 +58,14 @@ class Bench:
         self.rules.write_text(TABLE)
         self.audit = folder / "audit.jsonl"
         self.access = Access(self.clock)
+        #: The queue manager as the console reaches it.
+        self.reached: QueueManager = self.queue_manager
         self.use(None)
 
     def use(self, app: App | None) -> None:
         """Let the console know the handlers of this application."""
         self.desk = Desk(
-            lambda: nullcontext(self.queue_manager),
+            lambda: nullcontext(self.reached),
             self.settings,
             lambda: self.reports,
             self.clock,

@@ -1,7 +1,9 @@
 """The changes of the console without a browser: the counts of a plan, the result of a change, and the audit log."""
 
 import json
+import os
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.poison.disposition_record import many_from_bytes
 from mqflow.runtime.dead_letters.redriver import Target
+from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions, Got
 from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
@@ -42,7 +45,7 @@ def test_a_redrive_of_all_messages_moves_and_records_each(bench: Bench) -> None:
     name = began["redrive"]
     common = {"action": "redrive", "by": "amelie", "queue": "ORDERS.BOQ", "what": "all messages", "to": "origin"}
     assert common | {"event": "began", "messages": 2, "redrive": name, "at": began["at"]} == began
-    counts = {"moved": 2, "stayed": 0, "gone": 0, "error": ""}
+    counts = {"moved": 2, "stayed": 0, "in_doubt": 0, "gone": 0, "error": ""}
     assert common | counts | {"event": "ended", "redrive": name, "at": ended["at"]} == ended
 
 
@@ -129,6 +132,70 @@ def test_a_redrive_that_cannot_begin_counts_no_message_as_gone(bench: Bench) -> 
     assert {"moved": 0, "stayed": 0, "gone": 0, "error": done.error}.items() <= audited(bench)[-1].items()
 
 
+LOST_ANSWER = Fault(verb="MQCMIT", moment=Moment.AFTER, nth=2)
+
+
+def test_a_message_whose_commit_gets_no_answer_is_neither_moved_nor_stayed_and_is_named(bench: Bench) -> None:
+    identifiers = [bench.fail(body) for body in (b"one", b"two", b"three")]
+    plan = bench.changes.plan_redrive("ORDERS.BOQ")
+    bench.reached = Faults(LOST_ANSWER).wrap(bench.queue_manager)
+
+    done = bench.changes.redrive(plan, "amelie")
+
+    doubt = f"Nobody knows whether the commit took effect. Look for {identifiers[1].hex()} on both queues."
+    assert (1, (Row("ORDERS.IN", 1), Row("ORDERS.IN", 1, doubt)), True) == (done.moved, done.rows, "2009" in done.error)
+    assert {"moved": 1, "stayed": 0, "in_doubt": 1, "gone": 0, "error": done.error}.items() <= audited(bench)[-1].items()
+
+
+def test_an_edit_whose_commit_gets_no_answer_is_neither_moved_nor_stayed(bench: Bench) -> None:
+    plan = bench.changes.plan_edit("ORDERS.BOQ", bench.fail(b"one"), "two")
+    bench.reached = Faults(replace(LOST_ANSWER, nth=1)).wrap(bench.queue_manager)
+
+    done = bench.changes.edit(plan, "amelie")
+
+    assert (0, True) == (done.moved, "Nobody knows whether the message moved" in done.rows[0].why_not)
+    assert {"moved": 0, "stayed": 0, "in_doubt": 1, "gone": 0}.items() <= audited(bench)[-1].items()
+
+
+@pytest.mark.parametrize("error", [ConfigurationError("There is no queue manager yet."), RuntimeError("a defect")])
+def test_the_audit_log_has_the_end_of_each_change_that_it_has_the_begin_of(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    redrive = bench.changes.plan_redrive("ORDERS.BOQ")
+    edit = bench.changes.plan_edit("ORDERS.BOQ", bench.fail(b"one"), "two")
+
+    def refused() -> None:
+        raise error
+
+    monkeypatch.setattr(bench.desk, "opened", refused)
+
+    with suppress(RuntimeError):
+        bench.changes.redrive(redrive, "amelie")
+    with suppress(RuntimeError):
+        bench.changes.edit(edit, "amelie")
+
+    assert ["began", "ended"] * 2 == [line["event"] for line in audited(bench)]
+    assert [str(error) in line["error"] for line in audited(bench)[1::2]] == [True, True]
+
+
+def test_a_change_whose_result_is_not_logged_says_what_moved(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.fail(b"one")
+    plan = bench.changes.plan_redrive("ORDERS.BOQ")
+    sync, full = os.fsync, iter((False, True))
+
+    def synced(file: int) -> None:
+        if next(full):
+            raise OSError(28, "No space left on device")
+        sync(file)
+
+    monkeypatch.setattr("mqflow.cli.console.audit.os.fsync", synced)
+
+    done = bench.changes.redrive(plan, "amelie")
+
+    problem = f"The audit log {bench.audit} has no line with this result. No space left on device."
+    assert (1, problem, (1,)) == (done.moved, done.not_logged, bench.depths("ORDERS.IN"))
+
+
 def test_an_edit_puts_the_new_text_on_the_target_and_records_it(bench: Bench) -> None:
     identifier = bench.fail(b"one\r\nline")
 
@@ -146,7 +213,8 @@ def test_an_edit_puts_the_new_text_on_the_target_and_records_it(bench: Bench) ->
     began, ended = audited(bench)
     facts = {"action": "edit", "by": "amelie", "queue": "ORDERS.BOQ", "what": identifier.hex(), "to": str(plan.target)}
     assert facts | {"event": "began", "messages": 1, "at": began["at"]} == began
-    assert facts | {"event": "ended", "moved": 1, "stayed": 0, "gone": 0, "error": "", "at": ended["at"]} == ended
+    counts = {"moved": 1, "stayed": 0, "in_doubt": 0, "gone": 0, "error": ""}
+    assert facts | counts | {"event": "ended", "at": ended["at"]} == ended
 
 
 def test_an_edit_that_is_refused_moves_nothing_and_says_why(bench: Bench) -> None:
