@@ -14,6 +14,7 @@ import yaml
 
 from mqflow.app.channels.location import locate
 from mqflow.app.config.settings import load
+from mqflow.cli.watching.control import _LOOP_ANSWER_S
 from tests.cli.conftest import Run
 
 APP = """
@@ -455,6 +456,9 @@ def test_the_manifests_of_init_are_valid_and_agree_with_the_application(run: Run
     assert pod["terminationGracePeriodSeconds"] >= drain_s + 10
     [container] = pod["containers"]
     assert ("/readyz", "/livez") == tuple(container[probe]["httpGet"]["path"] for probe in ("readinessProbe", "livenessProbe"))
+    # A page about a process whose event loop is blocked takes longer than the default timeout of a probe, which is a second.
+    probes = ("startupProbe", "readinessProbe", "livenessProbe")
+    assert all(container[probe].get("timeoutSeconds", 1) > 2 * _LOOP_ANSWER_S for probe in probes)
     assert container["securityContext"]["readOnlyRootFilesystem"]
     listed = {*found["kustomization.yaml"]["resources"], "scaled-object.yaml", "kustomization.yaml"}
     assert set(found) == listed
