@@ -5,6 +5,7 @@ not answer, the status names it. This file starts no process.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -74,8 +75,9 @@ class WorkersSource:
         processes: list[ProcessStatus] = []
         silent: list[SilentProcess] = []
         application = self._empty.application
+        answers = self._ask_all(running)
         for number, process in sorted(running.items()):
-            answer = self._ask(number, Request())
+            answer = answers[number]
             if self._running().get(number) != process:  # the process has ended meanwhile
                 continue
             now = self._world.clock.monotonic()
@@ -101,18 +103,22 @@ class WorkersSource:
         Raises `OrderError` if every process refuses the order. Raises `PartlyDoneError` if some processes refuse it, or do not
         answer. A process that does not answer gets the order at its next start, unless another process refused the order.
         """
-        numbers = sorted(self._running())
-        answers = {number: self._ask(number, Request(order)) for number in numbers}
-        refused = {number: answer.refused for number, answer in answers.items() if answer is not None and answer.refused}
-        done = [number for number, answer in answers.items() if answer is not None and not answer.refused]
-        if refused and done:
+        asked = dict(self._running())
+        answers = {number: self._ask(number, Request(order)) for number in sorted(asked)}
+        refused, done = _refused(answers), _done(answers)
+        if refused and not done:
+            raise OrderError(next(iter(refused.values())))
+        if not refused:
+            self._remember(order)
+            # A process that has started meanwhile may have read the orders in force before that.
+            started = [number for number, process in self._running().items() if asked.get(number) != process]
+            answers |= {number: self._ask(number, Request(order)) for number in sorted(started)}
+            refused, done = _refused(answers), _done(answers)
+        if refused:
             raise PartlyDoneError(
                 f"Worker {_listed(refused)} refused the order: {next(iter(refused.values()))} "
                 f"Only worker {_listed(done)} carried it out. Give the order again."
             )
-        if refused:
-            raise OrderError(next(iter(refused.values())))
-        self._remember(order)
         without_answer = [number for number, answer in answers.items() if answer is None]
         if without_answer:
             raise PartlyDoneError(
@@ -129,12 +135,31 @@ class WorkersSource:
                 self._orders[key] = part
         (self._folder / _ORDERS).write_bytes(msgspec.json.encode(tuple(self._orders.values())))
 
+    def _ask_all(self, numbers: Iterable[int]) -> dict[int, Answer | None]:
+        """Ask these worker processes at the same time, so that several slow processes take no longer than one."""
+        answers = dict[int, Answer | None]()
+
+        def ask_one(number: int) -> None:
+            answers[number] = self._ask(number, Request())
+
+        for thread in [self._world.runner.start(partial(ask_one, number), "mqflow worker status") for number in numbers]:
+            thread.join()
+        return answers
+
     def _ask(self, number: int, request: Request) -> Answer | None:
         """Return the answer of the worker process; None if it does not answer in time, or does not listen yet."""
         try:
             return ask(worker_socket(self._folder, number), request, wait_s=self._wait_s)
         except (OSError, msgspec.MsgspecError):
             return None
+
+
+def _refused(answers: Mapping[int, Answer | None]) -> dict[int, str]:
+    return {number: answer.refused for number, answer in answers.items() if answer is not None and answer.refused}
+
+
+def _done(answers: Mapping[int, Answer | None]) -> list[int]:
+    return [number for number, answer in answers.items() if answer is not None and not answer.refused]
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -218,6 +218,22 @@ def test_the_parent_gathers_all_worker_processes(folder: Path, stack: ExitStack)
     assert (2, [101, 102], ()) == (status.expected, [each.process for each in status.processes], status.silent)
 
 
+def test_slow_worker_processes_are_asked_at_the_same_time(folder: Path, stack: ExitStack) -> None:
+    both = threading.Barrier(2, timeout=1.0)
+
+    class Slow(Named):
+        def status(self) -> ApplicationStatus:
+            both.wait()
+            return super().status()
+
+    for number in (1, 2):
+        serve(stack, worker_socket(folder, number), Slow(number))
+
+    status = WorkersSource("orders", 1, "embedded:data", folder, 2, lambda: {1: 101, 2: 102}, wait_s=30.0).status()
+
+    assert [101, 102] == [each.process for each in status.processes]
+
+
 def test_a_killed_worker_process_disappears(folder: Path, stack: ExitStack) -> None:
     serve(stack, worker_socket(folder, 1), Named(1))
     running = {1: 101, 2: 102}
@@ -315,6 +331,24 @@ def test_an_order_names_the_worker_process_that_did_not_take_it(folder: Path, st
         workers(folder, {1: 101, 2: 102}).order(Order(listener="booking", held=True))
     assert 1 == len(source.orders)
     assert (Order(listener="booking", held=True),) == first_orders(worker_socket(folder, 2))
+
+
+def test_an_order_reaches_a_worker_process_that_starts_while_the_order_is_carried_out(folder: Path, stack: ExitStack) -> None:
+    running, order = {1: 101}, Order(listener="booking", held=True)
+
+    class Starting(Named):
+        """A worker process during whose order another one starts, with the orders that were in force before."""
+
+        def order(self, order: Order) -> None:
+            super().order(order)
+            running[2] = 102
+
+    serve(stack, worker_socket(folder, 1), Starting(1))
+    started = serve(stack, worker_socket(folder, 2), Named(2))
+
+    workers(folder, running).order(order)
+
+    assert [order] == started.orders
 
 
 def test_if_no_file_descriptor_is_free_the_thread_rests_before_it_accepts_again(
