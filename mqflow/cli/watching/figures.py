@@ -21,7 +21,7 @@ from mqflow.mqi.options import Encoding, Format, GetOption, MessageType, OpenOpt
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, GetOptions, QueueManager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, Clock, World
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, Clock, Event, World
 
 __all__ = ("OldestAges", "figures", "figures_of_all", "within")
 
@@ -180,15 +180,15 @@ def within(
 ) -> Figures:
     """Return a function that answers within `limit_s`. If the queue manager takes longer, the answer has no depths.
 
-    While an inquiry runs, no second inquiry begins.
+    While an inquiry runs, no second inquiry begins: a second caller waits until the first inquiry ends, within the same limit.
     """
-    running: list[object] = []
+    guard, running = world.runner.lock(), list[Event]()
 
     def limited(queues: Sequence[str], /) -> tuple[QueueFigures, ...]:
         if not queues:
             return ()
         answers: list[tuple[QueueFigures, ...]] = []
-        done = world.runner.event()
+        done, until = world.runner.event(), world.clock.monotonic() + limit_s
 
         def work() -> None:
             try:
@@ -199,12 +199,16 @@ def within(
                 running.clear()
                 done.set()
 
-        if not running:
-            running.append(work)
-            world.runner.start(work, "mqflow figures")
-            if done.wait(limit_s):
-                return answers[0]
-        refused = f"The queue manager has not answered within {limit_s:g} s."
-        return tuple(QueueFigures(queue=queue, refused=refused) for queue in queues)
+        while not answers:
+            with guard:
+                current = next(iter(running), None)
+                if current is None:
+                    running.append(done)
+            if current is None:
+                world.runner.start(work, "mqflow figures")
+            if not (current or done).wait(max(0.0, until - world.clock.monotonic())):
+                refused = f"The queue manager has not answered within {limit_s:g} s."
+                return tuple(QueueFigures(queue=queue, refused=refused) for queue in queues)
+        return answers[0]
 
     return limited

@@ -50,7 +50,7 @@ from mqflow.policy.health.records import (
     WorkerStatus,
 )
 from mqflow.testing.virtual_clock import VirtualClock
-from mqflow.world import World
+from mqflow.world import THREADS, World
 
 FIGURES = (QueueFigures(queue="IN", depth=3, oldest_message_age_s=9),)
 STACK = 'File "app.py", line 7, in book\n'
@@ -365,6 +365,35 @@ def test_figures_within_a_limit_are_those_of_the_queue_manager_and_errors_are_re
         limited(queues) for queues in (["IN"], ["BAD"], ["IN"], [])
     ]
     assert [["IN"], ["BAD"], ["IN"]] == asked
+
+
+def test_two_callers_at_the_same_time_both_get_their_figures() -> None:
+    begun, may_end, found = threading.Event(), threading.Event(), list[tuple[QueueFigures, ...]]()
+
+    def inquire(queues: Sequence[str]) -> tuple[QueueFigures, ...]:
+        begun.set()
+        assert may_end.wait(30.0)
+        return tuple(QueueFigures(queue=queue, depth=1) for queue in queues)
+
+    class Told(threading.Event):
+        """An event that lets the first inquiry end if the second caller waits."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            if threading.current_thread() is threading.main_thread():
+                may_end.set()
+            return super().wait(timeout)
+
+    class Runner:
+        start, lock, event = THREADS.start, THREADS.lock, Told
+
+    limited = within(30.0, inquire, World(runner=Runner()))  # type: ignore[arg-type]  # the part of a runner that is used
+    first = THREADS.start(lambda: found.append(limited(["IN"])), "first caller")
+    assert begun.wait(30.0)
+    found.append(limited(["OUT"]))
+    may_end.set()
+    first.join(30.0)
+
+    assert {("IN", 1), ("OUT", 1)} == {(each.queue, each.depth) for answered in found for each in answered}
 
 
 # -- the pages

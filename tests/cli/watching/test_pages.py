@@ -1,5 +1,7 @@
 """The HTTP pages of a running application, called as an ASGI application: no port is opened."""
 
+from contextlib import nullcontext
+
 import httpx
 import msgspec
 import pytest
@@ -171,6 +173,9 @@ async def test_a_queue_manager_that_does_not_answer_delays_a_page_only_so_long()
 
         def event(self) -> "Stuck":
             return self
+
+        def lock(self) -> nullcontext[None]:
+            return nullcontext()
 
         def wait(self, timeout: float) -> bool:  # noqa: ARG002 - as above
             return False
