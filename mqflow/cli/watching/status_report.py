@@ -1,6 +1,6 @@
 """The status of an application for people and for scripts: /status and /scale, and the lines of `mqflow status`."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -45,15 +45,16 @@ class History:
         self._depths: dict[_Key, deque[float]] = {}
         self._ages: dict[_Key, deque[float]] = {}
         self._rates: dict[_Key, deque[float]] = {}
-        self._last: dict[_Key, tuple[float, float]] = {}
+        #: The time of the last look, and the last known total of each process.
+        self._last: dict[_Key, tuple[float, dict[int, float]]] = {}
 
     def note(self, report: StatusReport, now: float) -> None:
         """Record the present depths and counts. `now` is in monotonic seconds."""
         status = report.status
-        delivered = Counter[str]()
-        for process in status.processes:
-            for (queue, *_), value in process.counts.get("messages_delivered", ()):
-                delivered[queue] += int(value)
+        delivered = {
+            process.process: {queue: value for (queue, *_), value in process.counts.get("messages_delivered", ())}
+            for process in status.processes
+        }
         counts = any(process.counts for process in status.processes)
         for each in report.queues:
             key = (status.process, each.queue)
@@ -62,12 +63,14 @@ class History:
             before = self._last.get(key)
             if not counts:
                 continue
-            total = delivered[each.queue]  # a queue without messages has no count yet
-            self._last[key] = (now, total)
+            # A queue without messages has no count yet.
+            totals = {number: of.get(each.queue, 0.0) for number, of in delivered.items()}
+            known = {} if before is None else before[1]
+            self._last[key] = (now, known | totals)  # a process that does not answer now may answer again
             if before is not None and now > before[0]:
-                # A worker process that was started again counts from 0.
-                per_s = max(0.0, total - before[1]) / (now - before[0])
-                self._rates.setdefault(key, deque(maxlen=_POINTS)).append(per_s)
+                # A process is in the rate from its second answer on: its first answer counts messages since its start.
+                added = sum(max(0.0, total - known.get(number, total)) for number, total in totals.items())
+                self._rates.setdefault(key, deque(maxlen=_POINTS)).append(added / (now - before[0]))
 
     def depths(self, process: int, queue: str) -> Sequence[float]:
         """Return the last depths of the queue; the newest comes last."""
@@ -88,8 +91,13 @@ def report(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> StatusR
 
 
 def scale(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Scale:
-    """Return the number of messages that wait for each worker. If a depth is not known, return the reason and no number."""
+    """Return the number of messages that wait for each worker. If a depth is not known, return the reason and no number.
+
+    Without a listener that answers, nobody knows which queues the application has, so no depth is known.
+    """
     refused = [each.refused for each in queues if each.depth is None]
+    if not queues and not any(process.listeners for process in status.processes):
+        refused.append("No listener of the application answers, so nobody knows how many messages wait.")
     if refused:
         return Scale(messages_waiting=0, workers=0, messages_per_worker=0, refused=refused[0])
     waiting = sum(each.depth or 0 for each in queues)

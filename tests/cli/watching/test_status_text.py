@@ -240,6 +240,20 @@ def test_an_application_without_workers_counts_all_messages_for_one() -> None:
     )
 
 
+@pytest.mark.parametrize("processes", [(), (ProcessStatus(process=7, taken_at=0.0, ready=False),)], ids=["none", "starting"])
+def test_without_a_listener_that_answers_no_number_of_messages_is_known(processes: tuple[ProcessStatus, ...]) -> None:
+    refused = "No listener of the application answers, so nobody knows how many messages wait."
+
+    assert Scale(messages_waiting=0, workers=0, messages_per_worker=0, refused=refused) == scale(application(*processes), ())
+
+
+def test_an_application_with_topics_alone_has_no_message_that_waits() -> None:
+    topic = ListenerStatus(name="news", queue="news/#", is_topic=True, concurrency=1)
+    found = application(ProcessStatus(process=7, taken_at=0.0, ready=True, listeners=(topic,)))
+
+    assert Scale(messages_waiting=0, workers=1, messages_per_worker=0) == scale(found, ())
+
+
 def test_the_queues_of_an_application_are_those_of_its_listeners_without_topics() -> None:
     other = ListenerStatus(name="selling", queue="OUT", concurrency=1)
     more = replace(process(2, IDLE), listeners=(*process(2, IDLE).listeners, other))
@@ -263,6 +277,22 @@ def test_the_rate_is_over_all_processes_and_the_time_between_two_looks() -> None
     assert ((12,) * 4, (0,) * 4) == (history.depths(70, "IN"), history.depths(70, "SHUT"))
     assert ((31,) * 4, (0,) * 4) == (history.ages(70, "IN"), history.ages(70, "OUT"))
     assert ((), (), ()) == (history.depths(71, "IN"), history.ages(71, "IN"), history.rates(71, "IN"))
+
+
+def test_a_process_that_did_not_answer_for_a_look_adds_only_the_messages_since_its_last_answer() -> None:
+    history, whole = History(), delivered(100.0, 1_000.0)
+    for now, found in ((0.0, whole), (2.0, delivered(104.0)), (4.0, delivered(104.0, 1_006.0))):
+        history.note(report(found, FIGURES), now)
+
+    assert (2.0, 3.0) == history.rates(70, "IN")
+
+
+def test_a_process_is_in_the_rate_from_its_second_answer_on() -> None:
+    history = History()
+    for now, found in ((0.0, delivered(100.0)), (2.0, delivered(104.0, 1_000.0)), (4.0, delivered(104.0, 1_006.0))):
+        history.note(report(found, FIGURES), now)
+
+    assert (2.0, 3.0) == history.rates(70, "IN")
 
 
 def test_a_history_keeps_the_last_thirty_looks() -> None:
