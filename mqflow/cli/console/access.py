@@ -79,7 +79,7 @@ class Access:
         self.token: Final = secrets.token_urlsafe(32)
         #: The name of the cookie. It differs for each console, because all ports of a host share their cookies.
         self.cookie: Final = f"mqflow_console_{secrets.token_hex(4)}"
-        self.hosts: Final = frozenset(hosts)
+        self.hosts: Final = frozenset(map(str.lower, hosts))  # browsers write the names of hosts in lower case
         self._clock: Final = clock
         self._sessions: dict[str, Session] = {}
 

@@ -124,7 +124,7 @@ class SearchPage(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...]
     found: tuple[Found, ...]
     looked_at: int
-    #: The queues that were not read to the end, because they have too many messages.
+    #: The queues that were not read to their end: they have too many messages, or their depth is not known.
     cut: tuple[str, ...] = ()
 
 
@@ -254,18 +254,20 @@ class Desk:
 
     def search(self, text: str, queue: str = "") -> SearchPage:
         """Return the messages that contain the text: on this queue, or on all queues with failed messages."""
+        cut: list[str] = []
         if queue:
             queues: tuple[str, ...] = (queue,)
         else:
-            queues = tuple(row.name for row in self.overview().queues if row.role and row.depth)
+            failed = [row for row in self.overview().queues if row.role]
+            queues = tuple(row.name for row in failed if row.depth)
+            cut += (row.name for row in failed if row.depth is None)
         found: list[Found] = []
-        cut: list[str] = []
         looked_at = 0
         with self.opened() as queue_manager, disposals(self.settings) as last_disposal:
             for name in queues:
                 with _connection(queue_manager) as connection:
                     messages = browse(connection, name, bytes_max=_BYTES_MAX)
-                    for got in islice(messages, LOOKED_AT_MAX):
+                    for got in islice(messages, LOOKED_AT_MAX if len(found) < _SHOWN_MAX else 0):
                         looked_at += 1
                         found += _found(name, got, text, last_disposal)
                         if len(found) == _SHOWN_MAX:

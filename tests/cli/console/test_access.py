@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import pytest
 from starlette.requests import Request
 
-from mqflow.cli.console.access import HEADERS, refused_request
+from mqflow.cli.console.access import HEADERS, Access, refused_request
 from mqflow.cli.watching.server import LOOPBACK
 from mqflow.policy.poison.moved_message import Why
-from mqflow.testing.virtual_clock import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from tests.cli.console.conftest import LOGIN, Bench, Browser
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +41,12 @@ async def test_a_request_must_name_this_console_and_a_form_must_come_from_it(
     headers = {"host": host} | ({} if origin is None else {"origin": origin})
 
     assert is_refused == bool(refused_request(method, "http", headers, LOOPBACK))
+
+
+async def test_a_host_name_can_have_capital_letters() -> None:
+    access = Access(VirtualClock(), hosts=("MQ.Example",))
+
+    assert "" == refused_request("GET", "https", {"host": "mq.example:8161"}, access.hosts)
 
 
 @pytest.mark.parametrize("path", PAGES)

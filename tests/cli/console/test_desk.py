@@ -86,6 +86,20 @@ def test_a_search_ends_after_its_last_shown_message(bench: Bench, monkeypatch: p
     assert (2, 2, (BOQ,)) == (len(page.found), page.looked_at, page.cut)
 
 
+def test_a_search_shows_no_more_messages_on_further_queues_and_says_which_it_has_not_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for queue in ("DEAD.LETTERS", BOQ, BOQ):
+        bench.fail(b"order", queue=queue)
+    script = "DEFINE QLOCAL(OTHER.IN) BOTHRESH(1) BOQNAME(NOWHERE)"
+    assert 0 == mqsc.run(script, bench.queue_manager.administration).exit_code()
+    monkeypatch.setattr(desk, "_SHOWN_MAX", 1)
+
+    page = bench.desk.search("price")
+
+    assert (1, 1, {"NOWHERE", BOQ}) == (len(page.found), page.looked_at, set(page.cut))
+
+
 def test_a_message_has_its_text_its_origin_and_its_story(bench: Bench) -> None:
     twin = MessageDescriptor(format="MQSTR", ccsid=1208, message_id=b"\xab" * 24)
     bench.fail(b"one", descriptor=twin)
