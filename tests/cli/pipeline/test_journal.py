@@ -147,7 +147,9 @@ def test_a_verification_of_no_lane_of_the_queue_manager_or_without_a_damaged_fil
     journal: Journal,
     queues: None,
     elsewhere: bool,  # noqa: FBT001 - a table
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("mqflow.cli.pipeline.journal._MARKER_WAIT_MS", 0)
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL(STATE)").exit_code
     for lane in journal.lanes():
         lane.note(claimed=True)
