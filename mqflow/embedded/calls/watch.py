@@ -146,5 +146,5 @@ def _qualifying(queue: LocalQueue, arrived: QueuedMessage | None) -> int:
     lowest = queue.attributes.trigger_message_priority
     if lowest == 0:
         return queue.depth
-    found = [message for message in queue.first(queue.available) if message.descriptor.priority >= lowest]
-    return len(found) + (arrived is not None and arrived not in found)
+    others = [message is not arrived and message.descriptor.priority >= lowest for message in queue.first(queue.available)]
+    return sum(others) + (arrived is not None)

@@ -200,13 +200,14 @@ class Backlog:
             message = self.messages.get(key)
         return message
 
-    def first(self, count: int) -> list[QueuedMessage]:
-        """Return up to `count` available messages, in order."""
+    def first(self, count: int) -> Iterable[QueuedMessage]:
+        """Return up to `count` available messages, in order. Messages on disk are read only when the caller reaches them.
+
+        The caller must not change the backlog before it has the messages that it wants.
+        """
         keys = self._order.first_ones(max(0, count))
         found = [self.messages.get(key) for key in keys]
-        if None in found:
-            found = [self.at(key, _READ_AHEAD) for key in keys]
-        return [message for message in found if message is not None]
+        return filter(None, (self.at(key, _READ_AHEAD) for key in keys) if None in found else found)
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
         """Take these messages off the queue. They must be its first messages, in order."""

@@ -1,6 +1,7 @@
 """Messages that exceed the memory limit are on disk only, and a get reads them back. Damaged messages are set aside."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 import pytest
 from hypothesis import strategies as st
@@ -131,7 +132,7 @@ def test_a_message_in_memory_is_not_read_again() -> None:
     queue, _ = queue_on(store, 1_000)
     queue.load(order_key(0, serial) for serial in (1, 3))
     queue.add(queued(in_store(2)))
-    queue.first(3)
+    list(queue.first(3))
 
     assert [(1, 3)] == store.asked_for
 
@@ -188,9 +189,19 @@ def test_a_batch_of_large_bodies_is_cut() -> None:
     store = store_of((1, 2, 3), body=bytes(3 * 1024 * 1024))
     queue, _ = queue_on(store, 100_000)
     queue.load(order_key(0, serial) for serial in (1, 2, 3))
-    queue.first(1)
+    list(queue.first(1))
 
     assert [1, 2] == in_memory(queue)
+
+
+def test_a_reader_that_stops_early_reads_no_further_batch() -> None:
+    store = store_of(range(1, 101), body=bytes(3 * 1024 * 1024))
+    queue, _ = queue_on(store, 100_000)
+    queue.load(order_key(0, serial) for serial in range(1, 101))
+    [first, *_] = islice(queue.first(100), 2)
+
+    assert 1 == first.serial
+    assert 1 == len(store.asked_for)
 
 
 def test_an_index_finds_messages_on_disk_and_reads_no_other() -> None:
@@ -276,7 +287,7 @@ class QueueOnDiskIsAList(RuleBasedStateMachine):
     @rule(count=st.integers(0, 50))
     def get_many(self, count: int) -> None:
         expected = self.expected()[:count]
-        messages = self.queue.first(count)
+        messages = list(self.queue.first(count))
         assert set(expected) >= {message.key for message in messages}
         if not self.damaged:
             assert expected == [message.key for message in messages]
