@@ -33,7 +33,7 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
-from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption
@@ -182,8 +182,9 @@ class Definitions:
             return Pending(None, changes=(QueueDefined(made.attributes),), undo=(partial(state.queues.__delitem__, name),))
         if not replacing or known.attributes.kind != defined.kind:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
-        changes = {field: value for field, value in asdict(defined).items() if field not in _KEPT}
-        return self._alter(known, changes, force=False)
+        # A dynamic queue keeps its definition type. getattr: the field names come from the table.
+        settable = (spec.field for spec in QUEUE_ATTRIBUTES if defined.kind in spec.kinds and not spec.read_only)
+        return self._alter(known, {field: getattr(defined, field) for field in settable}, force=False)
 
     def _alter(self, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object], *, force: bool) -> Pending[None]:
         if "name" in changes or "kind" in changes:
@@ -235,7 +236,6 @@ class Definitions:
 # MQQMSTA_*.
 _RUNNING, _QUIESCING = 2, 3
 _RESOLVED = ("target", "target_type", "remote_queue", "remote_queue_manager", "transmission_queue")
-_KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:

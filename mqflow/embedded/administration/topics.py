@@ -27,7 +27,7 @@ from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TopicAttributes
 from mqflow.mqi.authorities import AuthorityKind
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.options import OpenOption, SubscribeOption
+from mqflow.mqi.options import OpenOption, QueueType, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
 from mqflow.mqi.topic_strings import is_topic_string
@@ -196,17 +196,15 @@ class TopicDefinitions:
             options=_ADMINISTRATIVE,
             user=self._user,
         )
-        wanted = _with(plain, values)
+        wanted = _with(state, plain, values)
         topic = topic_string_of(state, wanted.topic_object, wanted.topic_string)
         wanted = replace(wanted, topic_string=topic)
         check_selection(wanted.selection)
         if wanted.managed:
             model = state.topics.effective(topic).durable_model
             wanted = replace(wanted, destination=managed_queue(state, model, durable=True, user=wanted.user))
-        elif not wanted.destination:
-            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")
-        elif isinstance(found := state.queues.get(wanted.destination), QueueDefinition) and not found.attributes.target:
-            raise Refusal(Reason.Q_TYPE_ERROR, f"DEST {wanted.destination} is a model")
+        else:
+            _check_destination(state, wanted.destination)
         try:
             subscription, retained = new_subscription(state, wanted)
         except Refusal:
@@ -219,10 +217,15 @@ class TopicDefinitions:
     def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Pending[None]:
         state, before = self._state, subscription.attributes
         values = _without_known_topic(state, before, values)
-        altered = _with(before, values)
+        altered = _with(state, before, values)
         for field in _NOT_ALTERABLE:
-            if field in values and _with(before, {field: values[field]}) != before:
+            if field in values and _with(state, before, {field: values[field]}) != before:
                 raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"{field.replace('_', ' ')} of a subscription cannot be altered")
+        if altered.destination != before.destination:
+            # DELETE SUB deletes the queue of a managed subscription.
+            if before.managed:
+                raise Refusal(Reason.TOPIC_NOT_ALTERABLE, "It is DESTCLAS(MANAGED): delete it, and define it again with DEST")
+            _check_destination(state, altered.destination)
         date, time = state.now_as_text()
         if "expiry_tenths" in values:  # the expiry interval starts again
             altered = replace(altered, expires_at=expires_at(state, altered.expiry_tenths))
@@ -253,7 +256,22 @@ def _without_known_topic(
     return {field: value for field, value in values.items() if field not in {"topic_object", "topic_string"}}
 
 
-def _with(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:
+def _check_destination(state: QueueManagerState, name: str) -> None:
+    """Refuse with 2085 an empty name, and with 2057 a queue that takes no publications. The queue may not exist yet."""
+    if not name:
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")
+    found = state.queues.get(name)
+    if isinstance(found, QueueDefinition) and found.attributes.kind is not QueueType.ALIAS:
+        raise Refusal(
+            Reason.Q_TYPE_ERROR, f"DEST {name} is a {found.attributes.kind.name.lower()} queue; a local queue is needed"
+        )
+
+
+def _with(state: QueueManagerState, attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:
+    """Return the record with these values. Refuses with 2087 a DESTQMGR other than this queue manager."""
+    elsewhere = values.get("destination_queue_manager", "")
+    if elsewhere not in {"", state.name}:
+        raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"DESTQMGR is {elsewhere}, and this queue manager is {state.name}")
     try:
         return with_values(attributes, values)
     except (ValueError, TypeError) as error:

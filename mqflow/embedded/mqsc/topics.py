@@ -95,4 +95,6 @@ def _like(like: SubscriptionAttributes, given: Mapping[str, Value]) -> dict[str,
     copied["topic_object"] = ""
     if "topic_object" in given:
         copied["topic_string"] = ""
+    if like.managed:  # each managed subscription has a queue of its own
+        del copied["destination"]
     return {**copied, **given}

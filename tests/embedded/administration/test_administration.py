@@ -12,7 +12,7 @@ from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, ObjectDescriptor
 from tests.conformance.under_test import ManualClock, refused
 
 
@@ -374,3 +374,16 @@ def test_an_alias_without_open_handles_is_retargeted_without_force(
     queue_manager.administration.alter("ALIAS", {"target": "OTHER"})
 
     assert "OTHER" == connection.open("ALIAS", OpenOption.OUTPUT).resolved_queue
+
+
+def test_a_replaced_dynamic_queue_stays_dynamic(queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection) -> None:
+    model = ObjectDescriptor("SYSTEM.DEFAULT.MODEL.QUEUE", dynamic_name="T.*")
+    handle = connection.open(model, OpenOption.OUTPUT)
+    queue_manager.administration.define(QueueAttributes(name=handle.name, max_depth=7), replace=True)
+
+    replaced = defined(queue_manager, handle.name)
+    with refused(Reason.PERSISTENT_NOT_ALLOWED):
+        connection.put(handle, MessageDescriptor(persistence=1), b"", PutOption.NO_SYNCPOINT)
+    connection.close(handle)
+    assert (3, 7) == (replaced.definition_type, replaced.max_depth)
+    assert queue_manager.administration.queue(handle.name) is None

@@ -10,6 +10,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ObjectType, PutOption
 from mqflow.mqi.pcf.codes import CommandCode
 from mqflow.mqi.pcf.structures import CFST
+from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.verbs import ObjectDescriptor
 from tests.conformance.under_test import ManualClock
@@ -30,6 +31,12 @@ class Rig:
     def mqsc(self, *commands: str) -> None:
         results = run("\n".join(commands), self.queue_manager.administration)
         assert all(response.verdict is Verdict.DONE for response in results.responses), results
+
+    def refused(self, command: str) -> int:
+        """Run a command that fails, and return its reason."""
+        [response] = run(command, self.queue_manager.administration).responses
+        assert response.verdict is Verdict.FAILED, response.text
+        return response.reason
 
     def sub(self, name: str) -> SubscriptionAttributes:
         [found] = [
@@ -109,3 +116,40 @@ def test_a_copied_subscription_is_like_a_defined_subscription(rig: Rig) -> None:
 
     assert ("prices/fruit", b"AB".ljust(24, b"\0")) == (rig.sub("C").topic_string, rig.sub("C").correlation_id)
     assert "orders" == rig.sub("D").topic_string
+
+
+@pytest.mark.parametrize("command", ["ALTER SUB(M) DEST(Q)", "DEFINE SUB(M) TOPICSTR('prices') DEST(Q) REPLACE"])
+def test_a_managed_subscription_never_takes_a_queue_of_its_own(rig: Rig, command: str) -> None:
+    """DELETE SUB deletes the queue of a managed subscription: it must be the queue that the queue manager made."""
+    rig.mqsc("DEFINE SUB(M) TOPICSTR('prices') DESTCLAS(MANAGED)")
+    made = rig.sub("M").destination
+
+    assert Reason.TOPIC_NOT_ALTERABLE == rig.refused(command)
+    rig.mqsc("DELETE SUB(M)", "DISPLAY QLOCAL(Q)")
+    assert rig.queue_manager.administration.queue(made) is None
+
+
+def test_a_managed_subscription_that_is_replaced_like_another_keeps_its_own_queue(rig: Rig) -> None:
+    rig.mqsc("DEFINE SUB(M) TOPICSTR('prices') DESTCLAS(MANAGED)", "DEFINE SUB(N) TOPICSTR('prices') DESTCLAS(MANAGED)")
+    made = rig.sub("M").destination
+
+    rig.mqsc("DEFINE SUB(M) LIKE(N) REPLACE")
+
+    assert made == rig.sub("M").destination
+
+
+@pytest.mark.parametrize(
+    ("destination", "reason"), [("' '", Reason.UNKNOWN_OBJECT_NAME), ("SYSTEM.DEFAULT.MODEL.QUEUE", Reason.Q_TYPE_ERROR)]
+)
+def test_an_altered_destination_is_checked_like_a_defined_one(rig: Rig, destination: str, reason: Reason) -> None:
+    assert reason == rig.refused(f"DEFINE SUB(D) TOPICSTR('prices') DEST({destination})")
+    assert reason == rig.refused(f"ALTER SUB(S) DEST({destination})")
+
+    assert "Q" == rig.sub("S").destination
+
+
+@pytest.mark.parametrize("command", ["DEFINE SUB(D) TOPICSTR('prices') DEST(Q)", "ALTER SUB(S)"])
+def test_a_destination_at_another_queue_manager_is_refused(rig: Rig, command: str) -> None:
+    assert Reason.UNKNOWN_OBJECT_Q_MGR == rig.refused(f"{command} DESTQMGR(QM2)")
+
+    rig.mqsc(f"{command} DESTQMGR(QM1)")
