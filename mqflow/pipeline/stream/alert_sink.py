@@ -7,13 +7,17 @@ Spark.
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
-from typing import Final, Protocol
-from urllib.error import HTTPError, URLError
+from http.client import HTTPException
+from tempfile import TemporaryFile
+from typing import Any, Final, Protocol
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +28,8 @@ from mqflow.pipeline.errors import PipelineError
 __all__ = ("Alert", "AlertError", "Command", "Sender", "Webhook", "begin", "send")
 
 _TIMEOUT_S: Final = 30
-_SAID_CHARS: Final = 200
+_SAID_BYTES: Final = 200
+_URL: Final = re.compile(r"[!-~]+")
 _KEY_DIGITS: Final = 32
 
 
@@ -77,8 +82,18 @@ class Sender(Protocol):
         ...
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect, because urllib asks the other address with GET, without the alert."""
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        """Return None, which makes urllib raise `HTTPError` with the status of the redirect."""
+
+
 class Webhook(Struct, frozen=True):
-    """An HTTP server that gets each alert as a POST. Any status from 200 to 299 means that the server has taken the alert."""
+    """An HTTP server that gets each alert as a POST. Any status from 200 to 299 means that the server has taken the alert.
+
+    A redirect is a refusal.
+    """
 
     url: str
     timeout_s: float = _TIMEOUT_S
@@ -93,19 +108,21 @@ class Webhook(Struct, frozen=True):
         headers = {"Content-Type": "application/json", "Idempotency-Key": alert.key}
         request = Request(self.url, alert.body, headers, method="POST")  # noqa: S310 - `check` allows http and https only
         try:
-            with urlopen(request, timeout=self.timeout_s):  # noqa: S310 - as above
+            with build_opener(_NoRedirects).open(request, timeout=self.timeout_s):
                 return
-        except (URLError, OSError) as error:
+        except (OSError, HTTPException) as error:  # HTTPException: the answer is not HTTP
             if isinstance(error, HTTPError):
                 error.close()
             parts = urlsplit(self.url)
             raise AlertError(f"The webhook {parts.scheme}://{parts.hostname} did not take an alert: {error}.") from error
 
     def check(self) -> None:
-        """Raise `AlertError` if the URL cannot be that of a webhook."""
-        parts = urlsplit(self.url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise AlertError("The URL of the webhook must start with http:// or https://, and name a host.")
+        """Raise `AlertError` if the URL cannot be that of a webhook. The error does not show the URL."""
+        if not _is_web_address(self.url):
+            raise AlertError(
+                "The URL of the webhook must start with http:// or https://, and name a host. A port must be a number. Write "
+                "spaces, and characters that are not ASCII, as %XX."
+            )
 
 
 class Command(Struct, frozen=True):
@@ -123,18 +140,28 @@ class Command(Struct, frozen=True):
         return "command"
 
     def send(self, alert: Alert) -> None:
-        """See `Sender`."""
-        environment = os.environ | {"MQFLOW_ALERT_KEY": alert.key}
-        program = self.arguments[0]
-        try:
-            ended = subprocess.run(  # noqa: S603 - the user names the program
-                self.arguments, input=alert.body, env=environment, capture_output=True, timeout=self.timeout_s, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise AlertError(f"The alert command {program} did not take an alert: {error}.") from error
-        if ended.returncode:
-            text = ended.stderr.decode(errors="replace").strip()[-_SAID_CHARS:]
-            raise AlertError(f"The alert command {program} did not take an alert: it ended with {ended.returncode}. {text}")
+        """See `Sender`. A program that runs longer than `timeout_s` is killed, and has not taken the alert."""
+        refused = f"The alert command {self.arguments[0]} did not take an alert"
+        # A file, not a pipe: a program that the command leaves running keeps its output open.
+        with TemporaryFile() as errors:
+            try:
+                ended = subprocess.run(  # noqa: S603 - the user names the program
+                    self.arguments,
+                    input=alert.body,
+                    env=os.environ | {"MQFLOW_ALERT_KEY": alert.key},
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    timeout=self.timeout_s,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise AlertError(f"{refused}: it ran longer than {self.timeout_s:g} s, and was killed.") from error
+            except OSError as error:
+                raise AlertError(f"{refused}: {error}.") from error
+            if ended.returncode:
+                errors.seek(max(0, errors.seek(0, os.SEEK_END) - _SAID_BYTES))
+                text = errors.read(_SAID_BYTES).decode(errors="replace").strip()
+                raise AlertError(f"{refused}: it ended with {ended.returncode}. {text}")
 
 
 class _Known(Struct, frozen=True):
@@ -160,8 +187,17 @@ def send(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> int:
     new = {each.key: each for each in sorted(alerts, key=lambda each: each.window_end_us) if each.key not in known}
     for key, alert in new.items():
         sender.send(alert)
-        folder.create(f"{sender.name}-{key}", alert.body)
+        with suppress(FileExistsError):  # another stream has sent the alert too
+            folder.create(f"{sender.name}-{key}", alert.body)
     return len(new)
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and bool(_URL.fullmatch(url))
+    except ValueError:  # a port that is not a number, an address of IPv6 without its end
+        return False
 
 
 def _file(sender: Sender) -> str:

@@ -1,15 +1,18 @@
 """Alerts reach a real HTTP server and a real program, once while nothing is killed, and never zero times."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import create_server
 from threading import Thread
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.folders import Folder, folder_at
@@ -58,14 +61,21 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             receiver.got.append((self.headers["Idempotency-Key"], body))
-            self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
+            status = receiver.answers.pop(0) if receiver.answers else 204
+            self.send_response(status)
+            if status in range(300, 400):
+                self.send_header("Location", "/secret-login")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.send_response(200)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
             """Write nothing to stderr."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     receiver.url = f"http://127.0.0.1:{server.server_port}/secret-path"
     try:
@@ -139,6 +149,56 @@ def test_a_refused_alert_is_sent_again_and_those_before_it_are_not(folder: Folde
     assert "secret-path" not in str(refused.value)
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307])
+def test_a_webhook_that_redirects_has_not_taken_the_alert(tmp_path: Path, receiver: Receiver, status: int) -> None:
+    """A client that follows a redirect asks for the other page with GET and without the alert, and gets 200 there."""
+    folder = folder_at(tmp_path / "alerts")
+    webhook = started(folder, Webhook(receiver.url))
+    receiver.answers = [status]
+
+    with pytest.raises(AlertError, match=rf"did not take an alert: HTTP Error {status}") as refused:
+        send(folder, webhook, [ALERT])
+
+    assert "secret" not in str(refused.value)
+    assert 1 == send(folder, webhook, [ALERT])
+
+
+def test_a_server_that_does_not_speak_http_has_not_taken_the_alert(tmp_path: Path) -> None:
+    folder = folder_at(tmp_path / "alerts")
+    with create_server(("127.0.0.1", 0)) as server:
+        webhook = started(folder, Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/secret-path"))
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"SSH-2.0-server\r\n")
+
+        answering = Thread(target=answer)
+        answering.start()
+        with pytest.raises(AlertError, match=r"http://127\.0\.0\.1 did not take an alert: .*SSH"):
+            send(folder, webhook, [ALERT])
+        answering.join()
+
+
+def test_of_two_streams_that_send_the_same_alert_none_fails(tmp_path: Path, receiver: Receiver) -> None:
+    folder = folder_at(tmp_path / "alerts")
+    webhook = started(folder, Webhook(receiver.url))
+
+    class Slow(Struct, frozen=True):
+        """Before its answer, another stream sends and records the same alert, with numbers that have grown."""
+
+        name: str = "webhook"
+
+        def send(self, alert: Alert) -> None:
+            send(folder, webhook, [replace(alert, poisoned=30)])
+            webhook.send(alert)
+
+    assert 1 == send(folder, Slow(), [ALERT])
+    assert [ALERT.key] * 2 == receiver.keys
+    assert 0 == send(folder, webhook, [ALERT])
+
+
 def test_a_kill_after_the_answer_and_before_the_record_sends_the_same_key_again(folder: Folder, receiver: Receiver) -> None:
     webhook = started(folder, Webhook(receiver.url))
     webhook.send(ALERT)  # the receiver has it, and no file records it
@@ -156,7 +216,17 @@ def test_a_webhook_that_is_away_takes_nothing(tmp_path: Path) -> None:
         send(folder, webhook, [ALERT])
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "example.com/hook", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://example:99999/secret", "http://example:port/secret", "http://example/secret path", "http://example/gehe\u00efm"],
+)
+def test_an_address_that_no_client_can_use_is_refused_without_its_path(url: str) -> None:
+    with pytest.raises(AlertError, match="The URL of the webhook") as refused:
+        Webhook(url).check()
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "example.com/hook", "http://", "http://[::1/secret"])
 def test_a_text_that_is_not_a_web_address_is_refused_before_the_stream_starts(url: str) -> None:
     with pytest.raises(AlertError, match="must start with http:// or https://, and name a host"):
         Webhook(url).check()
@@ -183,12 +253,34 @@ def test_a_command_gets_each_alert_once_on_its_stdin(tmp_path: Path) -> None:
     assert "on_orders" == json.loads(lines[0].partition(" ")[2])["handler"]
 
 
+def test_a_command_that_ends_with_0_has_taken_the_alert_even_if_a_program_that_it_started_still_runs(tmp_path: Path) -> None:
+    """A script can start its pager in the background. The pager then keeps the output of the script open."""
+    folder, fifo = folder_at(tmp_path / "alerts"), tmp_path / "fifo"
+    os.mkfifo(fifo)
+    command = started(folder, program(tmp_path, f"import subprocess\nsubprocess.Popen(['cat', {str(fifo)!r}])\n"))
+
+    try:
+        assert 1 == send(folder, command, [ALERT])
+    finally:
+        fifo.open("wb").close()  # `cat` ends
+
+
 def test_a_command_that_fails_keeps_its_alert_and_says_why(tmp_path: Path) -> None:
     folder = folder_at(tmp_path / "alerts")
     command = started(folder, program(tmp_path, "import sys\nsys.exit('no pager today')\n"))
 
     with pytest.raises(AlertError, match=r"ended with 1\. no pager today"):
         send(folder, command, [ALERT])
+
+    assert 1 == send(folder, program(tmp_path, KEEPS), [ALERT])
+
+
+def test_a_command_that_hangs_is_killed_and_keeps_its_alert(tmp_path: Path) -> None:
+    folder = folder_at(tmp_path / "alerts")
+    hanging = replace(program(tmp_path, "import signal\nsignal.pause()\n"), timeout_s=0.01)
+
+    with pytest.raises(AlertError, match=r"did not take an alert: it ran longer than 0\.01 s, and was killed\.$"):
+        send(folder, started(folder, hanging), [ALERT])
 
     assert 1 == send(folder, program(tmp_path, KEEPS), [ALERT])
 
