@@ -100,8 +100,8 @@ def put_batch(
     """Put the rows that are not on their queues yet; return how many. Each unit of work replaces the marker.
 
     Raises `SinkError` if the rows differ from the rows of the first attempt. Raises `SinkError` also for a marker that is in
-    use, is missing, or belongs to another query, and if another attempt of the task puts rows meanwhile. Raises `MQIError` as
-    the puts and commits do. After an error, no row of the current unit of work is on a queue.
+    use, is missing, or belongs to another query. Raises `SinkError` if another attempt of the task puts rows meanwhile. Raises
+    `MQIError` as the puts and commits do. After an error, no row of the current unit of work is on a queue.
     """
     puts = _Puts(connection, options)
     markers = connection.open(marker_queue, _SHARED)
