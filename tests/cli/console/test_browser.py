@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from mqflow.cli.console import views
 from mqflow.cli.console.history_desk import HistoryDesk
 from mqflow.cli.console.views import console
 from mqflow.cli.watching.server import serving_pages
@@ -140,6 +141,16 @@ def test_the_overview_changes_without_a_click_and_keeps_the_focus(window: Chromi
     assert window.run(WAIT_FOR, "//tr[.//a[.='ORDERS.BOQ']]//*[name()='svg']")
     assert "ORDERS.BOQ" == window.run("return document.activeElement.textContent")
     picture(window, "console-overview")
+
+
+def test_a_page_whose_live_updates_the_console_refuses_says_that_it_must_be_loaded_again(
+    window: Chromium, address: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "_STREAMS_MAX", 0)
+
+    log_in(window, address, bench)
+
+    assert window.run(WAIT_FOR, "//p[@id='trouble'][contains(., 'not live any more. Load it again.')]")
 
 
 def test_a_stack_that_was_opened_stays_open_while_the_handler_runs_on(window: Chromium, address: str, bench: Bench) -> None:

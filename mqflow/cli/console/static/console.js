@@ -20,5 +20,7 @@ if (live && window.EventSource) {
     say("");
   });
   events.addEventListener("trouble", (event) => say(event.data));
-  events.onerror = () => say("The console does not answer now. The page shows the last state, and tries again.");
+  events.onerror = () => say(events.readyState === EventSource.CLOSED // the browser never tries again after a refused request
+    ? "The page shows the last state, and is not live any more. Load it again."
+    : "The console does not answer now. The page shows the last state, and tries again.");
 }
