@@ -55,6 +55,8 @@ FAILURES: Final = (
     _transient("rpc_timeout", r"RpcTimeoutException|Futures timed out"),
     _transient("disk_full", r"No space left on device|Disk quota exceeded"),
     _transient("store_busy", r"\bSlowDown\b|\bServiceUnavailable\b|\bRequestTimeout\b|\b50[03] (?:Internal|Service|Slow)"),
+    # Another run or `mqflow spark optimize` was faster. The next attempt begins with the state that it has left.
+    _transient("tables_busy", r"Another process writes the tables in|another program writes the same rows"),
     _transient("timeout", r"(?i)\b(?:timed out|timeout error|connection reset|connection refused|broken pipe)\b"),
 )
 """The failures that deserve another attempt. The first pattern that matches the text of a failure counts."""

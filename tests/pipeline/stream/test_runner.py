@@ -6,6 +6,7 @@ import pytest
 from msgspec import Struct, field
 
 from mqflow.pipeline.stream.runner import Ran, StageFailed, StreamError, StreamStep, Waits, keep_up, said, text_of
+from mqflow.pipeline.tables.table_set import TableSet
 from mqflow.policy.poison.redelivery_delay import Pace
 from mqflow.policy.stream.failures import Kind
 from mqflow.policy.stream.rounds import Limits, Stage, Taken
@@ -72,6 +73,14 @@ def test_a_transient_failure_is_tried_again_in_the_same_session_after_a_growing_
     assert [(Stage.SILVER, 1, 1.0), (Stage.SILVER, 2, 2.0)] == stages.failures()
     assert [Stage.BRONZE, *[Stage.SILVER] * 3, Stage.GOLD, Stage.ALERTS] == stages.ran
     assert 0 == stages.renewed
+
+
+def test_a_second_writer_of_the_tables_such_as_optimize_does_not_end_the_stream() -> None:
+    stages = Stages({Stage.SILVER: [TableSet("/tables/silver").busy("attempt")]})
+
+    assert not stages.keep_up()
+
+    assert [Stage.BRONZE, Stage.SILVER, Stage.SILVER, Stage.GOLD, Stage.ALERTS] == stages.ran
 
 
 def test_a_session_that_was_lost_is_made_again_before_the_next_attempt() -> None:

@@ -29,6 +29,15 @@ TEXTS = {
     "Generic S3 error: SlowDown: Please reduce your request rate.": (Kind.TRANSIENT, "store_busy"),
     "The object store refused to write s3://b/x: 503 Service Unavailable": (Kind.TRANSIENT, "store_busy"),
     "error sending request: operation timed out": (Kind.TRANSIENT, "timeout"),
+    # mqflow: `TableSet.busy`, and the commit of a Delta table with transactions
+    "PipelineError: Another process writes the tables in /tables/silver: it changed attempt during this run.": (
+        Kind.TRANSIENT,
+        "tables_busy",
+    ),
+    "SinkError: mqflow_delta: the log of the table t has 4 for A, not 3: another program writes the same rows.": (
+        Kind.TRANSIENT,
+        "tables_busy",
+    ),
     # py4j: the JVM has ended
     "Py4JNetworkError: Answer from Java side is empty": (Kind.SESSION_LOST, "jvm_ended"),
     "ConnectionRefusedError: [Errno 111] Connection refused": (Kind.SESSION_LOST, "jvm_ended"),
