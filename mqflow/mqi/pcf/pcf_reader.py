@@ -136,6 +136,8 @@ class _Reader:
         self._data = data
         self._order = order
         self._ccsid = ccsid
+        #: How many texts without bytes the lists of the message can still have: nothing else limits their number.
+        self._empty_texts_left = len(data)
 
     def parameters(self, count: int, depth: int) -> tuple[Parameter, ...]:
         """Read `count` parameters; each has at least 16 bytes, so a count too large for the data fails immediately."""
@@ -191,10 +193,13 @@ class _Reader:
 
     def strings(self, parameter: int, start: int, layout: _Layout) -> CFSL:
         ccsid, count, length = struct.unpack_from(self._order + "3i", self._data, start + 12)
-        if not 0 <= count <= len(self._data):
+        if count < 0 or (length == 0 and count > self._empty_texts_left):
             raise _wrong(PCFReason.CFSL_COUNT_ERROR, f"CFSL.Count is {count} at offset {start}", parameter)
         if length < 0:
             raise _wrong(layout.content_error, f"CFSL.StringLength is {length} at offset {start}", parameter)
+        if length == 0:
+            self._empty_texts_left -= count
+            return CFSL(parameter, (self._decoded(b"", ccsid, parameter),) * count, ccsid)
         content = self._content(count * length, parameter, start, layout)
         pieces = (content[index * length : (index + 1) * length] for index in range(count))
         return CFSL(parameter, tuple(self._decoded(piece, ccsid, parameter).rstrip(" \0") for piece in pieces), ccsid)

@@ -136,6 +136,10 @@ WRONG = {
     "a list with fewer than no numbers": (structure(5, 16, 1, -1), PCFReason.CFIL_COUNT_ERROR),
     "a list with more texts than it has": (structure(6, 28, 1, 0, 2, 4, content=b"abcd"), PCFReason.CFSL_STRING_LENGTH_ERR),
     "a list of a thousand million empty texts": (structure(6, 24, 1, 0, 10**9, 0), PCFReason.CFSL_COUNT_ERROR),
+    "lists that together have more empty texts than the message has bytes": (
+        header(count=2) + struct.pack("<6i", 6, 24, 1, 0, 60, 0) * 2,
+        PCFReason.CFSL_COUNT_ERROR,
+    ),
     "bytes longer than their structure": (structure(9, 20, 1, 5, content=b"abcd"), PCFReason.CFBS_STRING_LENGTH_ERR),
     "a filter of another length": (structure(13, 24, 1, 2, 3, content=bytes(4)), PCFReason.CFIF_LENGTH_ERROR),
     "a filter longer than its structure": (structure(14, 28, 1, 2, 0, 9, content=b"abcd"), PCFReason.CFSF_FILTER_VAL_LEN_ERR),
