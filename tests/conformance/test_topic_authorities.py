@@ -104,6 +104,29 @@ def test_a_given_queue_needs_put_on_the_name_by_which_it_was_opened(
     subscribe(tester, "Prices", CREATE, alias)
 
 
+def test_a_subscription_is_altered_to_another_queue_only_with_put_on_that_queue(
+    queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow
+) -> None:
+    allow(PRICES, "SUB")
+    allow(on(queue), "GET,PUT")
+    made = subscribe(
+        tester, "Prices", CREATE | SubscribeOption.DURABLE, tester.open(queue, OpenOption.INPUT_SHARED), name="desk-1"
+    )
+    tester.connection.close(made.handle, CloseOption.KEEP_SUB)
+    allow(on(queue_manager.define("OTHER.Q")), "GET")
+    other = tester.open("OTHER.Q", OpenOption.INPUT_SHARED)
+    alter = SubscribeOption.ALTER | SubscribeOption.DURABLE
+
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "Prices", alter, other, name="desk-1")
+    [before] = queue_manager.administration.publishing.subscriptions()
+    allow(on("OTHER.Q"), "PUT")
+    subscribe(tester, "Prices", alter, other, name="desk-1")
+    [after] = queue_manager.administration.publishing.subscriptions()
+
+    assert (queue, "OTHER.Q") == (before.attributes.destination, after.attributes.destination)
+
+
 def test_an_alternate_user_gives_its_authority_and_owns_the_subscription(
     queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
 ) -> None:

@@ -60,7 +60,7 @@ def unpacked(
 
     The given message has the format of staged messages. The header is removed from a message to stage, and from a staged
     publication that the delay processor puts to the queue of its subscription.
-    Refuses with 2013 or 2046 a message that cannot be delayed, and with 2428 a publication whose subscription has ended.
+    Refuses with 2046 a delay in logical order, and with 2428 a publication whose subscription has ended.
     Refuses with 2035 a staged message of a user who is no administrator, because such a message can name any target.
     """
     header = _header(descriptor, body)
@@ -90,11 +90,16 @@ def put_later(
 ) -> Pending[None]:
     """Stage the message, whose descriptor is complete. Its target is the opened name; `queue` is the queue of this name.
 
-    Refuses with 2046 the staging queue itself, and a cluster queue whose binding is fixed. Refuses with 2298 if the staging
-    queue does not exist, and with 2051, 2030 or 2053 if the staging queue does not accept the message.
+    Refuses with 2013 or 2046 a message that cannot be delayed. Refuses with 2046 the staging queue itself, and a cluster queue
+    whose binding is fixed. Refuses with 2298 if the staging queue does not exist, and with 2051, 2030 or 2053 if the staging
+    queue does not accept the message.
     """
     if queue.name == STAGING_QUEUE:
         raise Refusal(Reason.OPTIONS_ERROR, _NO_TARGET)
+    try:
+        check_delay(header.delay_ms, complete)  # not earlier: CAPEXPRY can shorten the expiry
+    except MQIError as error:
+        raise Refusal(error.reason, error.detail) from None
     for attributes in (queue.attributes, handle.alias.attributes if handle.alias is not None else queue.attributes):
         if attributes.cluster.strip("* ") and attributes.default_bind != _NOT_FIXED:
             raise Refusal(Reason.OPTIONS_ERROR, f"The cluster queue {attributes.name} is not defined with DEFBIND(NOTFIXED)")
@@ -144,10 +149,6 @@ def _as_sent(descriptor: MessageDescriptor, body: bytes, header: DelayHeader, pl
     sent, data = restored(descriptor, header, body, _sent_at(header))
     if plan.logical:
         raise Refusal(Reason.OPTIONS_ERROR, "A message of a group, or a segment, cannot be delayed")
-    try:
-        check_delay(header.delay_ms, sent)
-    except MQIError as error:
-        raise Refusal(error.reason, error.detail) from None
     return sent, data
 
 

@@ -265,6 +265,8 @@ def _resume(
         topic_string = topic_string_of(state, wanted.object_name, wanted.object_string)
         subscribe_options.check_alteration(found.attributes, wanted, topic_string)
         altered = _altered(state, found.attributes, wanted)
+        if not altered.managed:
+            _check_given(state, user, given)
     queue = _resumed_queue(state, connection, found, given)
     handle, before = _held(connection, found, queue), found.attributes
     found.resumed_at = state.clock.wall()
@@ -427,6 +429,11 @@ def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: Subs
 def _check_authorities(state: QueueManagerState, user: str, topic_string: str, given: object) -> None:
     """Refuse with 2035 a user without SUB authority on the topic, or without PUT authority on the opened name of `given`."""
     check_topic_authority(state, user, topic_string, Authority.SUB)
+    _check_given(state, user, given)
+
+
+def _check_given(state: QueueManagerState, user: str, given: object) -> None:
+    """Refuse with 2035 a user without PUT authority on the opened name of `given`, because publications will go there."""
     if isinstance(given, ObjectHandle):
         state.authorities.check(user, (Need(AuthorityKind.QUEUE, given.name, Authority.PUT),))
 

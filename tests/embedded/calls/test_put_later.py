@@ -102,6 +102,18 @@ def test_a_message_that_cannot_be_delayed_is_refused_without_checks_of_the_calle
     assert (reason, 0) == (refused.value.reason, depth(queue_manager))
 
 
+def test_a_delay_beyond_the_capexpry_of_the_target_is_2013(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: VirtualClock
+) -> None:
+    queue_manager.administration.alter("LATER", {"cap_expiry_tenths": 9})
+
+    with pytest.raises(MQIError, match="2013"):
+        connection.put1("LATER", *asked(clock, delay_ms=1_000), PutOption.NO_SYNCPOINT)
+    connection.put1("LATER", *asked(clock, delay_ms=900), PutOption.NO_SYNCPOINT)
+
+    assert 1 == depth(queue_manager)
+
+
 def test_logical_order_is_refused_and_begins_no_group(connection: EmbeddedConnection, clock: VirtualClock) -> None:
     handle = connection.open("LATER", OpenOption.OUTPUT)
 
