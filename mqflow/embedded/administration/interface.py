@@ -389,7 +389,7 @@ class Administration(Protocol):
         ...
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
-        """Change attributes of the queue manager."""
+        """Change attributes of the queue manager. Raises 2319 for an invalid value, also for an unknown CCSID."""
         ...
 
     def queue_status(self, name: str) -> QueueStatus:

@@ -35,6 +35,7 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
+from mqflow.mqi.ccsid import is_known
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -108,7 +109,7 @@ class Definitions:
         carry_out(self._state, "CLEAR", name, lambda: self._clear(self._local(name)))
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
-        """Change attributes of the queue manager."""
+        """Change attributes of the queue manager. Raises 2319 for an invalid value, also for an unknown CCSID."""
         carry_out(self._state, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
 
     def queue_status(self, name: str) -> QueueStatus:
@@ -224,6 +225,9 @@ class Definitions:
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Pending[None]:
         state, before = self._state, self._state.attributes
+        ccsid = changes.get("ccsid", before.ccsid)
+        if isinstance(ccsid, int) and ccsid != before.ccsid and not is_known(ccsid):
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"CCSID {ccsid} is not known here; 1208 is UTF-8")
         date, time = state.now_as_text()
         state.attributes = with_changes(before, {**changes, "alteration_date": date, "alteration_time": time})
 

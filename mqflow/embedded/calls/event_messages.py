@@ -1,7 +1,8 @@
 """Puts event messages on the event queues: performance events, queue manager events and command events.
 
 An event is put outside every unit of work of an application, with the persistence of its event queue. If the event queue does
-not exist, is full, or is inhibited for puts, the event is lost, as IBM documents. Callers hold the queue manager's lock.
+not exist, is full, or is inhibited for puts, the event is lost, as IBM documents. Callers hold the queue manager's lock. The
+texts are in the character set of the queue manager, or in UTF-8 if this set lacks a character of the event.
 Source: IBM q049620, q049630 (event message, its MQMD), q049960 to q050020 (performance events), "Get Inhibited", "Put
 Inhibited", "Not Authorized (type 1)" to "(type 5)", "Unknown Object Name", "Queue Manager Active", q049820 (Command).
 """
@@ -158,10 +159,10 @@ def _name(state: QueueManagerState) -> "Parameter":
 
 def _put(state: QueueManagerState, queue_name: str, command: int, reason: int, parameters: "tuple[Parameter, ...]") -> None:
     from mqflow.mqi.pcf.codes import StructureType  # noqa: PLC0415 - as above
-    from mqflow.mqi.pcf.structures import CFH, PCFMessage, to_bytes  # noqa: PLC0415 - as above
+    from mqflow.mqi.pcf.structures import CFH, PCFMessage, readable_bytes  # noqa: PLC0415 - as above
 
     header = CFH(type=StructureType(_EVENT), version=3, command=command, completion=_WARNING, reason=int(reason))
-    body = to_bytes(PCFMessage(header, parameters), encoding=Encoding.NATIVE, ccsid=state.attributes.ccsid)
+    body, ccsid = readable_bytes(PCFMessage(header, parameters), encoding=Encoding.NATIVE, ccsid=state.attributes.ccsid)
     try:
         queue = state.local_queue(queue_name)
         if queue.attributes.put_inhibited:
@@ -178,7 +179,7 @@ def _put(state: QueueManagerState, queue_name: str, command: int, reason: int, p
         priority=queue.attributes.default_priority,
         message_id=state.identifiers.identifier(),
         encoding=Encoding.NATIVE,
-        ccsid=state.attributes.ccsid,
+        ccsid=ccsid,
         put_application_type=ApplicationType.QMGR,
         put_application_name=state.name[:_NAME_CHARS],
         put_date=date,

@@ -21,10 +21,10 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.commands import answer, failed
 from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ApplicationType, Encoding, Format, PutOption
-from mqflow.mqi.pcf.structures import PCFMessage, to_bytes
+from mqflow.mqi.pcf.structures import PCFMessage, readable_bytes
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
 from mqflow.policy.poison.report import reply_descriptor
@@ -70,15 +70,17 @@ class _Outgoing(Struct, frozen=True):
     state: QueueManagerState
 
     def put(self, request: MessageDescriptor, response: PCFMessage) -> None:
-        """Put the response on the reply-to queue. If that fails, put it on the dead-letter queue."""
-        ccsid = self.state.attributes.ccsid
-        body = to_bytes(response, encoding=Encoding.NATIVE, ccsid=ccsid)
-        descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=CCSID_Q_MGR)
+        """Put the response on the reply-to queue. If that fails, put it on the dead-letter queue.
+
+        The texts are in the character set of the queue manager, or in UTF-8 if this set lacks a character of the response.
+        """
+        body, ccsid = readable_bytes(response, encoding=Encoding.NATIVE, ccsid=self.state.attributes.ccsid)
+        descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=ccsid)
         target = ObjectDescriptor(request.reply_to_queue, queue_manager=request.reply_to_queue_manager)
         try:
             self.connection.put1(target, descriptor, body, _PUT, context=self.handle)
         except MQIError as error:
-            self.dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, target.name)
+            self.dead_letter(descriptor, body, error.reason, target.name)
 
     def dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
         """Put an undeliverable message on the dead-letter queue. Without a usable dead-letter queue, the message is lost."""

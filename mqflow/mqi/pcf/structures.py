@@ -35,12 +35,14 @@ __all__ = (
     "PCFError",
     "PCFMessage",
     "Parameter",
+    "readable_bytes",
     "to_bytes",
 )
 
 CFH_BYTES: Final = 36
 CCSID_OF_MESSAGE: Final = 0
 """MQCCSI_DEFAULT: the text is in the character set of the message."""
+_UTF_8: Final = 1208
 
 
 class PCFError(MQIError):
@@ -169,6 +171,14 @@ def to_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int
     numbers = (header.type, CFH_BYTES, header.version, header.command, header.sequence_number, control, header.completion)
     packed = struct.pack(order + "9i", *numbers, header.reason, len(message.parameters))
     return packed + b"".join(_written(parameter, order, ccsid) for parameter in message.parameters)
+
+
+def readable_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int) -> tuple[bytes, int]:
+    """Return the message as bytes, and the character set of its texts: `ccsid`, or UTF-8 if `ccsid` cannot express a text."""
+    try:
+        return to_bytes(message, encoding=encoding, ccsid=ccsid), ccsid
+    except MQIError:
+        return to_bytes(message, encoding=encoding, ccsid=_UTF_8), _UTF_8
 
 
 def _written(parameter: Parameter, order: Literal["<", ">"], ccsid: int) -> bytes:

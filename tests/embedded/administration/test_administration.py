@@ -282,6 +282,14 @@ def test_the_queue_managers_description_can_be_altered(queue_manager: EmbeddedQu
     assert "for tests" == queue_manager.administration.queue_manager.description
 
 
+def test_the_queue_manager_takes_no_character_set_that_it_does_not_know(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.ITEM_VALUE_ERROR):
+        queue_manager.administration.alter_queue_manager({"ccsid": 1})
+    queue_manager.administration.alter_queue_manager({"ccsid": 819})
+
+    assert 819 == queue_manager.administration.queue_manager.ccsid
+
+
 def test_an_unknown_attribute_of_the_queue_manager_is_refused(queue_manager: EmbeddedQueueManager) -> None:
     with refused(Reason.SELECTOR_ERROR):
         queue_manager.administration.alter_queue_manager({"nonsense": 1})

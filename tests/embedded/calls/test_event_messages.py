@@ -413,6 +413,15 @@ def test_nodisplay_leaves_out_the_commands_that_only_show_something() -> None:
         assert [Reason.COMMAND_MQSC] * 2 == rig.reasons(COMMAND), "of ALTER and of DEFINE"
 
 
+def test_an_event_that_the_character_set_of_the_queue_manager_cannot_express_is_in_utf_8() -> None:
+    rig = Rig("ALTER QMGR CCSID(819) CMDEV(ENABLED)\nDEFINE QLOCAL(Q) DESCR('€')")
+    with rig.queue_manager:
+        *_, event = rig.events(COMMAND)
+
+    _, data = event.parameters
+    assert CFGR(8002, (CFST(3075, "DEFINE QLOCAL(Q) DESCR('€')"),)) == data
+
+
 # The queues
 
 

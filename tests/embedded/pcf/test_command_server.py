@@ -137,6 +137,15 @@ def test_extended_commands_of_a_mainframe_program_get_standard_responses(command
     assert StructureType.RESPONSE is response.header.type
 
 
+def test_a_response_that_the_character_set_of_the_queue_manager_cannot_express_is_in_utf_8(
+    queue_manager: EmbeddedQueueManager, commander: Commander
+) -> None:
+    queue_manager.administration.alter_queue_manager({"ccsid": 819})
+    queue_manager.administration.alter("Q", {"description": "10 €"})
+
+    assert ["10 €"] == [found[DESCRIPTION] for found in commander.done(CommandCode.INQUIRE_Q, CFST(NAME, "Q"))]
+
+
 # The queues of commands and responses
 
 
