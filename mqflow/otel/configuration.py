@@ -1,8 +1,8 @@
 """Adds telemetry to an application if its settings ask for telemetry. Makes the providers of the OpenTelemetry SDK.
 
 `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution. The exporter reads its own
-environment variables. If one of the two variables is not set, its traces or metrics go to the global provider. The application,
-or other instrumentation of the process, may have set this provider.
+environment variables. If one of the two variables is not set, empty or `none`, its traces or metrics go to the global provider.
+The application, or other instrumentation of the process, may have set this provider.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -28,13 +28,15 @@ _NO_EXPORTER: Final = "none"
 def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None]:
     """Add an `OpenTelemetry` to the application, unless it has one. Return a function that exports all remaining telemetry.
 
+    Each included application without an `OpenTelemetry` gets the same one.
+
     The caller must call this function when the application has ended.
 
     Raises `ConfigurationError` if a variable names an exporter that is not installed.
     """
     ends: list[Callable[[], object]] = []
-    if not any(isinstance(layer, OpenTelemetry) for layer in app.middleware):
-        resource = _resource(app.name or "mqflow", environment)
+    if not _has_telemetry(app):
+        resource = _resource(app.name or "mqflow")
         tracer_provider = None
         if (spans := _exporter("traces", environment)) is not None:
             tracer_provider = TracerProvider(resource=resource)
@@ -44,7 +46,8 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
             ends.append(meter_provider.shutdown)
         telemetry = OpenTelemetry(tracer_provider=tracer_provider, meter_provider=meter_provider)
         for each in (app, *app.included):
-            each.middleware.append(telemetry)
+            if not _has_telemetry(each):
+                each.middleware.append(telemetry)
 
     def export_the_rest() -> None:
         for end in ends:
@@ -60,12 +63,18 @@ def stream_metrics(environment: Mapping[str, str]) -> tuple[StreamMetrics, Calla
 
     Raises `ConfigurationError` like `add_telemetry`.
     """
-    provider = _meter_provider(_resource("mqflow spark stream", environment), environment)
+    provider = _meter_provider(_resource("mqflow spark stream"), environment)
     return StreamMetrics(provider), (lambda: None) if provider is None else provider.shutdown
 
 
-def _resource(name: str, environment: Mapping[str, str]) -> Resource:
-    return Resource.create({} if "OTEL_SERVICE_NAME" in environment else {"service.name": name})
+def _has_telemetry(app: App) -> bool:
+    return any(isinstance(layer, OpenTelemetry) for layer in app.middleware)
+
+
+def _resource(name: str) -> Resource:
+    """Return the resource with this name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has another name."""
+    is_named = "service.name" in OTELResourceDetector().detect().attributes
+    return Resource.create({} if is_named else {"service.name": name})
 
 
 def _meter_provider(resource: Resource, environment: Mapping[str, str]) -> MeterProvider | None:
@@ -74,9 +83,9 @@ def _meter_provider(resource: Resource, environment: Mapping[str, str]) -> Meter
 
 
 def _exporter(signal: str, environment: Mapping[str, str]) -> Any:  # `Any`: spans and metrics have exporters of two types
-    """Return a new exporter for "traces" or "metrics"; None if its environment variable is not set, or says "none"."""
+    """Return a new exporter for "traces" or "metrics"; None if its environment variable is not set, empty or "none"."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
-    name = environment.get(variable, _NO_EXPORTER)
+    name = environment.get(variable) or _NO_EXPORTER  # OpenTelemetry treats an empty variable as one that is not set
     if name == _NO_EXPORTER:
         return None
     offered = entry_points(group=f"opentelemetry_{signal}_exporter")

@@ -66,12 +66,15 @@ async def test_counts_reach_the_exporter_when_the_application_has_ended(mq: Queu
     assert [] == exporters.SPANS
 
 
-async def test_the_variable_for_the_name_of_the_service_is_stronger(
-    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "value"), [("OTEL_SERVICE_NAME", "booking"), ("OTEL_RESOURCE_ATTRIBUTES", "service.name=booking,zone=a")]
+)
+async def test_the_variables_for_the_name_of_the_service_are_stronger(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "booking")
+    monkeypatch.setenv(variable, value)
     app = application()
-    export_the_rest = add_telemetry(app, {"OTEL_TRACES_EXPORTER": "kept", "OTEL_SERVICE_NAME": "booking"})
+    export_the_rest = add_telemetry(app, {"OTEL_TRACES_EXPORTER": "kept"})
 
     await handled(mq, app)
     export_the_rest()
@@ -80,10 +83,11 @@ async def test_the_variable_for_the_name_of_the_service_is_stronger(
     assert "booking" == span.resource.attributes["service.name"]
 
 
-def test_without_a_variable_the_global_providers_are_used() -> None:
+@pytest.mark.parametrize("environment", [{}, {"OTEL_TRACES_EXPORTER": "", "OTEL_METRICS_EXPORTER": "none"}])
+def test_without_an_exporter_in_the_variables_the_global_providers_are_used(environment: dict[str, str]) -> None:
     app = App()
 
-    add_telemetry(app, {})()
+    add_telemetry(app, environment)()
 
     assert [OpenTelemetry] == [type(layer) for layer in app.middleware]
     assert [] == app.hooks
@@ -97,6 +101,16 @@ def test_an_application_that_brings_its_own_telemetry_gets_no_second_one() -> No
     add_telemetry(app, {"OTEL_TRACES_EXPORTER": "kept"})()
 
     assert ([own], [own]) == (app.middleware, app.hooks)
+
+
+def test_an_included_application_that_brings_its_own_telemetry_gets_no_second_one() -> None:
+    own = OpenTelemetry()
+    app, archive = App(), App("embedded::memory:?qmgr=QM2", name="archive", middleware=[own])
+    app.include_app(archive)
+
+    add_telemetry(app, {})()
+
+    assert ([OpenTelemetry], [own]) == ([type(layer) for layer in app.middleware], archive.middleware)
 
 
 def test_an_exporter_that_is_not_installed_is_refused_by_name() -> None:
