@@ -329,11 +329,10 @@ def _take(
 ) -> None:
     """Take the message, or the segments of the message, off its queue, in the unit of work of the get."""
     own, statistics = handle.connection.unit_of_work, queue.statistics
+    if unit is own:
+        # First the in-flight marks: the store can refuse them with 2192, and a refused get must change nothing.
+        own.marks += _marks(state, queue, messages)
     for message in messages:
-        if unit is own and message.stored:
-            # First the in-flight mark: the store can refuse it with 2192, and a refused get must change nothing.
-            harden = queue.attributes.harden_get_backout
-            own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
         if message.key in own.puts:
             own.take_own(queue, message)
         else:
@@ -352,6 +351,20 @@ def _take(
         browse.unlock(queue, handle)
     if state.monitors(queue.attributes):
         queue.last_get_at = state.clock.wall()
+
+
+def _marks(state: QueueManagerState, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> list[int]:
+    """Return an in-flight mark for each stored message. If the store refuses a mark, no mark stays."""
+    marks: list[int] = []
+    try:
+        for message in messages:
+            if message.stored:
+                harden = queue.attributes.harden_get_backout
+                marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
+    except MQIError:
+        state.store.release_in_flight(marks)
+        raise
+    return marks
 
 
 def _watched(state: QueueManagerState, queue: LocalQueue, unit: UnitOfWork | None) -> None:

@@ -11,7 +11,7 @@ from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueDel
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, Report, SubscribeOption
+from mqflow.mqi.options import CloseOption, GetOption, MessageFlag, ObjectType, OpenOption, PutOption, Report, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, Got, ObjectDescriptor
@@ -330,6 +330,25 @@ def test_a_get_that_cannot_be_marked_takes_nothing(rig: Rig, monkeypatch: pytest
     rig.connection.commit()
 
     assert rig.seen_by_other() is not None
+
+
+def test_a_get_of_a_whole_message_that_cannot_mark_each_segment_takes_none(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    for flags, offset in ((MessageFlag.SEGMENT, 0), (MessageFlag.LAST_SEGMENT, 1)):
+        segment = MessageDescriptor(persistence=1, group_id=b"g" * 24, message_flags=int(flags), offset=offset)
+        rig.put_committed(descriptor=segment)
+    marks = iter([1])
+
+    def room_for_one(*_: object, **__: object) -> int:
+        for mark in marks:
+            return mark
+        raise FULL
+
+    monkeypatch.setattr(rig.store, "mark_in_flight", room_for_one)
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.get(GetOptions(options=GetOption.SYNCPOINT | GetOption.COMPLETE_MSG))
+    rig.connection.commit()
+
+    assert (2, [1]) == (rig.depth(), rig.store.released)
 
 
 def test_an_expired_message_and_its_report_are_one_change(rig: Rig) -> None:
