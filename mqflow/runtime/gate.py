@@ -61,14 +61,20 @@ class Gate:
         self._is_stopping = True
         self._changed.set()
 
+    def wake(self) -> None:
+        """Let a worker that waits for its turn check again whether it still wants the turn."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
     @asynccontextmanager
-    async def turn(self, most: int) -> AsyncIterator[int]:
+    async def turn(self, most: int, wanted: Callable[[], bool] = lambda: True) -> AsyncIterator[int]:
         """Wait until this worker may get messages. Yields the largest number of messages it may get, up to `most`.
 
-        Other workers wait until the block ends.
+        Other workers wait until the block ends. The wait also ends when the listener stops, or when `wanted` returns false. Then
+        the worker must get nothing.
         """
         async with self._turn:
-            await self._permission()
+            await self._permission(wanted)
             if not isinstance(self._state, Closed):
                 most = 1
             if self._limit is not None:
@@ -99,8 +105,7 @@ class Gate:
         self._state = state
         if type(state) is type(before):
             return
-        self._changed.set()
-        self._changed = anyio.Event()
+        self.wake()
         if isinstance(state, Closed):
             self._notify(ListenerResumed(queue=self._queue, listener=self._listener))
         elif isinstance(outcome, Failed) and not outcome.final:
@@ -112,9 +117,9 @@ class Gate:
         why = f"the circuit breaker is open: {count} failed, the last with {because}"
         self._notify(ListenerPaused(queue=self._queue, listener=self._listener, why=why, delay_s=breaker.open_s))
 
-    async def _permission(self) -> None:
-        """Wait until the listener may get a message, or until it stops."""
-        while not self._is_stopping and (wait_s := self._wait_s()) > 0:
+    async def _permission(self, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Wait until the listener may get a message, or until it stops, or until `wanted` returns false."""
+        while not self._is_stopping and wanted() and (wait_s := self._wait_s()) > 0:
             changed = self._changed
             with anyio.move_on_after(wait_s):
                 await changed.wait()

@@ -117,6 +117,8 @@ class ListenerState:
         self.concurrency = self.concurrency if concurrency is None else concurrency
         ordered, self._ordered = self._ordered, anyio.Event()
         ordered.set()
+        if self.gate is not None:
+            self.gate.wake()
 
     def _make_gate(self, spec: ListenerSpec) -> "Gate":
         from mqflow.runtime.gate import Gate  # noqa: PLC0415 - few listeners have a gate

@@ -150,19 +150,19 @@ class Worker:
 
     async def _run_through(self, gate: "Gate", allowed: Callable[[], None]) -> None:
         """Run like `_run`, through the gate. Each unit is committed before the worker waits for its next turn."""
-        state = self._state
+        state, term = self._state, self._term
         probes = state.refused
         if not probes:
             allowed()
         delivers(state.supervisor, self)
-        while not state.is_stopping:
+        while state.term == term:
             if self._records is not None:
                 await self._records.heartbeat(own_unit=True)
             if state.resting or state.settings.refused(self._session):
                 await self._settler.commit(await self._rest())
                 continue
-            async with gate.turn(self._most) as most:
-                if state.stopping.is_set():
+            async with gate.turn(self._most, lambda: state.term == term) as most:
+                if state.term != term:
                     break
                 exchange = await self._exchange(None, waits=not probes, most=most)
                 if exchange.get_error is not None:

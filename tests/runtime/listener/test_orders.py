@@ -1,9 +1,11 @@
 """The orders of an operator to a running listener: pause, resume, another number of workers. Each lets open units finish."""
 
+from typing import Any
+
 import anyio
 import pytest
 
-from mqflow import App
+from mqflow import App, CircuitBreaker, RateLimit
 from mqflow.events import ListenerPaused
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import Doing, ListenerStatus
@@ -29,12 +31,12 @@ async def until(bodies: list[str], number: int) -> None:
 class Gate:
     """An application whose handlers wait until the test opens the gate."""
 
-    def __init__(self, **options: int | bool) -> None:
+    def __init__(self, **options: Any) -> None:
         self.app = App()
         self.began, self.ended = list[str](), list[str]()
         self.open = anyio.Event()
 
-        @self.app.listener("IN", **options)  # type: ignore[arg-type]  # options of different kinds
+        @self.app.listener("IN", **options)
         async def handle(body: str) -> None:
             self.began.append(body)
             await self.open.wait()
@@ -92,6 +94,31 @@ async def test_a_listener_that_waits_in_its_get_is_paused_too(mq: QueueManagerKi
 
         assert [] == gate.began
         assert [Doing.PAUSED] * 2 == gate.doing()
+
+
+LIMITS = [RateLimit(1, per_s=1_000), RateLimit(10)]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=["waits for its turn", "waits in its get"])
+async def test_a_listener_with_a_rate_limit_is_paused_and_resumed(mq: QueueManagerKit, limit: RateLimit) -> None:
+    gate = Gate(rate_limit=limit, breaker=CircuitBreaker(), concurrency=2)
+    gate.open.set()
+    async with mq.run(gate.app):
+        await mq.put("IN", "first")
+        await gate.until_ended(1)
+        await anyio.sleep(1)
+        gate.order(held=True)
+        await anyio.sleep(1)
+        doing = gate.doing()
+        await mq.put("IN", "second")
+        await anyio.sleep(2_000)
+        before = list(gate.ended)
+        gate.order(held=False, concurrency=1)
+        await gate.until_ended(2)
+        await anyio.sleep(10)
+
+        assert ([Doing.PAUSED] * 2, ["first"], ["first", "second"]) == (doing, before, gate.ended)
+        assert 1 == len(gate.status().workers)
 
 
 async def test_a_pause_of_an_operator_changes_no_readiness(mq: QueueManagerKit) -> None:
