@@ -21,14 +21,19 @@ _TENTHS: int = 10
 
 
 def retained_changes(state: QueueManagerState, publications: Sequence[RetainedPublication]) -> list[Change]:
-    """Return the changes for the store: the last publication on each topic."""
+    """Return the changes for the store: the last publication on each topic. Forget the expired publications on these topics."""
     changes: list[Change] = []
+    kept, now = _kept(state), state.clock.wall()
     for topic, publication in {publication.topic_string: publication for publication in publications}.items():
+        before = kept.get(topic)
         if _persistent(publication):
             changes.append(defined(topic, publication))
-        elif (before := _kept(state).get(topic)) is not None and _persistent(before):
+        elif before is not None and _persistent(before):
             # Without this change, a restart would bring back the older publication.
             changes.append(deleted(topic, RetainedPublication))
+        if before is not None and before.expires_at is not None and before.expires_at <= now:
+            # Otherwise a new subscription could find it before the store answers, and delete the publication stored after it.
+            del kept[topic]
     return changes
 
 

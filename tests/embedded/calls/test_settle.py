@@ -7,7 +7,15 @@ import pytest
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.state.pages import MESSAGE_BYTES
-from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
+from mqflow.embedded.storage.store import (
+    BackoutCounted,
+    ObjectDefined,
+    ObjectDeleted,
+    QueueDefined,
+    QueueDeleted,
+    QueueManagerDefined,
+    Snapshot,
+)
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -594,6 +602,25 @@ def test_an_expired_persistent_message_is_removed_from_the_store(rig: Rig) -> No
     rig.get()
 
     assert ["MessageRemoved"] == rig.store.kinds()
+
+
+def test_an_expired_retained_publication_removes_no_newer_one_that_is_being_stored(rig: Rig) -> None:
+    topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="Prices")
+    retain = PutOption.SYNCPOINT | PutOption.RETAIN
+    rig.connection.put1(topic, MessageDescriptor(persistence=1, expiry_tenths=10), b"expired", retain)
+    rig.connection.commit()
+    rig.clock.advance(1)
+    rig.store.holds = True
+    rig.connection.put1(topic, PERSISTENT, b"newer", retain)
+    rig.begin_commit()
+
+    rig.other.subscribe(
+        SubscriptionDescriptor(object_string="Prices", options=SubscribeOption.CREATE | SubscribeOption.MANAGED)
+    )
+    rig.store.answer()
+
+    kept = [change for change in rig.store.written if isinstance(change, ObjectDefined | ObjectDeleted)]
+    assert isinstance(kept[-1], ObjectDefined)
 
 
 @pytest.mark.parametrize("change", ["define", "alter", "delete", "clear", "alter queue manager", "set"])
