@@ -217,6 +217,20 @@ def test_every_query_of_the_dashboard_names_an_exported_metric() -> None:
         assert named <= exported, query
 
 
+def test_no_alert_and_no_panel_misses_the_first_event_of_a_series() -> None:
+    """A counter has no series before its first event. `increase` compares two samples, so it does not see this event."""
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    page = (DASHBOARD.parent / "metrics.md").read_text(encoding="utf-8").partition("## Alerts")[2]
+
+    alerts = [query for query in re.findall(r"^\| .* \| `(.*)`", page, re.MULTILINE) if "increase(" in query]
+
+    assert [] == [target["expr"] for panel in panels for target in panel["targets"] if "increase(" in target["expr"]]
+    assert 2 == len(alerts)
+    for query in alerts:
+        [(counter, time)] = re.findall(r"increase\((\w+)\[(\w+)\]\)", query)
+        assert f"increase({counter}[{time}]) > 0 or {counter} unless {counter} offset {time}" == query
+
+
 def test_grafana_knows_every_field_of_the_dashboard() -> None:
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     plugins.register_default_plugins()
