@@ -5,6 +5,7 @@ Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER only the given a
 """
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from typing import Final, assert_never
 
@@ -44,7 +45,7 @@ from mqflow.embedded.mqsc.commands import (
     Unsupported,
 )
 from mqflow.embedded.mqsc.connections import change_channels, show_connections
-from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
+from mqflow.embedded.mqsc.display import Record, show_queue_manager, show_queues, show_status
 from mqflow.embedded.mqsc.objects import (
     alter_object,
     define_object,
@@ -53,7 +54,7 @@ from mqflow.embedded.mqsc.objects import (
     show_objects,
 )
 from mqflow.embedded.mqsc.parser import parse
-from mqflow.embedded.mqsc.status import show_deciding_rule, show_status_of
+from mqflow.embedded.mqsc.status import of_local_queues, show_deciding_rule, show_status_of
 from mqflow.embedded.mqsc.topics import define_subscription, define_topic, show_subscriptions, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS, OBJECT_KINDS, QUEUE_TYPES
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
@@ -153,12 +154,13 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
             response = Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
         else:
             response = Response(verdict=Verdict.DONE, command=command, text=carry_out(action, administration))
-        if not isinstance(action, EndCommand):
-            administration.report_command(command.text, shows=isinstance(action, Display))
     except MQIError as error:
         number = _NUMBERS.get(error.reason, "")
         text = f"{number}: {error}" if number else str(error)
         return Response(verdict=Verdict.FAILED, command=command, text=text, reason=int(error.reason))
+    if not isinstance(action, EndCommand):
+        with suppress(MQIError):  # the command has succeeded, even if its event cannot be put
+            administration.report_command(command.text, shows=isinstance(action, Display))
     return response
 
 
@@ -248,11 +250,12 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             records = _FAMILIES[action.noun].show(action, administration)
             subject = action.pattern
         case DisplayStatus():
-            local = (queue.name for queue in administration.queues() if queue.kind is QueueType.LOCAL)
-            names = [name for name in local if matches(action.pattern, name)]
-            records = show_status((administration.queue_status(name) for name in names), action)
             subject = action.pattern
-            if names and not records:
+            statuses = of_local_queues(administration, subject, administration.queue_status)
+            if not statuses and not subject.endswith("*"):
+                _require(administration, QueueType.LOCAL, subject, "DISPLAY QSTATUS")
+            records = show_status(statuses, action)
+            if statuses and not records:
                 detail = f"No handle of {subject} is open" if action.handles else "No queue passes the filter"
                 name = administration.queue_manager.name
                 raise error_for(PCFReason.Q_STATUS_NOT_FOUND, "DISPLAY QSTATUS", subject, name, detail)

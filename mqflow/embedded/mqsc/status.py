@@ -7,7 +7,7 @@ UNCERTAIN: TPCOUNT is the number of topics that DISPLAY TPSTATUS('#') shows; IBM
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -19,17 +19,18 @@ from mqflow.embedded.mqsc.vocabulary import keyword_table
 from mqflow.mqi.attributes.queue import COUNT_MAX, AttributeSpec
 from mqflow.mqi.attributes.subscription import row_of
 from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import UnknownObjectError, error_for
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.topic_strings import Scheme
 from mqflow.mqi.topic_strings import matches as topic_matches
 
-__all__ = ("STATUSES", "StatusKind", "rows_of", "show_deciding_rule", "show_status_of")
+__all__ = ("STATUSES", "StatusKind", "of_local_queues", "rows_of", "show_deciding_rule", "show_status_of")
 
 # Any: the table of attributes gives each value its type.
 _Row = Mapping[str, Any]
+_Answer = TypeVar("_Answer")
 _STATES: Final = {"STOPPED": 0, "STARTING": 1, "RUNNING": 2}
 _YES_NO: Final = {"NO": 0, "YES": 1}
 
@@ -57,6 +58,21 @@ def rows_of(noun: StatusNoun, name: str, administration: Administration) -> tupl
         command = "RESET QSTATS" if noun == "QSTATS" else f"DISPLAY {noun}"
         raise error_for(kind.nothing, command, name, administration.queue_manager.name)
     return rows
+
+
+def of_local_queues(administration: Administration, pattern: str, ask: Callable[[str], _Answer]) -> list[_Answer]:
+    """Return the answer about each local queue with this name or generic name, sorted by name.
+
+    Other programs can delete queues meanwhile: the list leaves out a queue without an answer, because it does not exist.
+    """
+    answers: list[_Answer] = []
+    for queue in administration.queues():
+        if queue.kind is QueueType.LOCAL and matches(pattern, queue.name):
+            try:
+                answers.append(ask(queue.name))
+            except UnknownObjectError:
+                continue
+    return answers
 
 
 def show_status_of(action: DisplayStatusOf, administration: Administration) -> tuple[Record, ...]:
@@ -92,9 +108,7 @@ def _publish_subscribe(administration: Administration, _name: str) -> Iterator[_
 
 
 def _statistics(administration: Administration, name: str) -> Iterator[_Row]:
-    for queue in administration.queues():
-        if queue.kind is QueueType.LOCAL and matches(name, queue.name):
-            yield asdict(administration.reset_queue_statistics(queue.name))
+    return (asdict(each) for each in of_local_queues(administration, name, administration.reset_queue_statistics))
 
 
 def _channels(administration: Administration, name: str) -> Iterator[_Row]:

@@ -14,6 +14,7 @@ from mqflow.embedded.administration.interface import Administration, QueueStatus
 from mqflow.embedded.mqsc.commands import AlterCommand, ClearCommand, DefineCommand, DeleteCommand, QueueNoun, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
+from mqflow.embedded.mqsc.status import of_local_queues
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_STATUS
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
@@ -124,11 +125,11 @@ def inquire_status(request: Request, administration: Administration) -> Iterable
     choices = (ParameterId.Q_STATUS, ParameterId.Q_HANDLE)
     kind = request.choice(ParameterId.Q_STATUS_TYPE, choices, ParameterId.Q_STATUS, PCFReason.PARM_VALUE_ERROR)
     pattern = request.pattern(Q_NAME)
-    queues = [queue for queue in administration.queues() if matches(pattern, queue.name)]
-    if queues and not pattern.endswith("*") and queues[0].kind is not QueueType.LOCAL:
+    named = None if pattern.endswith("*") else administration.queue(pattern)
+    if named is not None and named.kind is not QueueType.LOCAL:
         detail = f"{pattern} is no local queue, and only local queues have a status"
         raise PCFError(PCFReason.Q_TYPE_ERROR, detail=detail, parameter=Q_NAME)
-    local = [administration.queue_status(queue.name) for queue in queues if queue.kind is QueueType.LOCAL]
+    local = of_local_queues(administration, pattern, administration.queue_status)
     if not local:
         raise _unknown(request)
     selectors = wanted(request, ParameterId.Q_STATUS_ATTRS, (Q_NAME, ParameterId.Q_STATUS_TYPE))

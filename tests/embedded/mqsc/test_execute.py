@@ -3,9 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from mqflow.embedded.administration.interface import QueueStatistics, QueueStatus
 from mqflow.embedded.mqsc import EXIT_FAILED, Response, Verdict, run
 from mqflow.embedded.mqsc.report import lines_of, summary
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.mqsc.definitions import Definitions
@@ -155,6 +157,57 @@ def test_a_queue_that_is_not_there_is_a_failure_with_its_name(command: str, admi
     assert (Verdict.FAILED, Reason.UNKNOWN_OBJECT_NAME) == (response.verdict, response.reason)
     assert response.text.startswith("AMQ8147: ")
     assert " on A" in response.text
+
+
+class Vanishing(Definitions):
+    """The queue B is deleted after the queue manager has listed its queues."""
+
+    def queue_status(self, name: str) -> QueueStatus:
+        self._vanished(name)
+        return QueueStatus(
+            name=name, depth=0, open_input_count=0, open_output_count=0, uncommitted=0, oldest_message_age_s=None
+        )
+
+    def reset_queue_statistics(self, name: str) -> QueueStatistics:
+        self._vanished(name)
+        return super().reset_queue_statistics(name)
+
+    def _vanished(self, name: str) -> None:
+        if name == "B":
+            raise error_for(Reason.UNKNOWN_OBJECT_NAME, "DISPLAY QSTATUS", name, "QM1")
+
+
+@pytest.mark.parametrize("command", ["DISPLAY QSTATUS(*)", "RESET QSTATS(*)"])
+def test_a_queue_that_is_deleted_meanwhile_hides_no_other_queue(command: str) -> None:
+    """A reset that fails after the first queue loses the counts of this queue."""
+    administration = Vanishing()
+    for name in "ABC":
+        administration.define(QueueAttributes(name=name))
+
+    shown = done(command, administration).records
+
+    assert ["A", "C"] == [record.cells[0].word for record in shown]
+
+
+def test_the_status_of_an_alias_is_refused_with_its_kind(administration: Definitions) -> None:
+    administration.define(QueueAttributes(name="A", kind=QueueType.ALIAS, target="T"))
+
+    response = only("DISPLAY QSTATUS(A)", administration)
+
+    assert Reason.OBJECT_TYPE_ERROR == response.reason
+    assert "It is a QALIAS, not a QLOCAL" in response.text
+
+
+def test_a_command_whose_event_cannot_be_put_has_succeeded() -> None:
+    class WithoutEvents(Definitions):
+        def report_command(self, text: str, *, shows: bool) -> None:
+            raise error_for(Reason.CONNECTION_BROKEN, "MQSC", detail=f"{text}, shows={shows}")
+
+    administration = WithoutEvents()
+
+    done("DEFINE QLOCAL(A)", administration)
+
+    assert ["A"] == list(administration.by_name)
 
 
 def test_deleting_an_unknown_queue_succeeds_with_ignstate(administration: Definitions) -> None:
