@@ -100,10 +100,10 @@ def prepare(options: ConnectOptions, application_name: str = "", user: str = "")
 def _secret(what: str, read: ReadSecret) -> bytes:
     try:
         return read().encode()
-    except OSError as error:
-        raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
     except UnicodeError as error:  # the error holds the secret itself
         raise ClientPackageError(f"The {what} is not text: {error.__class__.__name__}.") from None
+    except (OSError, ValueError) as error:  # ValueError: the path has a NUL
+        raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
 
 
 def _table_url(said: str) -> str:

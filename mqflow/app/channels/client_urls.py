@@ -6,11 +6,10 @@ a URL; a URL with a password is refused. This file loads no client package.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from mqflow.app.config.settings import Settings
+from mqflow.app.config.settings import Settings, password_reader, secret_in
 from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.mqi.names import is_object_name
@@ -83,7 +82,7 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
         ccdt_url=where.ccdt_url,
         binding=where.binding,
         user=settings.user,
-        password=_password(settings),
+        password=password_reader(settings),
         token=_from_file(settings.token_file),
         cipher_spec=tls.cipher_spec,
         key_repository=tls.key_repository,
@@ -142,15 +141,5 @@ def _check_address(url: str, values: Mapping[str, str], hosts: tuple[tuple[str, 
         raise ConfigurationError(f"{shown_url(url)!r}: a local binding has no channel; leave out binding, or the host or CCDT.")
 
 
-def _password(settings: Settings) -> Callable[[], str] | None:
-    if settings.password_file:
-        return _from_file(settings.password_file)
-    return settings.password.reveal if settings.password is not None else None
-
-
 def _from_file(path: str) -> Callable[[], str] | None:
-    return partial(_first_text, Path(path)) if path else None
-
-
-def _first_text(path: Path) -> str:
-    return path.read_text(encoding="utf-8").rstrip("\r\n")
+    return partial(secret_in, path) if path else None

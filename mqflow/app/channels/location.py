@@ -14,7 +14,7 @@ from msgspec import Struct
 from mqflow.app.channels.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
 from mqflow.app.channels.reconnect_settings import client_configuration, mode_by_channel
 from mqflow.app.channels.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
-from mqflow.app.config.settings import Settings, load
+from mqflow.app.config.settings import Settings, load, password_reader
 from mqflow.app.errors import ConfigurationError, shown_name, shown_url, split
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
@@ -144,7 +144,8 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
     from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - as above
     from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - loaded only for such a URL
 
-    if at.certificate is None and (not settings.user or settings.password is None):
+    password = password_reader(settings)
+    if at.certificate is None and (not settings.user or password is None):
         raise ConfigurationError(
             f"A queue manager served over TCP ({', '.join(map(str, at.addresses))}) needs a user and a password: "
             "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD. Or name the user's certificate in "
@@ -158,7 +159,7 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
         at.addresses,
         name=at.queue_manager,
         user=settings.user,
-        password="" if settings.password is None else settings.password.reveal(),
+        password=password,
         tls=tls,
         runner=runner,
     )

@@ -6,8 +6,8 @@ names the key, the source and the accepted values. This file knows no queue mana
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -30,11 +30,16 @@ __all__ = (
     "TLSSettings",
     "load",
     "mistyped_listeners",
+    "password_reader",
+    "secret_in",
     "shown_key",
 )
 
 _Seconds = Annotated[float, Meta(ge=0)]
 _Count = Annotated[int, Meta(ge=1)]
+_URL: Final = "embedded:./data?qmgr=QM1"
+_BY_HAND: Final = "Settings(...)"
+"""The source of values that no call of `load` has found."""
 
 
 class Secret:
@@ -57,6 +62,12 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash((Secret, self._value))
+
+
+class _FromFile(Secret):
+    """The content that a password file had when the settings were made."""
+
+    __slots__ = ()
 
 
 class LedgerSettings(Struct, frozen=True, kw_only=True):
@@ -139,7 +150,7 @@ class QueueManagerSettings(Struct, frozen=True, kw_only=True):
     url: str = ""
     #: The user that connects.
     user: str = ""
-    #: Comes from MQFLOW_QUEUE_MANAGERS_NAME_PASSWORD or `password_file`, never from a settings file.
+    #: Comes from MQFLOW_QUEUE_MANAGERS_NAME_PASSWORD, otherwise from `password_file`, never from a settings file.
     password: Secret | None = None
     #: A file with the password; its line end is ignored.
     password_file: str = ""
@@ -153,10 +164,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """All settings of an application, as `load` returns them. The names of the fields are the keys of `mqflow.toml`."""
 
     #: The URL of the queue manager.
-    url: str = "embedded:./data?qmgr=QM1"
+    url: str = _URL
     #: The user that connects.
     user: str = ""
-    #: Comes from MQFLOW_PASSWORD or `password_file`, never from a settings file.
+    #: Comes from MQFLOW_PASSWORD, otherwise from `password_file`, never from a settings file.
     password: Secret | None = None
     #: A file with the password; its line end is ignored.
     password_file: str = ""
@@ -204,11 +215,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     def url_over(self, declared: str | None) -> str:
-        """Return the URL to use: the URL of these settings if a source has set it, otherwise `declared`, otherwise the default.
+        """Return the URL to use: the URL of these settings if it is set, otherwise `declared`, otherwise the default.
 
-        A URL from a source replaces the URL in the code, because the same image runs in development and in production.
+        It is set if a source has set it, or if it is not the default. It replaces the URL in the code, because the same image
+        runs in development and in production.
         """
-        return declared if declared and "url" not in self.sources else self.url
+        is_set = "url" in self.sources or self.url not in {"", _URL}
+        return self.url if is_set or not declared else declared
 
     def listener(self, name: str, queue: str) -> ListenerSettings:
         """Return the settings for the listener's name. Fields that are not set there come from the settings for its queue."""
@@ -227,10 +240,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         own = QueueManagerSettings() if found is None else self.queue_managers[found]
         fields = {key: getattr(own, key) for key in own.__struct_fields__ if key != "url"}  # both records have these fields
         parts = {key: source for key, source in self.sources.items() if key.split(".")[0] not in own.__struct_fields__}
+        above = "" if found is None else f"{shown_key(('queue_managers', found))}."
         if found is not None:
-            prefix = f"{shown_key(('queue_managers', found))}."
-            parts |= {key.removeprefix(prefix): each for key, each in self.sources.items() if key.startswith(prefix)}
-        return _with_password(msgspec.structs.replace(self, url=own.url, sources=parts, **fields))
+            parts |= {"url": _BY_HAND} if own.url else {}
+            parts |= {key.removeprefix(above): each for key, each in self.sources.items() if key.startswith(above)}
+        return _with_password(msgspec.structs.replace(self, url=own.url, sources=parts, **fields), above)
 
 
 def check_settings(settings: object) -> None:
@@ -240,8 +254,26 @@ def check_settings(settings: object) -> None:
     """
     if not isinstance(settings, Settings):
         raise ConfigurationError(f"App(settings={type(settings).__name__}): it takes Settings(...), or None to load them.")
-    for key in _TYPES:
-        _convert_value(key, _Given(reduce(getattr, key, settings), "Settings(...)"))
+    for key, value in _values(settings):
+        _convert_value(key, _Given(value, _BY_HAND))
+    _check_delays(settings)
+
+
+def password_reader(settings: Settings) -> Callable[[], str] | None:
+    """Return a function that returns the password, or None if the settings have no password.
+
+    The function reads a password file at each call, because its content can change. It raises `OSError` and `ValueError` as
+    `secret_in` does. If the settings have both a password and a password file, it returns the password.
+    """
+    password = settings.password
+    if settings.password_file and (password is None or isinstance(password, _FromFile)):
+        return partial(secret_in, settings.password_file)
+    return None if password is None else password.reveal
+
+
+def secret_in(path: str) -> str:
+    """Return the text in the file, without its line end. Raises `OSError`, and `ValueError` if the file is not UTF-8."""
+    return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
 
 
 def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str]:
@@ -312,10 +344,7 @@ def load(
     ):
         _merge(given, layer)
     settings = _with_password(_convert(given, warnings))
-    try:
-        settings.reconnect.ladder  # noqa: B018 - read only for its error
-    except DelaysError as error:
-        raise SettingsError("reconnect.delays", settings.sources["reconnect.delays"], str(error)) from error
+    _check_delays(settings)
     return settings
 
 
@@ -394,13 +423,13 @@ def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
     if named:
         if not Path(named).is_file():
             raise SettingsError("(all)", _CONFIG_VARIABLE, f"there is no file {named}.")
-        table = _toml(Path(named))
-        return _table_layer(Path(named), table.get("tool", {}).get("mqflow", {}) if named.endswith("pyproject.toml") else table)
+        file = Path(named)
+        return _table_layer(file, _tool_table(file) if named.endswith("pyproject.toml") else _toml(file))
     for place in (folder.absolute(), *folder.absolute().parents):
         own, shared = place / "mqflow.toml", place / "pyproject.toml"
         if own.is_file():
             return _table_layer(own, _toml(own))
-        if shared.is_file() and _may_have_settings(shared) and (table := _toml(shared).get("tool", {}).get("mqflow")):
+        if shared.is_file() and _may_have_settings(shared) and (table := _tool_table(shared)):
             return _table_layer(shared, table)
     return {}
 
@@ -422,11 +451,21 @@ def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds v
         raise SettingsError("(all)", str(path), f"the file cannot be read as TOML: {error}.") from error
 
 
+def _tool_table(pyproject: Path) -> Mapping[str, object]:
+    """Return [tool.mqflow] of the file; empty if the file has no such table."""
+    tool = _toml(pyproject).get("tool", {})
+    table = tool.get("mqflow", {}) if isinstance(tool, Mapping) else tool
+    if not isinstance(table, Mapping):
+        raise SettingsError("(all)", str(pyproject), "[tool.mqflow] is not a table.")
+    return table
+
+
 def _table_layer(path: Path, table: Mapping[str, object]) -> _Layer:
     layer = {key: _Given(value, str(path)) for key, value in _leaves((), table)}
     for key in layer:
         if key[-1] == "password" and key in {("password",), ("queue_managers", *key[1:2], "password")}:
-            problem = f"a password must not be in a file that may be checked in; use password_file, or {_variable(key)}."
+            named = tuple(map(_listener_key, key))  # the name of a variable has no dots
+            problem = f"a password must not be in a file that may be checked in; use password_file, or {_variable(named)}."
             raise SettingsError(shown_key(key), str(path), problem)
     return layer
 
@@ -451,8 +490,37 @@ def _kinds(record: type[Struct], above: _Key = ()) -> Iterator[tuple[_Key, Any]]
             yield (*above, info.name), info.type
 
 
-#: The kinds of the keys in the tables whose own keys are names that the user chooses.
-_TABLES: Final = {"listeners": dict(_kinds(ListenerSettings)), "queue_managers": dict(_kinds(QueueManagerSettings))}
+def _values(record: Struct, above: _Key = ()) -> Iterator[tuple[_Key, object]]:
+    """Yield each value of settings made by hand, with its key. Raise `SettingsError` for a value in the place of a record."""
+    for info in msgspec.structs.fields(record):
+        key, value = (*above, info.name), getattr(record, info.name)  # the name of a field
+        if key in {("sources",), ("warnings",)}:
+            continue
+        if key[0] in _RECORDS and not above:
+            if not isinstance(value, Mapping):
+                raise _not_accepted(key, value, f"a dict of {_RECORDS[key[0]].__name__}(...)")
+            for name, each in value.items():
+                yield from _values(_record((*key, name), each, _RECORDS[key[0]]), (*key, name))
+        elif isinstance(info.type, type) and issubclass(info.type, Struct):
+            yield from _values(_record(key, value, info.type), key)
+        else:
+            yield key, value
+
+
+def _record(key: _Key, value: object, kind: type[Struct]) -> Struct:
+    if not isinstance(value, kind):
+        raise _not_accepted(key, value, f"{kind.__name__}(...)")
+    return value
+
+
+def _not_accepted(key: _Key, value: object, kind: str) -> SettingsError:
+    return SettingsError(shown_key(key), _BY_HAND, f"{_shortened(repr(value))} is not accepted; it takes {kind}.")
+
+
+#: The records of the tables whose own keys are names that the user chooses.
+_RECORDS: Final[Mapping[str, type[Struct]]] = {"listeners": ListenerSettings, "queue_managers": QueueManagerSettings}
+#: The kinds of the keys in these tables.
+_TABLES: Final = {name: dict(_kinds(record)) for name, record in _RECORDS.items()}
 #: The kind of every key that has a fixed name: all keys except those in `_TABLES`.
 _TYPES: Final = {key: kind for key, kind in _kinds(Settings) if key[0] not in {*_TABLES, "sources", "warnings"}}
 _VARIABLES: Final = {_variable(key): key for key in _TYPES}
@@ -494,15 +562,26 @@ def _secret(_: type, value: object) -> object:
     return Secret(value) if isinstance(value, str) else value
 
 
-def _with_password(settings: Settings) -> Settings:
-    """Return the settings. If they have no password, add the password in `password_file`."""
+def _with_password(settings: Settings, above: str = "") -> Settings:
+    """Return the settings. If they have no password, add the password in `password_file`, whose key begins with `above`."""
     if not settings.password_file or settings.password is not None:
         return settings
+    source = settings.sources.get("password_file", _BY_HAND)
     try:
-        text = Path(settings.password_file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError("password_file", settings.sources["password_file"], f"it cannot be read: {error}.") from error
-    return msgspec.structs.replace(settings, password=Secret(text.rstrip("\r\n")))
+        password = _FromFile(secret_in(settings.password_file))
+    except UnicodeDecodeError:  # the error has the bytes of the file
+        problem = f"{settings.password_file} is not text in UTF-8."
+        raise SettingsError(f"{above}password_file", source, problem) from None
+    except (OSError, ValueError) as error:  # ValueError: the path has a NUL
+        raise SettingsError(f"{above}password_file", source, f"it cannot be read: {error}.") from error
+    return msgspec.structs.replace(settings, password=password)
+
+
+def _check_delays(settings: Settings) -> None:
+    try:
+        settings.reconnect.ladder  # noqa: B018 - read only for its error
+    except DelaysError as error:
+        raise SettingsError("reconnect.delays", settings.sources.get("reconnect.delays", _BY_HAND), str(error)) from error
 
 
 def _suggestion(key: _Key) -> str:

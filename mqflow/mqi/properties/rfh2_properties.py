@@ -115,7 +115,7 @@ def with_properties(
 
     If a name is repeated in `properties`, the message has the property more than once. The properties go to the first MQRFH2,
     or to a new MQRFH2; everything else stays unchanged. Raises `HeaderError` 2335 for a value or a name that a folder cannot
-    have, 2334 if an existing header is malformed or the header would have too many properties.
+    have. Raises `HeaderError` 2334 for a malformed header, and for more properties than a header can have.
     """
     if not properties:
         return descriptor, body

@@ -1,17 +1,22 @@
 """The sources of settings, their precedence, and the errors about settings that cannot be used."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqflow import App
 from mqflow.app.config.settings import (
     ListenerSettings,
+    QueueManagerSettings,
+    ReconnectSettings,
     Secret,
     Settings,
     SettingsError,
     TLSSettings,
     load,
     mistyped_listeners,
+    password_reader,
 )
 from mqflow.policy.reconnect.delays import LADDER
 
@@ -296,6 +301,48 @@ def test_a_password_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         load(environment={"MQFLOW_PASSWORD_FILE": "/does/not/exist"}, folder=tmp_path)
 
 
+def test_a_password_file_that_is_no_text_is_refused_and_no_byte_of_it_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"hunter2\xff")
+
+    with pytest.raises(SettingsError, match=r"password_file from environment .*secret is not text in UTF-8\.$") as refused:
+        load(environment={"MQFLOW_PASSWORD_FILE": str(tmp_path / "secret")}, folder=tmp_path)
+
+    assert refused.value.__cause__ is None
+    assert "0xff" not in str(refused.value)
+
+
+def test_a_path_that_no_file_can_have_is_refused_like_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text('password_file = "a\\u0000b"')
+
+    with pytest.raises(SettingsError, match=r"password_file from .*mqflow\.toml: it cannot be read"):
+        load(environment={}, folder=tmp_path)
+
+
+def test_settings_made_by_hand_name_the_password_file_of_another_queue_manager_that_cannot_be_read() -> None:
+    settings = Settings(queue_managers={"archive": QueueManagerSettings(password_file="/does/not/exist")})  # noqa: S106 - a path
+
+    with pytest.raises(
+        SettingsError, match=r"queue_managers\.archive\.password_file from Settings\(\.\.\.\): it cannot be read"
+    ):
+        settings.of_queue_manager("archive")
+
+
+def test_a_password_is_read_from_its_file_each_time_unless_the_environment_has_the_password(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("old\n")
+    of_file = load(environment={"MQFLOW_PASSWORD_FILE": str(file)}, folder=tmp_path)
+    of_both = load(environment={"MQFLOW_PASSWORD": "own", "MQFLOW_PASSWORD_FILE": str(file)}, folder=tmp_path)
+    by_hand = Settings(password=Secret("own"), password_file=str(file))
+    given = {"archive": QueueManagerSettings(password_file=str(file))}
+    read = [
+        password_reader(each)
+        for each in (of_file, of_both, by_hand, Settings(queue_managers=given).of_queue_manager("archive"), Settings())
+    ]
+    file.write_text("new\n")
+
+    assert ["new", "own", "own", "new", None] == [each and each() for each in read]
+
+
 def test_a_number_is_text_where_text_is_taken(tmp_path: Path) -> None:
     assert "123" == load(environment={"MQFLOW_USER": "123"}, folder=tmp_path).user
 
@@ -306,6 +353,64 @@ def test_a_url_set_from_outside_is_stronger_than_the_one_in_the_source(tmp_path:
     assert "embedded:./outside" == outside.url_over("embedded:./source")
     assert "embedded:./source" == Settings().url_over("embedded:./source")
     assert Settings().url == Settings().url_over(None)
+
+
+def test_a_url_in_settings_made_by_hand_is_stronger_than_the_one_in_the_source() -> None:
+    archive = QueueManagerSettings(url=Settings().url)
+    settings = Settings(url="embedded:./settings", queue_managers={"archive": archive})
+
+    assert "embedded:./settings" == settings.url_over("embedded:./source")
+    assert archive.url == settings.of_queue_manager("archive").url_over("embedded:./source")
+    assert "embedded:./source" == settings.of_queue_manager("other").url_over("embedded:./source")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        pytest.param({"listeners": {"ORDERS.IN": ListenerSettings(concurrency=0)}},
+                     'listeners."ORDERS.IN".concurrency from Settings(...): 0 is not accepted; it takes a whole number from 1.',
+                     id="a listener without workers"),
+        pytest.param({"listeners": {"IN": 5}},
+                     "listeners.IN from Settings(...): 5 is not accepted; it takes ListenerSettings(...).",
+                     id="no settings of a listener"),
+        pytest.param({"queue_managers": {"qm2": QueueManagerSettings(user=7)}},  # type: ignore[arg-type]  # wrong on purpose
+                     "queue_managers.qm2.user from Settings(...): 7 is not accepted; it takes text.",
+                     id="a user of another queue manager"),
+        pytest.param({"ledger": "all"}, "ledger from Settings(...): 'all' is not accepted; it takes LedgerSettings(...).",
+                     id="a word for a group of settings"),
+        pytest.param({"reconnect": ReconnectSettings(delays="abc")},
+                     "reconnect.delays from Settings(...): 'abc' is not a ReconDelay",
+                     id="delays"),
+    ],
+)  # fmt: skip
+def test_settings_made_by_hand_that_cannot_be_used_are_refused_before_the_application_runs(
+    settings: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        App(settings=Settings(**settings))
+
+    assert str(refused.value).startswith(f"Setting {problem}")
+
+
+@pytest.mark.parametrize("text", ["tool = 5", "[tool]\nmqflow = 'drain_s'"])
+@pytest.mark.parametrize("named", [True, False], ids=["named by MQFLOW_CONFIG", "found"])
+def test_a_pyproject_whose_settings_are_no_table_is_refused(tmp_path: Path, text: str, named: bool) -> None:  # noqa: FBT001 - a case
+    file = tmp_path / "pyproject.toml"
+    file.write_text(text)
+
+    with pytest.raises(SettingsError, match=r"pyproject\.toml: \[tool\.mqflow\] is not a table"):
+        load(environment={"MQFLOW_CONFIG": str(file)} if named else {}, folder=tmp_path)
+
+
+def test_the_variable_for_the_password_of_a_queue_manager_with_a_dot_in_its_name_can_be_set(tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text('[queue_managers."my.qm"]\npassword = "x"\n')
+    with pytest.raises(SettingsError, match=r"or MQFLOW_QUEUE_MANAGERS_MY_QM_PASSWORD\."):
+        load(environment={}, folder=tmp_path)
+    (tmp_path / "mqflow.toml").write_text('[queue_managers."my.qm"]\nuser = "app"\n')
+
+    settings = load(environment={"MQFLOW_QUEUE_MANAGERS_MY_QM_PASSWORD": "s3cret"}, folder=tmp_path)
+
+    assert ("app", Secret("s3cret")) == (settings.queue_managers["my.qm"].user, settings.queue_managers["my.qm"].password)
 
 
 def test_delays_between_attempts_to_reconnect_are_written_as_mqclient_ini_does(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ heartbeats of one connection (the pulse). This module knows no verb.
 import socket
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -52,13 +52,14 @@ class ServedQueueManager:
         *,
         name: str = "",
         user: str = "",
-        password: str = "",
+        password: str | Callable[[], str] | None = None,
         tls: ssl.SSLContext | None = None,
         runner: Runner = THREADS,
         silence_s: float = SILENCE_S,
         dial: Dial = dial,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        """Take the addresses, the user and the password. A function that reads the password is called for each connection."""
         self._clock = clock
         self._dial = dial
         self._addresses: Final = _addresses(address)
@@ -115,6 +116,7 @@ class ServedQueueManager:
             raise
 
     def _line_to(self, address: Address, application_name: str, user: str, *, administers: bool) -> Line:
+        password = self._read_password()
         try:
             stream = self._dial(address, self._tls, self._heartbeats.silence_s)
         except OSError as error:
@@ -127,7 +129,7 @@ class ServedQueueManager:
         self._lines.add(line)
         pulse = self._pulse_for(line, address)
         hello = requests.Hello(
-            requests.PROTOCOL_VERSION, self._name, application_name, user, self._password, pulse, administers=administers
+            requests.PROTOCOL_VERSION, self._name, application_name, user, password, pulse, administers=administers
         )
         try:
             line.queue_manager_name = line.call(hello, "MQCONNX")
@@ -147,6 +149,16 @@ class ServedQueueManager:
             line.close()
             raise
         return line
+
+    def _read_password(self) -> str:
+        try:
+            return self._password() if callable(self._password) else self._password or ""
+        except UnicodeError:  # the error has the bytes of the password
+            detail = "The password file is not text in UTF-8"
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", queue_manager=self._name, detail=detail) from None
+        except (OSError, ValueError) as error:
+            detail = f"The password cannot be read: {error}"
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", queue_manager=self._name, detail=detail) from error
 
     def _pulse_for(self, line: Line, address: Address) -> int:
         """Return the number of the line's pulse; 0 if the line sends its own heartbeats.

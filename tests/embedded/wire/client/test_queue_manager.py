@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,36 @@ def test_a_hello_says_who_connects_to_what(monkeypatch: pytest.MonkeyPatch) -> N
     assert requests.Hello(7, "QM1", "mqflow administration", "app", "hunter2", administers=True) == network.hello()
     manager.close()
     network.close()
+
+
+def test_a_password_that_was_exchanged_is_read_again_for_the_next_connection() -> None:
+    network = Network(first=ANSWERS)
+    manager = served(network, FIRST, user="app", password=iter(("old", "new")).__next__)
+
+    said = list[requests.Request]()
+    for _ in range(2):
+        manager.connect(application_name="batch")
+        said.append(network.hello())
+
+    assert [requests.Hello(7, "QM1", "batch", "app", password) for password in ("old", "new")] == said
+    manager.close()
+    network.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [(None, "The password cannot be read: "), (b"hunter2\xff", "The password file is not text in UTF-8")]
+)
+def test_a_password_that_cannot_be_read_is_2035_and_is_not_shown(tmp_path: Path, data: bytes | None, said: str) -> None:
+    if data is not None:
+        (tmp_path / "secret").write_bytes(data)
+    network = Network(first=ANSWERS)
+    manager = served(network, FIRST, user="app", password=partial((tmp_path / "secret").read_text, encoding="utf-8"))
+
+    error = refused(manager.connect)
+
+    assert (Reason.NOT_AUTHORIZED, []) == (error.reason, network.dialled)
+    assert said in str(error)
+    assert "0xff" not in f"{error}{error.__cause__}"
 
 
 def failing(reason: Reason, detail: str) -> requests.Reply[object]:
