@@ -4,7 +4,7 @@ A conversation calls the same verbs as all other clients of a served queue manag
 serve a verb, the client gets an error with the verb's name. This module knows flows and requests, but no socket and no MQ rule.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -68,8 +68,8 @@ class Line(Protocol):
         """Send a flow."""
         ...
 
-    def send_segment(self, segment: bytes) -> None:
-        """Send a segment."""
+    def send_segments(self, segments: Iterable[bytes]) -> None:
+        """Send the segments of a flow."""
         ...
 
     @property
@@ -501,7 +501,7 @@ class Conversation:
             return
         consumer.sent += 1
         self._sent += 1
-        for segment in async_message(
+        segments = async_message(
             consumer.header,
             request.handle,
             got,
@@ -509,8 +509,8 @@ class Conversation:
             connection_number=self._sent,
             selection=consumer.selection,
             segment_bytes_max=self._line.segment_bytes_max,
-        ):
-            self._line.send_segment(segment)
+        )
+        self._line.send_segments(segments)
         # The client's `received_bytes` include the descriptor, so an empty message uses credit too.
         consumer.credit -= (MQMD1_BYTES if consumer.selection.descriptor_version == 1 else MQMD2_BYTES) + len(got.body)
         if consumer.credit > 0:

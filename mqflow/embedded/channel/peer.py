@@ -6,7 +6,7 @@ end the socket. This module knows flows, but no verb.
 
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Final
 
@@ -106,6 +106,8 @@ class ChannelPeer:
         self._places = 0
         self._connected = 0
         self._ending = False
+        #: The time when the send of a flow began; None outside of a send.
+        self._sending_since: float | None = None
         self._flows = Flows()
         self._flows.segment_bytes_max = self._flows.flow_bytes_max = _STRANGER_BYTES_MAX
         self._flows.conversations_max = 0
@@ -150,6 +152,13 @@ class ChannelPeer:
         with contextlib.suppress(OSError):  # the stream has ended already
             self._raw.shutdown(socket.SHUT_RD if self.unknown_until is None else socket.SHUT_RDWR)
 
+    def end_slow_send(self, began_before: float) -> None:
+        """Break the socket off if the send of a flow that began before this time still runs. The program loses the flow."""
+        since = self._sending_since
+        if since is not None and since < began_before:
+            with contextlib.suppress(OSError):  # the stream has ended already
+                self._raw.shutdown(socket.SHUT_RDWR)
+
     def let_go(self) -> None:
         """Close the socket and the signal."""
         self._raw.close()
@@ -193,12 +202,14 @@ class ChannelPeer:
         """Send a flow. The reply to a verb completes an MQI call."""
         if flow.header.kind >= SegmentType.MQCONN:
             self._last_call_s = self._arrival.clock.wall()
-        for segment in segments_of(flow, self.segment_bytes_max):
-            self._send(segment)
+        self.send_segments(segments_of(flow, self.segment_bytes_max))
 
-    def send_segment(self, segment: bytes) -> None:
-        """Send a segment."""
-        self._send(segment)
+    def send_segments(self, segments: Iterable[bytes]) -> None:
+        """Send the segments of a flow."""
+        self._sending_since = self.now()
+        for segment in segments:
+            self._send(segment)
+        self._sending_since = None
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
         """Return a new connection for this user. Raises `MQIError` if the user or the queue manager name is refused."""

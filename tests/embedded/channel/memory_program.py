@@ -1,5 +1,7 @@
 """A client program in memory: it calls one conversation, whose line keeps the flows and whose clock stands still."""
 
+from collections.abc import Iterable
+
 from mqflow.embedded.channel.conversation import Conversation
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.contract import ServableConnection
@@ -29,8 +31,9 @@ class MemoryLine:
     def send(self, flow: Flow) -> None:
         self.sent.append(flow)
 
-    def send_segment(self, segment: bytes) -> None:
-        self.sent.extend(Flows().feed(segment))
+    def send_segments(self, segments: Iterable[bytes]) -> None:
+        flows = Flows()
+        self.sent.extend(flow for segment in segments for flow in flows.feed(segment))
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:  # noqa: ARG002 - as `Line`
         return self._queue_manager.connect()

@@ -17,7 +17,7 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
-from mqflow.embedded.wire.server.listener import Room, UnprotectedAddressError
+from mqflow.embedded.wire.server.listener import Room, Server, UnprotectedAddressError
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.async_messages import Notice, Notification
@@ -265,6 +265,25 @@ def test_a_long_message_goes_and_comes_in_several_segments(client: ChannelClient
     client.ask(handle, GetOption.NO_SYNCPOINT)
 
     assert body == client.message().body
+
+
+def test_a_program_that_takes_no_bytes_does_not_hold_up_the_end_of_the_listener(
+    dial: Dial, queue_manager: EmbeddedQueueManager, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.server.listener.LAST_SEND_S", 0.02)
+    monkeypatch.setattr("mqflow.embedded.channel.peer._SEND_S", 1_000.0)
+    run("ALTER QMGR MAXMSGL(16000000)\nALTER QLOCAL(Q1) MAXMSGL(16000000)", queue_manager.administration)
+    body_of(queue_manager, bytes(16_000_000))
+    client = dial().begin(APP)
+    handle = client.open("Q1", INPUT).handle
+    client.ask(handle, GetOption.SYNCPOINT)
+    client.expect(SegmentType.ASYNC_MESSAGE)
+
+    server.close()
+
+    reader = queue_manager.connect()
+    [got] = reader.get_many(reader.open("Q1", OpenOption.INPUT_SHARED), NOW, 1)
+    assert (16_000_000, 1) == (got.data_bytes, got.descriptor.backout_count)
 
 
 def test_a_commit_makes_the_put_messages_visible(client: ChannelClient, queue_manager: EmbeddedQueueManager) -> None:

@@ -11,9 +11,11 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.users import login
+from mqflow.embedded.wire.client.dial import dial
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
+from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.server.certificates import (
     CertificateError,
     CertificateFiles,
@@ -98,6 +100,38 @@ def test_a_user_with_a_password_works_over_tcp(plain: Server) -> None:
 
 def test_a_user_with_a_password_works_over_tls(secure: Server, certificates: CertificateFiles) -> None:
     moves_a_message(alice(secure, client_context(certificates.authority)), b"an order" * 100_000)
+
+
+@pytest.mark.parametrize("protected", [False, True], ids=["tcp", "tls"])
+def test_a_user_who_takes_no_bytes_does_not_hold_up_the_end_of_the_server(
+    owner: EmbeddedQueueManager,
+    users: UsersFile,
+    certificates: CertificateFiles,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    protected: bool,
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.server.listener.LAST_SEND_S", 0.02)
+    owner.administration.alter_queue_manager({"max_message_bytes": 16_000_000})
+    owner.administration.alter(QUEUE, {"max_message_bytes": 16_000_000})
+    here = owner.connect()
+    here.put1(QUEUE, MessageDescriptor(), bytes(16_000_000), PutOption.NO_SYNCPOINT)
+    tls = server_context(certificates.certificate, certificates.key) if protected else None
+    with serve_tcp(owner, HERE, users, tls=tls, silence_s=1_000.0) as server:
+        stream = dial(server.address, client_context(certificates.authority) if protected else None, 10.0)
+        frames = Frames(stream)
+        for request in (
+            requests.Hello(requests.PROTOCOL_VERSION, "QM1", "slow", "alice", SECRET),
+            requests.Open(QUEUE, int(OpenOption.INPUT_SHARED), 1, "", "", ""),
+        ):
+            assert requests.decode_reply(request, frames.exchange(requests.encode(request))).failure is None
+        frames.send(requests.encode(requests.Get(1, GetOptions(options=GetOption.SYNCPOINT))))
+        assert stream.recv(1)  # the first byte of the reply
+
+    stream.close()
+    again = here.get(here.open(QUEUE, OpenOption.INPUT_SHARED), GetOptions())
+    assert again is not None
+    assert (16_000_000, 1) == (again.data_bytes, again.descriptor.backout_count)
 
 
 def test_a_get_waits_and_hearts_beat_over_tls(

@@ -41,6 +41,8 @@ Frame = bytes | memoryview
 """A received frame. A long frame is a view of the receive buffer, and valid only until the next `receive`."""
 
 _READ_BYTES: Final = 64 * 1024
+# The time of the send of a longer frame is noted, because the send can take long.
+_QUICK_BYTES: Final = 64 * 1024
 # The buffer for a longer frame grows with the arriving bytes: an announced length alone must not take megabytes of memory.
 _ROOM_BYTES_MAX: Final = 1024 * 1024
 _BEAT: Final = bytes(LENGTH_BYTES)
@@ -93,6 +95,8 @@ class Frames:
         self.beating = True
         #: True if the peer can stay silent without a limit, because a pulse shows that the peer is alive.
         self.patient: bool = False
+        #: The time when the send of a long frame began, or of a frame for which the stream had no room; otherwise None.
+        self.slow_since: float | None = None
         # These are methods of the socket itself, to avoid a further call in this class.
         self._first_part: Callable[[int], bytes] = stream.recv
         self._rest: Callable[[int], bytes] = stream.recv
@@ -121,7 +125,7 @@ class Frames:
         with self._sending:
             if self._unsent:  # the rest of an earlier frame
                 whole, self._unsent = self._unsent + whole, b""
-            sent = self._sent(whole)
+            sent = self._sent(whole) if len(whole) <= _QUICK_BYTES else 0
             if sent < len(whole):
                 self._send_rest(memoryview(whole)[sent:])
         if self._to_say:
@@ -327,8 +331,10 @@ class Frames:
             raise SilenceError(self.silence_s) from None
 
     def _send_rest(self, rest: memoryview) -> None:
+        self.slow_since = self._clock.monotonic()
         while rest:
             rest = rest[self._sent(rest) :]
+        self.slow_since = None
 
 
 class _Pace:

@@ -174,6 +174,13 @@ class ClientConnection:
         with contextlib.suppress(OSError):  # the stream has already ended
             self._raw.shutdown(socket.SHUT_RD)
 
+    def end_slow_send(self, began_before: float) -> None:
+        """Break the stream off if a send that began before this time still runs. The application loses the reply."""
+        since = self._frames.slow_since
+        if since is not None and since < began_before:
+            with contextlib.suppress(OSError):  # the stream has already ended
+                self._raw.shutdown(socket.SHUT_RDWR)
+
     def _welcome(self) -> ServableConnection | None:
         self._frames.bytes_max = _HELLO_BYTES_MAX
         frame = self._frames.receive()

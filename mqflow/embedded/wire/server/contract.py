@@ -125,6 +125,13 @@ class ServedPeer(Protocol):
         """Make `run` return. The server still replies to the present call."""
         ...
 
+    def end_slow_send(self, began_before: float) -> None:
+        """Break the stream off if a send that began before this time still runs. The peer loses the reply.
+
+        A peer that receives a long reply byte by byte could otherwise keep `run` from its end for hours.
+        """
+        ...
+
     def let_go(self) -> None:
         """Close the stream and the signal. `run` calls this method; if `run` never runs, the caller must call it."""
         ...

@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -34,6 +34,7 @@ from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 __all__ = (
     "BACKLOG",
     "CONNECTIONS_MAX",
+    "LAST_SEND_S",
     "Room",
     "Servable",
     "ServableConnection",
@@ -48,6 +49,8 @@ CONNECTIONS_MAX: Final = 2_048
 """The default limit for connections at the same time."""
 BACKLOG: Final = 2_048
 """The most new connections that wait in the system until the server accepts them."""
+LAST_SEND_S: Final = 4.0
+"""When the server closes, a peer must receive a reply within this time. Otherwise it gets only a part of the reply."""
 # The longest path of a Unix socket: 108 bytes on Linux, 104 on macOS, minus one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
@@ -168,7 +171,10 @@ class Server:
             return len(self._served)
 
     def close(self) -> None:
-        """Accept no more connections. End all connections, and back out their units of work. A second call does nothing."""
+        """Accept no more connections. End all connections, and back out their units of work. A second call does nothing.
+
+        A peer that takes longer than `LAST_SEND_S` to receive a reply loses the rest of it.
+        """
         with self._switching:
             if self._closed:
                 return
@@ -183,12 +189,22 @@ class Server:
         with self._guard:
             served = dict(self._served)
         # End the pulses last, because an application without its pulse stops waiting for replies.
-        for connection, place in sorted(served.items(), key=lambda each: each[0].is_pulse):
-            connection.end()
-            place.running.join()
+        for is_pulse in (False, True):
+            self._end({peer: place.running for peer, place in served.items() if peer.is_pulse is is_pulse})
         if self._idle_poller is not None:
             self._idle_poller.close()
         self._closing.close()
+
+    def _end(self, running: Mapping[ServedPeer, Running]) -> None:
+        """End these peers, and wait until their threads have ended. Break off a send that takes longer than `LAST_SEND_S`."""
+        for peer in running:
+            peer.end()
+        until = self._clock.monotonic() + LAST_SEND_S
+        for peer, thread in running.items():
+            thread.join(max(0.0, until - self._clock.monotonic()))
+            while thread.is_alive():
+                peer.end_slow_send(self._clock.monotonic() - LAST_SEND_S)
+                thread.join(LAST_SEND_S)
 
     def stop_listening(self) -> None:
         """Refuse new connections, and end the connections before their log-in. All other connections continue."""

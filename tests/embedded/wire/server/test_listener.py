@@ -80,15 +80,35 @@ class Peer:
     def end(self) -> None:
         self.said.append(f"end {self.name}")
 
+    def end_slow_send(self, began_before: float) -> None:
+        self.said.append(f"end sends of {self.name} before {began_before}")
+
     def let_go(self) -> None:
         self.said.append(f"let go {self.name}")
+
+
+class Thread:
+    """A thread of the server: it still runs after as many joins as the test says."""
+
+    def __init__(self, kit: "Kit", name: str) -> None:
+        self.kit, self.name, self.joins_left = kit, name, 0
+        kit.threads.append(self)
+
+    def join(self, timeout: float | None = None) -> None:
+        self.kit.said.append(f"join {self.name}")
+        if self.joins_left and timeout is not None:
+            self.joins_left -= 1
+            self.kit.clock.advance(timeout)
+
+    def is_alive(self) -> bool:
+        return bool(self.joins_left)
 
 
 class Kit:
     """A server whose threads run when the test says so."""
 
     def __init__(self, *, same_machine: bool, places: int = 1, admits: bool = True) -> None:
-        self.said, self.peers, self.started = list[str](), list[Peer](), list[str]()
+        self.said, self.peers, self.started, self.threads = list[str](), list[Peer](), list[str](), list[Thread]()
         self.clock, self.room, self.listener = ManualClock(), Room(places), Stream()
         self.clock.now_s = 100.0
         self.signals, self.fails, self.listeners = list[Signal](), list[RuntimeError](), list[Stream]()
@@ -137,7 +157,7 @@ class Kit:
         self.started.append(name)
         if name == "mqflow-serve-QM1":
             self.accept = target
-        return SimpleNamespace(join=lambda: self.said.append(f"join {name}"))
+        return Thread(self, name)
 
     def peer(self, arrival: Any) -> Peer:
         self.peers.append(Peer(arrival, self.said, str(len(self.peers) + 1)))
@@ -295,9 +315,22 @@ def test_a_close_ends_the_pulses_last_and_a_second_close_does_nothing() -> None:
     kit.server.start_listening()
 
     first = ["set", "login closes", "join mqflow-serve-QM1", "closed"]
-    ends = [said for number in (2, 3, 1) for said in (f"end {number}", "join mqflow-served-connection")]
-    assert [*first, *ends, "poller closes", "close"] == kit.said
+    join = "join mqflow-served-connection"
+    assert [*first, "end 2", "end 3", join, join, "end 1", join, "poller closes", "close"] == kit.said
     assert ([], True) == (kit.listeners, kit.listener.closed)
+
+
+def test_a_close_breaks_off_sends_that_take_longer_than_four_seconds() -> None:
+    kit = Kit(same_machine=True, places=2)
+    kit.arrive("", "")
+    kit.threads[1].joins_left, kit.threads[2].joins_left = 3, 2
+    kit.said.clear()
+
+    kit.server.close()
+
+    join = "join mqflow-served-connection"
+    ends = ["end 1", "end 2", join, "end sends of 1 before 100.0", join, "end sends of 1 before 104.0", join]
+    assert [*ends, join, "end sends of 2 before 108.0", join] == kit.said[4:-2]
 
 
 def test_a_server_that_stops_listening_ends_strangers_and_can_listen_again() -> None:
