@@ -120,7 +120,7 @@ class DamagedLogError(FolderError):
 
 
 class ForeignLogError(FolderError):
-    """The database file is a backup, and the log beside it belongs to the database that the backup has replaced."""
+    """The log beside the database file belongs to another database, which this file has replaced."""
 
     def __init__(self, path: Path, log: Path) -> None:
         self.path = path
@@ -128,8 +128,8 @@ class ForeignLogError(FolderError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} is a backup, and {self.log} is the log of another database. Nothing was changed. To restore a "
-            "backup, move the folder away, and put the whole folder of the backup in its place."
+            f"{self.log} is the log of another database than {self.path}. Nothing was changed. To restore a backup, move the "
+            "folder away, and put the whole folder of the backup in its place."
         )
 
 

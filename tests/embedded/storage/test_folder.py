@@ -127,8 +127,8 @@ HERE = Path("/data/qm1")
         ),
         (
             (ForeignLogError, HERE / "log"),
-            """/data/qm1 is a backup, and /data/qm1/log is the log of another database. Nothing was changed. To restore a
-            backup, move the folder away, and put the whole folder of the backup in its place.""",
+            """/data/qm1/log is the log of another database than /data/qm1. Nothing was changed. To restore a backup, move the
+            folder away, and put the whole folder of the backup in its place.""",
         ),
         (
             (UnusableFileError, "odd"),

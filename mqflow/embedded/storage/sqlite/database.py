@@ -24,13 +24,17 @@ from mqflow.embedded.storage.folder import (
 )
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.world import SYSTEM_RANDOM
 
 __all__ = (
     "APPLICATION_ID",
+    "DATABASE_HEAD_BYTES",
     "FORMAT_VERSION",
     "PAGE_BYTES",
+    "WRITE_FIRST_PAGE",
     "adopt_copy",
     "check_identity",
+    "check_log",
     "check_version",
     "is_full",
     "mark_copy",
@@ -40,16 +44,24 @@ __all__ = (
 APPLICATION_ID: Final = int.from_bytes(b"mqfl")
 FORMAT_VERSION: Final = 2
 PAGE_BYTES: Final = 4096
+WRITE_FIRST_PAGE: Final = f"PRAGMA user_version = {FORMAT_VERSION}"
+"""Writes the first page in a transaction. Each log begins with this page, so that `check_log` knows its database."""
 # The versions for writing and for reading in the header of an SQLite file: 2 with a log, 1 without. Only a backup that no queue
 # manager has opened yet has no log.
 _JOURNAL: Final = slice(18, 20)
 _WITH_LOG: Final = b"\2\2"
 _WITHOUT_LOG: Final = b"\1\1"
-# The positions of user_version and application_id in the header of an SQLite file (SQLite's file format, 1.3).
+# The positions of the file change counter, of user_version and application_id, and of the counter for which the size in the
+# header is valid (SQLite's file format, 1.3).
 _MAGIC: Final = b"SQLite format 3\0"
+_COUNTER_AT: Final = 24
 _VERSION_AT: Final = 60
-_APPLICATION_AT: Final = 68
-_HEADER_BYTES: Final = 72
+_APPLICATION: Final = slice(68, 72)
+_SIZE_VALID_FOR_AT: Final = 92
+DATABASE_HEAD_BYTES: Final = 100
+"""The length of the header of an SQLite file."""
+_COUNTERS: Final = 2**32
+_FLAGS: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _PROBE_BYTES: Final = 16 * PAGE_BYTES
 # The errors of SQLite if this user cannot write the file, or cannot make a file in its folder.
 _NO_RIGHT: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
@@ -86,7 +98,7 @@ _TABLES: Final = (
     "CREATE TABLE quarantine (serial INTEGER PRIMARY KEY, why TEXT NOT NULL, found_at REAL NOT NULL)",
     _OBJECTS,
     f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {FORMAT_VERSION}",
+    WRITE_FIRST_PAGE,
 )
 
 _UPGRADES: Final = {
@@ -98,34 +110,54 @@ _UPGRADES: Final = {
 
 def mark_copy(path: Path) -> None:
     """Write into the header of a new backup that the file has no log. The caller must sync the file."""
-    _write_journal(path, _WITHOUT_LOG, synced=False)
+    descriptor = os.open(path, os.O_WRONLY | _FLAGS)
+    try:
+        os.pwrite(descriptor, _WITHOUT_LOG, _JOURNAL.start)
+    finally:
+        os.close(descriptor)
 
 
 def adopt_copy(folder: DataFolder) -> None:
     """If the database file is a new backup, durably write into its header that it has a log from now on.
 
-    Raises `ForeignLogError` before any change if there is a log already: SQLite would apply the changes of another database.
+    The file change counter gets a new random value, by which `check_log` knows the logs of this file. Raises `ForeignLogError`
+    before any change if there is a log already: SQLite would apply the changes of another database.
     """
     if not folder.in_use:
         return
-    header = _header(folder)
-    is_known = header[_APPLICATION_AT:] == APPLICATION_ID.to_bytes(4) and _version_in(header) <= FORMAT_VERSION
+    header = bytearray(_header(folder))
+    is_known = header[_APPLICATION] == APPLICATION_ID.to_bytes(4) and _version_in(header) <= FORMAT_VERSION
     if not is_known or header[_JOURNAL] != _WITHOUT_LOG:
         return
     if folder.log.exists() and folder.log.stat().st_size:
         raise ForeignLogError(folder.database, folder.log)
+    header[_JOURNAL] = _WITH_LOG
+    counter = int(SYSTEM_RANDOM.random() * _COUNTERS).to_bytes(4)
+    for at in (_COUNTER_AT, _SIZE_VALID_FOR_AT):
+        header[at : at + 4] = counter
     # Not by SQLite, whose own journal could survive a power cut, and undo this write when the file has a log already.
-    _write_journal(folder.database, _WITH_LOG, synced=True)
-
-
-def _write_journal(path: Path, versions: bytes, *, synced: bool) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(folder.database, os.O_WRONLY | _FLAGS)
     try:
-        os.pwrite(descriptor, versions, _JOURNAL.start)
-        if synced:
-            os.fsync(descriptor)
+        os.pwrite(descriptor, header, 0)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def check_log(folder: DataFolder, head: bytes, frames: int) -> None:
+    """Check the header that SQLite will read from the log, before SQLite opens the log. `frames` is the length of the log.
+
+    Raises `ForeignLogError` if the log belongs to another database file, and `FolderVersionError` if a newer mqflow wrote it.
+    SQLite adds at most 1 to the file change counter when it writes the first page into a frame.
+    """
+    if not head:
+        return
+    header = _header(folder) if folder.in_use else b""
+    counted = _counter_in(head) - _counter_in(header)
+    if not header or counted % _COUNTERS > frames:
+        raise ForeignLogError(folder.database, folder.log)
+    if (found := _version_in(head)) > FORMAT_VERSION:
+        raise FolderVersionError(folder.path, found, FORMAT_VERSION)
 
 
 def open_database(folder: DataFolder) -> sqlite3.Connection:
@@ -139,7 +171,7 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
     if is_new and folder.half_copies():
         raise ForeignFolderError(folder.path, "it has only a backup that is not complete")
     # SQLite would create a file that every user can read. The log gets the same mode as the file.
-    os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600))
     database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.text_factory = bytes  # a damaged text must not fail before the check of its CRC
     try:
@@ -193,7 +225,7 @@ def check_identity(folder: DataFolder) -> None:
     header = _header(folder)
     if header and not header.startswith(_MAGIC):
         raise ForeignFolderError(folder.database, "it is not an SQLite database")
-    application = int.from_bytes(header[_APPLICATION_AT:])
+    application = int.from_bytes(header[_APPLICATION])
     if application not in {0, APPLICATION_ID}:
         raise _of_another(folder, application)
 
@@ -214,7 +246,7 @@ def _has_room(folder: DataFolder) -> bool:
     """Return whether the disk has room for some more pages. Errors other than a full disk or a used-up quota count as room."""
     probe = folder.path / "probe"
     try:
-        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
         try:
             return os.write(descriptor, bytes(_PROBE_BYTES)) == _PROBE_BYTES
         finally:
@@ -241,14 +273,18 @@ def _recognise(database: sqlite3.Connection, folder: DataFolder) -> None:
 
 
 def _header(folder: DataFolder) -> bytes:
-    descriptor = os.open(folder.database, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(folder.database, os.O_RDONLY | _FLAGS)
     try:
-        return os.pread(descriptor, _HEADER_BYTES, 0)
+        return os.pread(descriptor, DATABASE_HEAD_BYTES, 0)
     finally:
         os.close(descriptor)
 
 
-def _version_in(header: bytes) -> int:
+def _counter_in(header: bytes) -> int:
+    return int.from_bytes(header[_COUNTER_AT : _COUNTER_AT + 4])
+
+
+def _version_in(header: bytes | bytearray) -> int:
     return int.from_bytes(header[_VERSION_AT : _VERSION_AT + 4])
 
 

@@ -17,7 +17,14 @@ from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.requests import log_bytes
 from mqflow.embedded.storage.sqlite import rows
-from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, adopt_copy, is_full, mark_copy, open_database
+from mqflow.embedded.storage.sqlite.database import (
+    PAGE_BYTES,
+    WRITE_FIRST_PAGE,
+    adopt_copy,
+    is_full,
+    mark_copy,
+    open_database,
+)
 from mqflow.embedded.storage.sqlite.snapshot_loader import load_snapshot, note_serials, read_catalogue, read_epoch
 from mqflow.embedded.storage.sqlite.synced_log import SyncedLog
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
@@ -54,6 +61,8 @@ class SqliteMedium:
         #: The file with the serial numbers for the next load.
         self._serials = folder.serials
         self._log_pages = 0
+        #: True if the next transaction begins the log again.
+        self._begins_log = False
 
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
         """Durably count every delivery in `held` as backed out, and return the contents."""
@@ -198,9 +207,12 @@ class SqliteMedium:
             with _full_disk_noticed(self._folder):
                 self._database.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
                 self._database.execute("BEGIN IMMEDIATE")
+                if self._begins_log:
+                    self._database.execute(WRITE_FIRST_PAGE)
                 for sql, parameters in statements:
                     self._database.executemany(sql, parameters)
                 self._database.execute("COMMIT")
+                self._begins_log = False
         except NoRoomError:
             self._synced.distrust()
             self._roll_back()
@@ -219,6 +231,7 @@ class SqliteMedium:
                 [(_, pages, copied)] = self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             if pages == copied:
                 self._synced.forget()
+                self._begins_log = True
             self._log_pages = 0
         finally:
             self._file.renew()

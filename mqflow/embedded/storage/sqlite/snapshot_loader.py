@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.storage.sqlite import rows
+from mqflow.embedded.storage.sqlite.database import WRITE_FIRST_PAGE
 from mqflow.embedded.storage.store import Snapshot, StoredObject, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
@@ -70,6 +71,7 @@ def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, i
     noted = _noted(note, state)
     _check_structure(database, *(_SMALL_TABLES if noted else ()))
     database.execute("BEGIN IMMEDIATE")
+    database.execute(WRITE_FIRST_PAGE)
     for statement in _ORPHANS:
         database.execute(statement)
     found = _Found(dict(_queues(database)), {}, _quarantined(database), [])

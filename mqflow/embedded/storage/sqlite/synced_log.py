@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.embedded.storage.folder import DamagedLogError, DataFolder, UnusableFileError
-from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
+from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, check_log
 from mqflow.embedded.storage.sqlite.wal import LOG_HEAD_BYTES, SALTS, Read, WriteAheadLog, committed_frames, page_of, read_log
 
 __all__ = ("Mark", "SyncedLog", "forget_lost_log", "loss", "lost_changes")
@@ -75,8 +75,8 @@ class SyncedLog:
     def __init__(self, folder: DataFolder) -> None:
         """Check the log before SQLite opens it. A big-endian machine checks nothing, and writes no notes.
 
-        Raises `DamagedLogError` if SQLite would not read every synced frame. Raises `UnusableFileError` if a file cannot be
-        opened or read.
+        Raises `DamagedLogError` if SQLite would not read every synced frame, `ForeignLogError` if the log belongs to another
+        database, `FolderVersionError` if a newer mqflow wrote it, and `UnusableFileError` if a file cannot be opened or read.
         """
         self._database = folder.database
         self._log = folder.log
@@ -86,6 +86,8 @@ class SyncedLog:
         found: WriteAheadLog | None = None
         if sys.byteorder == "little":
             found = _found(self._log)
+            if found is not None:
+                check_log(folder, found.database_head, found.frames)
             self._descriptor = _opened_note(_note_of(folder))
             self._mark = None if self._descriptor is None else _read_mark(self._descriptor)
             if lost := loss(found, self._mark, 0 if self._mark is None else _crc_of_page(self._database, self._mark.page)):
@@ -158,7 +160,7 @@ class SyncedLog:
 def lost_changes(folder: DataFolder) -> str:
     """Return a clause about synced changes that the next owner could not read; an empty text if it could read all of them.
 
-    The caller owns the folder. Raises `UnusableFileError` if a file cannot be opened or read.
+    The caller owns the folder. Raises like `SyncedLog`, except for `DamagedLogError`.
     """
     try:
         SyncedLog(folder).close()

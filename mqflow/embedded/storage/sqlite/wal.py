@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
+from mqflow.embedded.storage.sqlite.database import DATABASE_HEAD_BYTES, PAGE_BYTES
 
 __all__ = ("FRAME_BYTES", "LOG_HEAD_BYTES", "SALTS", "Read", "WriteAheadLog", "committed_frames", "page_of", "read_log")
 
@@ -32,6 +32,7 @@ _FRAME_HEAD_BYTES: Final = 24
 _WORDS: Final = FRAME_BYTES // 8
 _SUMMED: Final = (0, *range(3, _WORDS))
 _NO_SIZE: Final = bytes(4)
+_FIRST_PAGE: Final = (1).to_bytes(4)
 
 
 class WriteAheadLog(Struct, frozen=True):
@@ -47,6 +48,8 @@ class WriteAheadLog(Struct, frozen=True):
     has_more: bool = False
     #: The bytes in the position of the salts, if the header is damaged. SQLite can begin the next log with these bytes.
     damaged_salts: bytes = b""
+    #: The header of the database after the `frames`; empty if they do not have the first page.
+    database_head: bytes = b""
 
 
 def read_log(read: Read) -> WriteAheadLog | None:
@@ -63,13 +66,15 @@ def read_log(read: Read) -> WriteAheadLog | None:
         return WriteAheadLog(b"", has_more=True, damaged_salts=head[SALTS])
     whole, behind = True, list[int]()
     frames = number = 0
-    for number, (is_whole, ends) in enumerate(_frames(read, head), start=1):
+    written = database_head = b""
+    for number, (is_whole, ends, first_page_head) in enumerate(_frames(read, head), start=1):
         whole = whole and is_whole
+        written = first_page_head or written
         if whole and ends:
-            frames = number
+            frames, database_head = number, written
         elif is_whole and ends:
             behind.append(number)
-    return WriteAheadLog(head[SALTS], frames, tuple(behind), has_more=number > frames)
+    return WriteAheadLog(head[SALTS], frames, tuple(behind), has_more=number > frames, database_head=database_head)
 
 
 def committed_frames(read: Read, salts: bytes, first: int) -> int:
@@ -91,8 +96,11 @@ def page_of(read: Read, frame: int) -> tuple[int, bytes]:
     return int.from_bytes(data[:4]), data[_FRAME_HEAD_BYTES:]
 
 
-def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
-    """Yield for each frame whether it is undamaged, and whether it ends a transaction. Stop at a frame with other salts."""
+def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool, bytes]]:
+    """Yield for each frame whether it is undamaged, whether it ends a transaction, and the header of the database.
+
+    The header is empty if the frame does not have the first page. Stop at a frame with other salts.
+    """
     before = head[24:]
     for first in range(0, sys.maxsize, _FRAMES_AT_ONCE):
         data = read(LOG_HEAD_BYTES + first * FRAME_BYTES, _FRAMES_AT_ONCE * FRAME_BYTES)
@@ -106,7 +114,9 @@ def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
             if not whole and data[start + 8 : start + 16] != head[SALTS] and not _continues(data, start, head[SALTS]):
                 return
             named = data[start : start + 4] != _NO_SIZE and data[start + 8 : start + 16] == head[SALTS]
-            yield whole and named, data[start + 4 : start + 8] != _NO_SIZE
+            page = start + _FRAME_HEAD_BYTES
+            first_page_head = data[page : page + DATABASE_HEAD_BYTES] if data[start : start + 4] == _FIRST_PAGE else b""
+            yield whole and named, data[start + 4 : start + 8] != _NO_SIZE, first_page_head
         before = expected[-8:]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.storage.folder import DataFolder, ForeignFolderError, ForeignLogError, prepare_folder
+from mqflow.embedded.storage.folder import DataFolder, FolderVersionError, ForeignFolderError, ForeignLogError, prepare_folder
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
@@ -269,6 +269,55 @@ def test_a_copy_over_the_file_of_another_database_does_not_get_the_changes_in_it
 
     assert before == killed.database.read_bytes()
     assert [1] == serials(reopened(copy.path))
+
+
+@pytest.mark.parametrize("begins_again", [False, True])
+def test_a_log_is_refused_by_a_database_that_began_as_another_copy(kit: Kit, tmp_path: Path, begins_again: bool) -> None:  # noqa: FBT001
+    """SQLite would apply the changes of one database to the other, whose pages have other contents."""
+    copy = prepare_folder(tmp_path / "copy", create=True)
+    kit.medium.backup(copy)
+    started = SqliteMedium(copy)
+    started.load({}, 0.0)
+    started.make(added(2), synced=True)
+    started.close(write=True)
+    if begins_again:
+        kit.medium.make_room()
+    kit.medium.make(added(1), synced=False)
+    killed = DataFolder(shutil.copytree(kit.folder.path, tmp_path / "killed"))
+    over = DataFolder(shutil.copytree(killed.path, tmp_path / "over"))
+    shutil.copytree(copy.path, over.path, dirs_exist_ok=True)
+    before = {path.name: path.read_bytes() for path in over.path.iterdir()}
+
+    with pytest.raises(ForeignLogError, match="put the whole folder of the backup in its place"):
+        SqliteMedium(over)
+
+    assert before == {path.name: path.read_bytes() for path in over.path.iterdir()}
+    assert ([1], [2]) == (serials(reopened(killed.path)), serials(reopened(copy.path)))
+
+
+def test_a_log_of_a_newer_mqflow_is_refused_and_not_copied_into_the_database(kit: Kit, tmp_path: Path) -> None:
+    kit.medium.make(added(1), synced=True)
+    kit.database.execute("PRAGMA user_version = 99")
+    killed = DataFolder(shutil.copytree(kit.folder.path, tmp_path / "killed"))
+    before = {path.name: path.read_bytes() for path in killed.path.iterdir()}
+
+    with pytest.raises(FolderVersionError, match=r"has format version 99.* Nothing was changed\."):
+        SqliteMedium(killed)
+
+    assert before == {path.name: path.read_bytes() for path in killed.path.iterdir()}
+
+
+def test_a_log_without_its_database_is_refused(kit: Kit, tmp_path: Path) -> None:
+    """SQLite would begin a new database, and delete the log."""
+    kit.medium.make(added(1), synced=True)
+    killed = DataFolder(shutil.copytree(kit.folder.path, tmp_path / "killed"))
+    database = killed.database.rename(tmp_path / "database")
+
+    with pytest.raises(ForeignLogError):
+        SqliteMedium(killed)
+
+    database.rename(killed.database)
+    assert [1] == serials(reopened(killed.path))
 
 
 def test_a_started_copy_has_a_log_like_every_database(kit: Kit, tmp_path: Path) -> None:

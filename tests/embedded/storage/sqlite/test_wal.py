@@ -32,7 +32,7 @@ def head(magic: int = 0x377F0682, *, swapped: bool = False) -> bytes:
     return made + stored(summed(made, swapped=swapped))
 
 
-def log(*sizes: int, salts: bytes = SALTS, first_page: int = 1) -> bytes:
+def log(*sizes: int, salts: bytes = SALTS, first_page: int = 2) -> bytes:
     """Return a log with a frame for each size. A size that is not 0 ends a transaction."""
     made = head()
     check = summed(made[:24])
@@ -178,6 +178,36 @@ def test_only_headers_are_read_for_the_number_of_committed_frames() -> None:
     committed_frames(read, SALTS, 3)
 
     assert [(at(frame, 0), 24) for frame in (4, 5, 6)] == asked
+
+
+def with_first_pages(*pages: int) -> bytes:
+    """Return a log whose frames each end a transaction. A page 1 has the number of its frame as contents."""
+    made = head()
+    check = summed(made[:24])
+    for number, page in enumerate(pages, start=1):
+        fields, contents = page.to_bytes(4) + (9).to_bytes(4), bytes([number]) * PAGE
+        check = summed(fields + contents, check)
+        made += fields + SALTS + stored(check) + contents
+    return made
+
+
+@pytest.mark.parametrize(
+    ("data", "frame"),
+    [
+        (with_first_pages(1, 2, 1, 3), 3),
+        (with_first_pages(1, 2, 3), 1),
+        (with_first_pages(2, 3), 0),
+        (flipped(with_first_pages(1, 2, 1, 3), at(3, CONTENTS)), 1),
+        (flipped(with_first_pages(1, 2, 1, 3), at(2, CONTENTS)), 1),
+        (log(0, first_page=1), 0),
+    ],
+    ids=["twice", "once", "never", "a damaged frame", "behind a damaged frame", "nothing committed"],
+)
+def test_the_header_of_the_database_is_that_of_the_last_first_page_which_sqlite_reads(data: bytes, frame: int) -> None:
+    found = read_log(reading(data))
+
+    assert found is not None
+    assert bytes([frame]) * (100 if frame else 0) == found.database_head
 
 
 @pytest.mark.parametrize("frame", [1, 2, 5])
