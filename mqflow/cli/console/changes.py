@@ -7,7 +7,8 @@ audit log gets a line before and after each change. `Redriver` and the function 
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Final
 
 import click
@@ -28,7 +29,7 @@ from mqflow.policy.dead_letters.edited_message import body_text, with_text
 from mqflow.policy.dead_letters.original_message import restored
 from mqflow.policy.poison.failure_groups import failed_message, group_name
 from mqflow.policy.reconnect.reason_classes import leaves_in_doubt
-from mqflow.runtime.dead_letters.redriver import Redriver, Target, identity_of
+from mqflow.runtime.dead_letters.redriver import Redriver, Target
 from mqflow.verbs import Connection, Got
 
 __all__ = ("ChangeResult", "Changes", "EditPlan", "RedrivePlan", "RefusedError", "Row", "UnfitBodyError", "original_text")
@@ -61,7 +62,7 @@ class RedrivePlan(Struct, frozen=True, kw_only=True):
     #: The target; None if each message goes to the queue that it came from.
     to: Target | None
     #: The number of messages that would move, for each identity.
-    identities: Counter[int]
+    identities: Counter[bytes]
     rows: tuple[Row, ...]
 
     @property
@@ -100,7 +101,7 @@ class _Moves(Struct):
     """The results of a redrive that runs, so far."""
 
     rows: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    identities: Counter[int] = field(default_factory=Counter[int])
+    identities: Counter[bytes] = field(default_factory=Counter[bytes])
     moved: int = 0
     stayed: int = 0
     #: 1 if the commit of the last message got no answer: nobody knows whether this message moved.
@@ -109,6 +110,18 @@ class _Moves(Struct):
 
     def row_tuple(self) -> tuple[Row, ...]:
         return tuple(Row(target, count, why) for (target, why), count in sorted(self.rows.items()))
+
+
+class _Chosen:
+    """Chooses messages for a redriver. Remembers the identity of the message whose result the redriver yields next."""
+
+    def __init__(self, is_wanted: Callable[[Got], bool]) -> None:
+        self._is_wanted: Final = is_wanted
+        self.identity: bytes = b""
+
+    def __call__(self, got: Got) -> bool:
+        self.identity = _identity(got)
+        return self._is_wanted(got)
 
 
 class Changes:
@@ -154,11 +167,11 @@ class Changes:
 
             redriver = self._redriver(connection, queue, target)
             redriver.dry_run = True
-            redriver.times_max = sys.maxsize  # the plan has every copy of a message, and `redrive` moves each
-            redriver.wanted = is_wanted
+            chosen = _Chosen(is_wanted)
+            redriver.wanted = chosen
             for each in redriver.run():
                 moves.rows[str(each.target or "no origin"), each.why_not] += 1
-                moves.identities[each.identity] += not each.why_not
+                moves.identities[chosen.identity] += not each.why_not
         what = (
             f"the message {message_id.hex()}"
             if message_id
@@ -199,17 +212,17 @@ class Changes:
             not_logged=self._ended(facts, moves, gone=gone, redrive=name),
         )
 
-    def _move(self, plan: RedrivePlan, person: str, name: str, left: Counter[int], moves: _Moves) -> None:
+    def _move(self, plan: RedrivePlan, person: str, name: str, left: Counter[bytes], moves: _Moves) -> None:
         """Move the messages in `left`, and count each result in `moves`. Raises the errors of `Redriver.run`."""
         with self._desk.connected() as connection:
             redriver = self._redriver(connection, plan.queue, plan.to)
             redriver.redrive_id = name
-            redriver.times_max = max(plan.identities.values(), default=1)
             redriver.remark = f"{person} moved it with the console"
-            redriver.wanted = lambda got: left[identity_of(got)] > 0
+            chosen = _Chosen(lambda got: left[_identity(got)] > 0)
+            redriver.wanted = chosen
             try:
                 for each in redriver.run():
-                    left[each.identity] -= 1
+                    left[chosen.identity] -= 1
                     moves.moved += not each.why_not
                     moves.stayed += bool(each.why_not)
                     moves.rows[str(each.target or "no origin"), each.why_not] += 1
@@ -299,8 +312,14 @@ class Changes:
             to=to,
             clock=self._desk.clock,
             pause=lambda _: None,
+            times_max=sys.maxsize,  # the plan has every copy of a message, and `redrive` moves each
             records=records_of(self._desk.settings, "mqflow console"),
         )
+
+
+def _identity(got: Got) -> bytes:
+    """Return a hash of MsgId, CorrelId and data. The data include why the message failed, so twins of two groups differ."""
+    return blake2b(got.descriptor.message_id + got.descriptor.correlation_id + got.body, digest_size=16).digest()
 
 
 def original_text(seen: Got) -> str | None:

@@ -303,6 +303,18 @@ def test_messages_of_a_plan_are_counted_by_identity(bench: Bench) -> None:
     assert 2 == bench.changes.redrive(plan, "amelie").moved
 
 
+def test_a_redrive_of_a_group_moves_no_message_of_another_group_with_the_same_identifiers(bench: Bench) -> None:
+    twin = MessageDescriptor(format="MQSTR", ccsid=1208, message_id=b"\xab" * 24)
+    bench.fail(b"price", descriptor=twin)
+    bench.fail(b"{", UNDECODABLE, descriptor=twin)
+    [chosen] = [each for each in bench.desk.groups("ORDERS.BOQ").groups if each.exception == "DecodeError"]
+
+    done = bench.changes.redrive(bench.changes.plan_redrive("ORDERS.BOQ", group=chosen.name), "amelie")
+
+    [left] = bench.desk.groups("ORDERS.BOQ").groups
+    assert (1, "ValueError") == (done.moved, left.exception)
+
+
 def test_a_line_of_the_audit_log_is_written_whole_or_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = AuditLog(tmp_path / "log", VirtualClock())
     monkeypatch.setattr("os.write", lambda _, data: len(data) - 1)
