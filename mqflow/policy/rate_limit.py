@@ -27,7 +27,7 @@ class RateLimit(Struct, frozen=True):
     #: The time for that number of messages, in seconds.
     per_s: float = 1.0
     #: The number of messages that may come at once after a quiet time. A batch or a unit of work has at most this many
-    #: messages.
+    #: messages. A message group can have more: then the listener waits longer for the next group.
     burst: int = 1
 
     def __post_init__(self) -> None:

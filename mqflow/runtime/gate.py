@@ -70,8 +70,8 @@ class Gate:
     async def turn(self, most: int, wanted: Callable[[], bool] = lambda: True) -> AsyncIterator[int]:
         """Wait until this worker may get messages. Yields the largest number of messages it may get, up to `most`.
 
-        Other workers wait until the block ends. The wait also ends when the listener stops, or when `wanted` returns false. Then
-        the worker must get nothing.
+        Other workers wait until the block ends. The wait also ends when the listener stops, or when `wanted` returns false. The
+        worker must get nothing then.
         """
         async with self._turn:
             await self._permission(wanted)
@@ -87,13 +87,17 @@ class Gate:
         If the breaker has opened while the worker waited for a message, the worker waits here. It keeps the message.
         """
         await self._permission()
-        if self._limit is not None:
-            self._due_at = rate_limit.taken(self._limit, self._due_at, self._clock.monotonic(), count)
+        self.took(count)
         if not isinstance(self._state, Open):
             return Pass(is_trial=False)
         self._state = HALF_OPEN
         self._notify(BreakerHalfOpened(queue=self._queue, listener=self._listener, message_id=message_id))
         return Pass(is_trial=True)
+
+    def took(self, count: int) -> None:
+        """Record that a worker has got `count` messages: further messages of a group are got without a turn."""
+        if self._limit is not None:
+            self._due_at = rate_limit.taken(self._limit, self._due_at, self._clock.monotonic(), count)
 
     def ended(self, permission: Pass, outcome: Outcome | None) -> None:
         """Record the outcome of a handling; None if the unit of work ended without one. Then a trial is repeated."""

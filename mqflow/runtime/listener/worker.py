@@ -393,6 +393,8 @@ class Worker:
                 return more
             deliveries += (added := self._unit_of([more]).deliveries)
             self._events.delivered(added)
+            if self._state.gate is not None:
+                self._state.gate.took(1)
             if not isinstance(step, CallHandler):
                 step = await self._disposer.follow(unit, added[0])
         return step

@@ -9,7 +9,8 @@ import pytest
 
 from mqflow import App, Backout, Batch, CircuitBreaker, ConfigurationError, Pace, RateLimit, Reject
 from mqflow.events import BreakerHalfOpened, Delivered, Event, ListenerPaused, ListenerResumed
-from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, MessageFlag, OpenOption, PutOption
 from mqflow.policy.poison.disposition import Completed, Failed
 from mqflow.runtime.gate import Gate
 from mqflow.testing.kit import QueueManagerKit
@@ -92,6 +93,25 @@ async def test_a_batch_is_at_most_a_burst(mq: QueueManagerKit) -> None:
     assert [4, 10] == [sizes[0][0], sum(size for size, _ in sizes)]
     assert max(size for size, _ in sizes) <= 4
     assert 1.5 == sizes[-1][1]
+
+
+async def test_each_message_of_a_group_counts_for_the_rate_limit(mq: QueueManagerKit) -> None:
+    app, groups = App(), list[tuple[int, float]]()
+
+    @app.listener("IN", groups=True, rate_limit=RateLimit(1))
+    async def handle(bodies: list[str]) -> None:
+        groups.append((len(bodies), round(anyio.current_time() - began)))
+
+    for group in (b"a", b"b"):
+        for number in (1, 2, 3):
+            flags = MessageFlag.LAST_MSG_IN_GROUP if number == 3 else MessageFlag.MSG_IN_GROUP
+            descriptor = MessageDescriptor(group_id=group * 24, sequence_number=number, message_flags=int(flags))
+            mq.queue_manager.connect().put1("IN", descriptor, b"one of three", PutOption.NO_SYNCPOINT)
+    began = anyio.current_time()
+    async with mq.run(app):
+        await anyio.sleep(10)
+
+    assert [(3, 0), (3, 3)] == groups
 
 
 async def test_failures_in_a_row_open_the_breaker_and_one_message_at_a_time_tries_the_service(mq: QueueManagerKit) -> None:
