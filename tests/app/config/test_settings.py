@@ -296,6 +296,15 @@ def test_a_password_from_the_environment_wins_over_the_file(tmp_path: Path) -> N
     assert Secret("a") == settings.password
 
 
+def test_an_empty_variable_is_no_password(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("hunter2\n")
+
+    settings = load(environment={"MQFLOW_PASSWORD": "", "MQFLOW_PASSWORD_FILE": str(file)}, folder=tmp_path)
+
+    assert Secret("hunter2") == settings.password
+
+
 def test_a_password_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"password_file from environment .* cannot be read"):
         load(environment={"MQFLOW_PASSWORD_FILE": "/does/not/exist"}, folder=tmp_path)
