@@ -24,7 +24,7 @@ class AuditLog:
         self._place: Final = {"queue_manager": place} if place else {}
         self._clock: Final = clock
         try:
-            self._file: Final = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file: Final = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
             raise ConfigurationError(
                 f"The audit log {path} cannot be written: {error.strerror}. Name another with --audit."
@@ -33,7 +33,12 @@ class AuditLog:
     def write(self, **facts: Any) -> None:  # Any: values that JSON can have
         """Write a line with the time (UTC) and the facts. Raises `OSError` if the line could not be written to the disk."""
         at = datetime.fromtimestamp(self._clock.wall(), UTC)
-        line = json_line({"at": at, **self._place, **facts}) + b"\n"
+        line = self._line_end() + json_line({"at": at, **self._place, **facts}) + b"\n"
         if os.write(self._file, line) != len(line):
             raise OSError(f"the audit log {self.path} took only a part of a line")
         os.fsync(self._file)
+
+    def _line_end(self) -> bytes:
+        """Return a line end if the file ends with a part of a line, because the disk was full or the machine crashed."""
+        size = os.fstat(self._file).st_size
+        return b"" if not size or os.pread(self._file, 1, size - 1) == b"\n" else b"\n"

@@ -323,6 +323,19 @@ def test_a_line_of_the_audit_log_is_written_whole_or_is_an_error(tmp_path: Path,
         log.write(number=1)
 
 
+def test_a_line_that_was_cut_off_spoils_no_other_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, write = AuditLog(tmp_path / "log", VirtualClock()), os.write
+    with monkeypatch.context() as patched, suppress(OSError):
+        patched.setattr("os.write", lambda file, data: write(file, data[:9]))
+        log.write(number=1)
+
+    log.write(number=2)
+    AuditLog(tmp_path / "log", VirtualClock()).write(number=3)
+
+    _, *lines = (tmp_path / "log").read_text().splitlines()
+    assert [2, 3] == [json.loads(line)["number"] for line in lines]
+
+
 def test_a_text_that_the_character_set_of_the_message_does_not_have_is_refused(bench: Bench) -> None:
     identifier = bench.fail(b"one", descriptor=MessageDescriptor(format="MQSTR", ccsid=819))
 
