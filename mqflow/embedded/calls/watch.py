@@ -37,9 +37,11 @@ class QueueWatcher:
         self._state = state
         #: For each queue, the monotonic time of its last trigger message.
         self._triggered_at: dict[str, float] = {}
+        #: The queues whose trigger messages are being put now. A queue can be its own initiation queue.
+        self._triggering: set[str] = set()
 
     def put(self, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
-        """Process a put. A trigger message joins the unit of work of the put."""
+        """Process a put. A trigger message joins the unit of work of the put, and never triggers the queue that caused it."""
         if self._is_watched(queue):
             now, statistics = self._state.clock.monotonic(), queue.statistics
             since = statistics.served_since
@@ -50,7 +52,10 @@ class QueueWatcher:
                 queue.statistics.served_since = now
             if (event := after_put(queue.attributes, queue.depth)) is not None:
                 performance_event(self._state, queue, event)
-        if queue.attributes.trigger and message.descriptor.priority >= queue.attributes.trigger_message_priority:
+        attributes = queue.attributes
+        if not attributes.trigger or queue.name in self._triggering:
+            return
+        if message.descriptor.priority >= attributes.trigger_message_priority:
             self._trigger(queue, unit, message)
 
     def got(self, queue: LocalQueue) -> None:
@@ -118,10 +123,19 @@ class QueueWatcher:
         values = process.values if isinstance(process, DefinedObject) else {}
         body = to_bytes(_message(attributes, values), ccsid=state.attributes.ccsid)
         message = ReportMessage(target.name, "", descriptor, body)
-        send(state, unit, message)
+        send_to = partial(self._send, queue.name, message)
+        send_to(unit)
         if unit is not None:
             # Source: q027000: a trigger message is delivered even if the unit of work that caused it is backed out.
-            unit.undo.append(partial(send, state, None, message))
+            unit.undo.append(partial(send_to, None))
+
+    def _send(self, queue: str, message: ReportMessage, unit: UnitOfWork | None) -> None:
+        """Put a trigger message of the queue. If the message comes to this queue, it does not trigger the queue again."""
+        self._triggering.add(queue)
+        try:
+            send(self._state, unit, message)
+        finally:
+            self._triggering.discard(queue)
 
 
 # Any: the table of attributes gives each value its type.

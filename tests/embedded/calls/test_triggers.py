@@ -200,3 +200,18 @@ def test_a_trigger_message_that_the_initiation_queue_refuses_goes_to_the_dead_le
     rig.put()
 
     assert 1 == rig.queue_manager.administration.queue_status("SYSTEM.DEAD.LETTER.QUEUE").depth
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["ALTER QLOCAL(INIT) TRIGGER TRIGTYPE(EVERY) PROCESS(RUN) INITQ(INIT)",
+     "ALTER QLOCAL('SYSTEM.DEAD.LETTER.QUEUE') TRIGGER TRIGTYPE(EVERY) PROCESS(RUN) INITQ(INIT)\nALTER QLOCAL(INIT) MAXDEPTH(0)"],
+    ids=["its own initiation queue", "the dead-letter queue of its own trigger messages"],
+)  # fmt: skip
+def test_a_queue_whose_trigger_messages_come_back_to_it_triggers_once_for_a_message(rig: Rig, script: str) -> None:
+    rig.run(script)
+
+    rig.put()
+
+    queues = ("INIT", "SYSTEM.DEAD.LETTER.QUEUE")
+    assert 2 == sum(rig.queue_manager.administration.queue_status(name).depth for name in queues)
