@@ -18,6 +18,7 @@ DEFINE QLOCAL(INIT) DEFPRTY(3)
 DEFINE PROCESS(RUN) APPLTYPE(UNIX) APPLICID('/bin/orders') ENVRDATA('env') USERDATA('user')
 DEFINE QLOCAL(Q) TRIGGER TRIGTYPE(FIRST) PROCESS(RUN) INITQ(INIT) TRIGDATA('desk 1')
 """
+TO_INIT = "TRIGGER TRIGTYPE(EVERY) PROCESS(RUN) INITQ(INIT)"
 
 
 class Rig:
@@ -204,10 +205,12 @@ def test_a_trigger_message_that_the_initiation_queue_refuses_goes_to_the_dead_le
 
 @pytest.mark.parametrize(
     "script",
-    ["ALTER QLOCAL(INIT) TRIGGER TRIGTYPE(EVERY) PROCESS(RUN) INITQ(INIT)",
-     "ALTER QLOCAL('SYSTEM.DEAD.LETTER.QUEUE') TRIGGER TRIGTYPE(EVERY) PROCESS(RUN) INITQ(INIT)\nALTER QLOCAL(INIT) MAXDEPTH(0)"],
+    [
+        f"ALTER QLOCAL(INIT) {TO_INIT}",
+        f"ALTER QLOCAL('SYSTEM.DEAD.LETTER.QUEUE') {TO_INIT}\nALTER QLOCAL(INIT) MAXDEPTH(0)",
+    ],
     ids=["its own initiation queue", "the dead-letter queue of its own trigger messages"],
-)  # fmt: skip
+)
 def test_a_queue_whose_trigger_messages_come_back_to_it_triggers_once_for_a_message(rig: Rig, script: str) -> None:
     rig.run(script)
 
