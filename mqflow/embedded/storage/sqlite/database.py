@@ -51,8 +51,8 @@ WRITE_FIRST_PAGE: Final = f"PRAGMA user_version = {FORMAT_VERSION}"
 _JOURNAL: Final = slice(18, 20)
 _WITH_LOG: Final = b"\2\2"
 _WITHOUT_LOG: Final = b"\1\1"
-# The positions of the file change counter, of user_version and application_id, and of the counter for which the size in the
-# header is valid (SQLite's file format, 1.3).
+# Positions in the header of an SQLite file (SQLite's file format, 1.3): the file change counter, user_version, application_id.
+# The last position has a copy of the counter, which shows that the size in the header is valid.
 _MAGIC: Final = b"SQLite format 3\0"
 _COUNTER_AT: Final = 24
 _VERSION_AT: Final = 60

@@ -75,8 +75,9 @@ class SyncedLog:
     def __init__(self, folder: DataFolder) -> None:
         """Check the log before SQLite opens it. A big-endian machine checks nothing, and writes no notes.
 
-        Raises `DamagedLogError` if SQLite would not read every synced frame, `ForeignLogError` if the log belongs to another
-        database, `FolderVersionError` if a newer mqflow wrote it, and `UnusableFileError` if a file cannot be opened or read.
+        Raises `DamagedLogError` if SQLite would not read every synced frame, and `UnusableFileError` if a file cannot be opened
+        or read. Raises `ForeignLogError` if the log belongs to another database, and `FolderVersionError` if a newer mqflow
+        wrote it.
         """
         self._database = folder.database
         self._log = folder.log
