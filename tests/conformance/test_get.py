@@ -137,6 +137,15 @@ def test_a_wait_below_minus_one_is_2090(queue: str, program: Program) -> None:
         program.get(queue, GetOption.WAIT, wait_ms=-2)
 
 
+def test_a_buffer_of_less_than_no_bytes_is_2005(queue: str, program: Program) -> None:
+    program.put(queue, b"one")
+
+    with refused(Reason.BUFFER_LENGTH_ERROR):
+        program.get(queue, GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=-1)
+
+    assert [b"one"] == program.bodies(queue)
+
+
 def test_a_wait_interval_without_wait_is_ignored(queue: str, program: Program) -> None:
     assert program.get(queue, GetOption.NO_SYNCPOINT, wait_ms=-2) is None
 

@@ -1,6 +1,6 @@
 """The plan of an MQGET: the fields to match, and how the get finds and returns its message.
 
-The code is pure: it refuses options as a queue manager does (2046, 2090, 2247, 2460), and knows no queue.
+The code is pure: it refuses options as a queue manager does (2005, 2046, 2090, 2247, 2460), and knows no queue.
 Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
 """
 
@@ -162,13 +162,15 @@ _MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(opti
 def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
-    Refuses with 2046 options that exclude each other, with 2090 a wait below -1, and with 2247 unknown match options. Refuses
-    with 2460 PROPERTIES_IN_HANDLE without a message handle. Without a syncpoint option, the get is outside the unit of work, as
-    on Multiplatforms.
+    Refuses with 2046 options that exclude each other, with 2090 a wait below -1, and with 2005 a buffer below 0 bytes. Refuses
+    with 2247 unknown match options, and with 2460 PROPERTIES_IN_HANDLE without a message handle. Without a syncpoint option,
+    the get is outside the unit of work, as on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and options.wait_ms < WAIT_UNLIMITED:
         raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; 0 or more, or -1 for ever")
+    if options.buffer_bytes_max is not None and options.buffer_bytes_max < 0:
+        raise Refusal(Reason.BUFFER_LENGTH_ERROR, f"A buffer of {options.buffer_bytes_max} bytes")
     if plan.in_handle and not options.message_handle:
         raise Refusal(Reason.HMSG_ERROR, "PROPERTIES_IN_HANDLE needs a message handle")
     return replace(
