@@ -5,7 +5,6 @@ This file opens no port.
 
 from typing import Any, Final
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp
 
 from mqflow.cli.watching.control import Figures, Source
 from mqflow.cli.watching.metrics import CONTENT_TYPE_LATEST, exposed
+from mqflow.cli.watching.sockets import encoded
 from mqflow.cli.watching.status_report import report, scale
 from mqflow.policy.health.judge import Stuck, judge
 
@@ -72,4 +72,4 @@ def _named(stuck: Stuck) -> str:
 
 
 def _json(record: Any, status: int = 200) -> Response:  # Any: every record that msgspec encodes
-    return Response(msgspec.json.encode(record), status, media_type="application/json")
+    return Response(encoded(record), status, media_type="application/json")

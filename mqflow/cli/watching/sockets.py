@@ -10,7 +10,7 @@ import stat
 import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,7 @@ from mqflow.cli.watching.control import Figures, Order, OrderError, PartlyDoneEr
 from mqflow.policy.health.records import ApplicationStatus
 from mqflow.world import SYSTEM_WORLD, World
 
-__all__ = ("Answer", "ControlServer", "Request", "applications", "ask", "control_folder", "socket_for")
+__all__ = ("Answer", "ControlServer", "Request", "applications", "ask", "control_folder", "encoded", "socket_for")
 
 _FOLDER_VARIABLE: Final = "MQFLOW_CONTROL_FOLDER"
 _ASK_S: Final = 3.0
@@ -132,7 +132,7 @@ class ControlServer:
                 caller.settimeout(_ASK_S)
                 if _user_of(caller) in {0, os.getuid()}:
                     request = msgspec.json.decode(_line_from(caller), type=Request)
-                    caller.sendall(msgspec.json.encode(self._answer(request)) + b"\n")
+                    caller.sendall(encoded(self._answer(request)) + b"\n")
 
     def _answer(self, request: Request) -> Answer:
         try:
@@ -144,6 +144,16 @@ class ControlServer:
             return Answer(refused=str(error), is_partly_done=isinstance(error, PartlyDoneError))
         except Exception as error:  # noqa: BLE001 - a defect here must end neither the thread nor the application
             return Answer(refused=f"The application could not answer: {type(error).__name__}: {error}")
+
+
+def encoded(record: Any) -> bytes:  # Any: every record that msgspec encodes
+    """Return the record as JSON. A byte of a file name that is no UTF-8 becomes a question mark: JSON has no such character."""
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        import json  # noqa: PLC0415 - only such a name needs it
+
+        return json.dumps(msgspec.to_builtins(record), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _user_of(caller: socket.socket) -> int:
@@ -163,7 +173,7 @@ def ask(path: Path, request: Request, *, wait_s: float = _ASK_S) -> Answer:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(wait_s)
         connection.connect(str(path))
-        connection.sendall(msgspec.json.encode(request) + b"\n")
+        connection.sendall(encoded(request) + b"\n")
         line = _line_from(connection)
     if not line:
         raise ConnectionResetError(f"{path} gave no answer: its application belongs to another user, or has just ended")

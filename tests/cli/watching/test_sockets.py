@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.cli.watching import sockets
 from mqflow.cli.watching.control import Order, OrderError, PartlyDoneError, QueueFigures
@@ -81,6 +82,18 @@ def test_an_error_is_an_answer_and_the_socket_goes_on(folder: Path, stack: ExitS
 
     assert refused in ask(folder / "a.sock", Request(Order(listener="x", held=True))).refused
     assert ask(folder / "a.sock", Request()).status is not None
+
+
+def test_a_file_name_that_is_no_utf_8_is_shown_without_its_bytes(folder: Path, stack: ExitStack) -> None:
+    class InACafe(Named):
+        def status(self) -> ApplicationStatus:
+            return replace(super().status(), url="embedded:caf\udce9")
+
+    serve(stack, folder / "a.sock", InACafe())
+
+    answers = [ask(folder / "a.sock", Request()) for _ in range(2)]
+
+    assert ["embedded:caf?"] * 2 == [answer.status.url for answer in answers if answer.status is not None]
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b"[1]\n", b"{}", b"GET / HTTP/1.1\r\n\r\n"])
