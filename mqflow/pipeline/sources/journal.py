@@ -35,7 +35,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from mqflow.folders import Folder, folder_at
-from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
+from mqflow.journal import Consumers, Journal, Kind, Lane, LaneError, Segment
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.payload import Payload, payload_of
 from mqflow.pipeline.sources.offsets import Limit, admitted, from_offset, packed, to_offset
@@ -200,12 +200,15 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         `commit` cannot do this, because Spark calls it neither for the last batch nor after a restart. Raises
         `MissingSegmentError` if segments were lost before they were read, `ForeignOffsetError` if the checkpoint belongs to
-        another journal.
+        another journal. Raises `LaneError` if the query has read later segments than a lane has.
         """
         journal = Journal.open(self._settings.folder)
         before = from_offset(journal.id, start)
+        lanes = _lanes(self._settings)
+        for lane in lanes:
+            self._check_end(lane, before.get(lane.name, 0))
         self._acknowledge(journal, before)
-        waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in _lanes(self._settings)}
+        waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in lanes}
         self._reached = admitted(before, waiting, self._limit(limit))
         return to_offset(journal.id, self._reached)
 
@@ -239,10 +242,21 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         journal = Journal.open(self._settings.folder)
         self._acknowledge(journal, from_offset(journal.id, end))
 
+    def _check_end(self, lane: Lane, reached: int) -> None:
+        """Raise `LaneError` if the lane ends before the offset of this query, unless the query waits for its first segment."""
+        last = lane.last
+        if last < reached and reached + 1 != self._settings.starting_segment:
+            raise LaneError(
+                f"The checkpoint of this query has segments of lane {lane.name} up to {reached}, and the last segment in the "
+                f"journal is {last}. The journal lost segments, and new rows would be skipped as read. Nothing was read. "
+                "Restore the newest copy of the journal. If the lane was removed and created again, use a new checkpoint."
+            )
+
     def _acknowledge(self, journal: Journal, offsets: Mapping[str, int]) -> None:
         settings = self._settings
         if settings.consumer:
-            read = {name: number for name, number in offsets.items() if number}
+            # A lane without the segment of the option `startingSegment` ends before the offset.
+            read = {name: number for name, number in offsets.items() if 0 < number <= journal.lane(name).last}
             Consumers(journal).commit(settings.consumer, read, kind=settings.kind, lanes=settings.lanes)
 
     def _waiting(self, lane: Lane, after: int) -> Sequence[Segment]:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from mqflow.journal import ConsumerError, Consumers, Journal, Kind, MissingSegmentError
+from mqflow.journal import ConsumerError, Consumers, Journal, Kind, LaneError, MissingSegmentError
 from mqflow.pipeline.sources.journal import JournalSource
 from mqflow.pipeline.sources.offsets import ForeignOffsetError
 from mqflow.testing.journals import generate_journal, invented
@@ -154,6 +154,28 @@ def test_segments_that_were_trimmed_before_they_were_read_stop_the_query(journal
 
     with pytest.raises(MissingSegmentError, match="were trimmed"):
         reader.latestOffset(start, ReadAllAvailable())
+
+
+def test_a_journal_from_an_older_copy_stops_the_query_because_its_next_rows_would_be_skipped(
+    journal: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(journal, tmp_path / "older")
+    generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")
+    reader = reader_of(journal)
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+
+    with pytest.raises(LaneError, match=r"A\.DLQ up to 4, and the last segment in the journal is 3\. The journal lost"):
+        reader_of(tmp_path / "older").latestOffset(end, ReadAllAvailable())
+
+
+def test_a_query_waits_for_a_first_segment_that_is_not_there_yet(journal: Path) -> None:
+    reader = reader_of(journal, startingSegment="4", consumer="c")
+    start = reader.initialOffset()
+    assert start == reader.latestOffset(start, ReadAllAvailable())
+
+    generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")
+
+    assert {"A.DLQ": 4, "B.DLQ": 3} == lanes(reader.latestOffset(start, ReadAllAvailable()))
 
 
 def test_a_new_query_begins_at_the_first_segment_that_is_still_there(journal: Path) -> None:
