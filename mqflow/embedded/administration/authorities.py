@@ -14,7 +14,7 @@ from mqflow.embedded.calls.authority_records import change_authorities, stored_n
 from mqflow.embedded.calls.object_records import records
 from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.access import ADMINISTRATORS
+from mqflow.embedded.state.access import ADMINISTRATORS, whole
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.users import USER_CHARS
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -46,11 +46,16 @@ class AuthorityDefinitions:
             return tuple(sorted(records(self._state, AuthorityRecord).values(), key=lambda record: record.key))
 
     def held(self, kind: AuthorityKind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """Return the authorities on an object: those of a user and its groups or, with `group`, those of one group."""
+        """Return the authorities on an object: those of a user and its groups or, with `group`, those of one group.
+
+        The group of the administrators has every authority. Without authority checks, every user and group has all.
+        """
         state = self._state
         with state.lock:
             if not group:
                 return state.authorities.held(entity, kind, name)
+            if entity == ADMINISTRATORS or not state.authorities.checked:
+                return whole(kind)
             return granted(records(state, AuthorityRecord).values(), kind, name, user="", groups=(entity,))
 
     def set(
@@ -124,7 +129,7 @@ def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[A
         raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {_entity_word(record)} has 1 to {longest} characters")
     if not is_profile(profile):
         raise Refusal(Reason.OBJECT_NAME_ERROR, f"{profile!r} is neither a name nor a generic name")
-    if (Authority.CRT in add) != (profile == CLASS_PROFILE and bool(add)):
+    if add - {Authority.CRT} if profile == CLASS_PROFILE else Authority.CRT in add:
         raise Refusal(Reason.OPTIONS_ERROR, f"CRT, and nothing else, is given on PROFILE('{CLASS_PROFILE}')")
     named = None if is_generic(profile) or profile == CLASS_PROFILE else profile
     if named is not None and not _exists(state, kind, named):

@@ -7,6 +7,8 @@ Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC, DISPLAY ENTAUTH (Mult
 from collections.abc import Iterable
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from mqflow.embedded.administration.interface import AuthorityAdministration
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, single
 from mqflow.embedded.mqsc.commands import (
@@ -22,6 +24,7 @@ from mqflow.embedded.mqsc.display import Cell, Record
 from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind, expanded
 from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
+from mqflow.mqi.lexer import Token
 
 __all__ = (
     "DELETING",
@@ -71,7 +74,7 @@ def build_display(_noun: str, subject: Clause, parameters: Parameters) -> Displa
     bare(subject)
     options = parameters.options
     kind = _kind(subject, parameters) if "OBJTYPE" in options else None
-    profile = single(options["PROFILE"]).folded if "PROFILE" in options else ""
+    profile = _folded(single(options["PROFILE"])) if "PROFILE" in options else ""
     whose = _whose(parameters)
     return DisplayAuthorities(profile, kind, whose, exact=choice(options, "MATCH", ("PROFILE", "EXACT")) == "EXACT")
 
@@ -104,9 +107,11 @@ def change_authorities(action: AuthorityAct, authorities: AuthorityAdministratio
             assert_never(unknown)
 
 
-def show_authorities(records: Iterable[AuthorityRecord], command: DisplayAuthorities) -> tuple[Record, ...]:
+def show_authorities(records: Iterable[AuthorityRecord], queue_manager: str, command: DisplayAuthorities) -> tuple[Record, ...]:
     """Return the records that the command selects. MATCH(PROFILE) adds the generic profiles that apply to the name."""
     shown: list[Record] = []
+    if command.kind is AuthorityKind.QMGR and command.profile == queue_manager:
+        command = replace(command, profile=QUEUE_MANAGER_PROFILE)
     for record in records:
         if command.whose not in {None, Whose(record.entity, record.group)} or command.kind not in {None, record.kind}:
             continue
@@ -158,11 +163,16 @@ def _profile(subject: Clause, parameters: Parameters, kind: AuthorityKind) -> st
             return QUEUE_MANAGER_PROFILE
         raise RefusedError(subject.keyword, "PROFILE is needed, except with OBJTYPE(QMGR).")
     token = single(clause)
-    folded = token.folded.upper() if token.folded.startswith("@") else token.folded
+    folded = _folded(token)
     if not is_profile(folded):
         what = "1 to 48 of A-Z a-z 0-9 . _ / %, with ? for a character, * within a qualifier, and ** once for any qualifiers"
         raise RefusedError(token, f"'{token.folded}' is not a profile: {what}.")
     return folded
+
+
+def _folded(token: Token) -> str:
+    """Return the profile in the brackets. The profile @class has one form, also if it is quoted."""
+    return token.folded.upper() if token.folded.startswith("@") else token.folded
 
 
 def _whose(parameters: Parameters) -> Whose | None:

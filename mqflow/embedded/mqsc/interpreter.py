@@ -260,7 +260,7 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
                 name = administration.queue_manager.name
                 raise error_for(PCFReason.Q_STATUS_NOT_FOUND, "DISPLAY QSTATUS", subject, name, detail)
         case DisplayAuthorities():
-            records = show_authorities(administration.authorities.records(), action)
+            records = show_authorities(administration.authorities.records(), administration.queue_manager.name, action)
             subject = action.profile
         case DisplayEntity():
             return show_entity(administration.authorities, action)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
@@ -43,6 +44,8 @@ _KINDS: Final[Mapping[int, AuthorityKind]] = {
 _OBJECT_TYPES: Final = {kind: number for number, kind in _KINDS.items()}
 _ANY_TYPE: Final = 1001
 _PRINCIPAL, _GROUP = 1, 2
+# MQAUTHOPT_NAME_EXPLICIT, MQAUTHOPT_NAME_AS_WILDCARD.
+_EXPLICIT, _AS_WILDCARD = 0x10, 0x40
 
 
 def set_record(request: Request, administration: Administration) -> Iterable[Row]:
@@ -65,7 +68,10 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_AUTH_RECS: returns a response for each record, also of generic profiles that apply to the name."""
+    """MQCMD_INQUIRE_AUTH_RECS: returns a response for each record that the options choose by its profile.
+
+    Without such an option, a record is chosen if its profile is the name, or a generic profile that applies to the name.
+    """
     optional = {
         _P.AUTH_PROFILE_NAME,
         _P.OBJECT_TYPE,
@@ -75,9 +81,12 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
         _P.SERVICE_COMPONENT,
     }
     request.check((_P.AUTH_OPTIONS,), optional, filters=False)
-    name, entity = request.text(_P.AUTH_PROFILE_NAME), request.text(_P.ENTITY_NAME)
+    options, entity = request.number(_P.AUTH_OPTIONS, 0), request.text(_P.ENTITY_NAME)
     types = (_ANY_TYPE, *_KINDS)
     number = request.choice(_P.OBJECT_TYPE, types, _ANY_TYPE, PCFReason.OBJECT_TYPE_MISSING)
+    name, queue_manager = _folded(request.text(_P.AUTH_PROFILE_NAME)), administration.queue_manager.name
+    if _KINDS.get(number) is AuthorityKind.QMGR and name == queue_manager:
+        name = QUEUE_MANAGER_PROFILE
     groups = {_PRINCIPAL: {False}, _GROUP: {True}}.get(request.number(_P.ENTITY_TYPE, 0), {False, True})
     found = [
         record
@@ -85,12 +94,12 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
         if number in {_ANY_TYPE, _OBJECT_TYPES[record.kind]}
         and entity in {"", record.entity}
         and record.group in groups
-        and (not name or record.profile == name or applies(record.profile, name))
+        and (not name or _is_meant(record.profile, name, options))
     ]
     if not found:
         detail = "There is no such authority record"
         raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=detail, parameter=_P.AUTH_PROFILE_NAME)
-    return [_row(record, administration.queue_manager.name) for record in found]
+    return [_row(record, queue_manager) for record in found]
 
 
 def inquire_entity(request: Request, administration: Administration) -> Iterable[Row]:
@@ -152,10 +161,20 @@ def _kind(request: Request) -> AuthorityKind:
     return _KINDS[request.choice(_P.OBJECT_TYPE, tuple(_KINDS), 0, PCFReason.OBJECT_TYPE_MISSING)]
 
 
+def _is_meant(profile: str, name: str, options: int) -> bool:
+    if options & _AS_WILDCARD:
+        return matches(name, profile)
+    return profile == name or (not options & _EXPLICIT and applies(profile, name))
+
+
+def _folded(profile: str) -> str:
+    return profile.upper() if profile.startswith("@") else profile
+
+
 def _profile(request: Request) -> str:
-    profile = request.text(_P.AUTH_PROFILE_NAME)
-    if _kind(request) is AuthorityKind.QMGR:
-        return QUEUE_MANAGER_PROFILE
+    profile = _folded(request.text(_P.AUTH_PROFILE_NAME))
+    if _kind(request) is AuthorityKind.QMGR:  # the queue manager checks its own name
+        return profile
     if not is_profile(profile):
         raise PCFError(PCFReason.PROFILE_NAME_ERROR, detail=f"{profile!r} is no profile", parameter=_P.AUTH_PROFILE_NAME)
     return profile

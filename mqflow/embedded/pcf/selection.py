@@ -15,7 +15,7 @@ from mqflow.mqi.pcf.codes import FilterOperator, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBF, CFIF, CFSF, Parameter, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("holds", "responses", "wanted")
+__all__ = ("holds", "is_chosen", "responses", "wanted")
 
 # Any: the functions of `operator` compare any two values of one type.
 _COMPARE: Final[Mapping[int, Callable[[Any, Any], bool]]] = {
@@ -33,6 +33,14 @@ _IN_LISTS: Final[Mapping[int, tuple[bool, bool]]] = {
     FilterOperator.EXCLUDES_GEN: (False, True),
 }
 """For each operator: whether the list must contain the item, and whether the item is a generic name."""
+_EVERY: Final[Mapping[int, frozenset[int]]] = {
+    1274: frozenset({-1}),  # MQSUB_DURABLE_ALL
+    1289: frozenset({-1, -2}),  # MQSUBTYPE_ALL; MQSUBTYPE_USER leaves out proxy subscriptions, which do not exist here
+    1314: frozenset({0}),  # MQPSST_ALL
+    1352: frozenset({0}),  # MQCAUT_ALL
+}
+"""The numbers that choose every object, by parameter. A blank text chooses every object too."""
+_TEXTS_FROM: Final = 2_001
 _SELECTOR_MAX: Final = 9_000
 """An upper limit for the selectors of MQIA, MQCA, MQIACF, MQCACF, MQIACH, MQCACH, MQIAMO, MQCAMO, MQBACF and MQGACF."""
 
@@ -51,6 +59,21 @@ def wanted(request: Request, attributes: int, always: Collection[int]) -> frozen
             raise PCFError(Reason.SELECTOR_ERROR, detail=detail, parameter=selector)
     by_filter = () if request.filter is None else (request.filter.parameter,)
     return frozenset((*asked, *always, *by_filter))
+
+
+def is_chosen(request: Request, choices: Collection[int], row: Mapping[str, Any], specs: Iterable[AttributeSpec]) -> bool:
+    """Return whether the object has each value that the command asks for. `choices` has the parameters that choose objects.
+
+    An object without the attribute is not chosen.
+    """
+    fields = {spec.selector: spec.field for spec in specs}
+    for choice in filter(request.has, choices):
+        asked = request.text(choice) if choice >= _TEXTS_FROM else request.number(choice, 0)
+        if asked == "" or asked in _EVERY.get(choice, ()):
+            continue
+        if choice not in fields or row[fields[choice]] != asked:
+            return False
+    return True
 
 
 def responses(
@@ -78,7 +101,7 @@ def holds(condition: Filter, value: object) -> bool:
     if isinstance(value, tuple) and condition.operator in _IN_LISTS:
         present, generic = _IN_LISTS[condition.operator]
         return present == any(matches(str(operand), str(item)) if generic else item == operand for item in value)
-    if condition.operator in _COMPARE and isinstance(value, type(operand) | bool):
+    if condition.operator in _COMPARE and isinstance(value, type(operand)):  # a bool is an int
         return bool(_COMPARE[condition.operator](value, operand))
     if condition.operator in {FilterOperator.LIKE, FilterOperator.NOT_LIKE} and isinstance(operand, str):
         return matches(operand, str(value)) == (condition.operator == FilterOperator.LIKE)

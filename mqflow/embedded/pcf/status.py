@@ -16,7 +16,7 @@ from mqflow.embedded.mqsc.connections import external_name
 from mqflow.embedded.mqsc.status import STATUSES, rows_of
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
-from mqflow.embedded.pcf.selection import responses, wanted
+from mqflow.embedded.pcf.selection import is_chosen, responses, wanted
 from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIN, Parameter, PCFError
 
@@ -37,33 +37,41 @@ class _Command(Struct, frozen=True):
     #: The parameter that lists the attributes; 0 if the command has no such list.
     attributes: int = 0
     optional: frozenset[int] = frozenset()
+    #: The optional parameters that choose objects by their values.
+    choices: frozenset[int] = frozenset()
     #: The attributes in every response, even if the list of the command leaves them out.
     always: tuple[int, ...] = ()
 
 
 _INQUIRE: Final[Mapping[CommandCode, _Command]] = {
-    CommandCode.INQUIRE_Q_MGR_STATUS: _Command("QMSTATUS", 0, _P.Q_MGR_STATUS_ATTRS, frozenset({1445}), (_Q_MGR_NAME, 1149)),
+    CommandCode.INQUIRE_Q_MGR_STATUS: _Command(
+        "QMSTATUS", 0, _P.Q_MGR_STATUS_ATTRS, frozenset({1445}), always=(_Q_MGR_NAME, 1149)
+    ),
     CommandCode.INQUIRE_PUBSUB_STATUS: _Command(
-        "PUBSUB", 0, _P.PUBSUB_STATUS_ATTRS, frozenset({_P.PS_STATUS_TYPE}), (_Q_MGR_NAME, 1314)
+        "PUBSUB", 0, _P.PUBSUB_STATUS_ATTRS, choices=frozenset({_P.PS_STATUS_TYPE}), always=(_Q_MGR_NAME, 1314)
     ),
     CommandCode.INQUIRE_LISTENER_STATUS: _Command("LSSTATUS", _LISTENER_NAME, 1223),
-    # The optional parameters are instance type, transmission queue and address. Client programs have no transmission queue.
+    # The choices are instance type, transmission queue and address. Client programs have no transmission queue.
     CommandCode.INQUIRE_CHANNEL_STATUS: _Command(
-        "CHSTATUS", _CHANNEL_NAME, 1524, frozenset({1523, 3505, 3506}), (_CHANNEL_NAME, 1511, 1523, 1527, 1543, 3506, 3548)
+        "CHSTATUS",
+        _CHANNEL_NAME,
+        1524,
+        choices=frozenset({1523, 3505, 3506}),
+        always=(_CHANNEL_NAME, 1511, 1523, 1527, 1543, 3506, 3548),
     ),
     CommandCode.INQUIRE_SERVICE_STATUS: _Command("SVSTATUS", _SERVICE_NAME, 1225),
     CommandCode.INQUIRE_CLUSTER_Q_MGR: _Command("CLUSQMGR", 2031, 1093),
-    CommandCode.INQUIRE_CHLAUTH_RECS: _Command("CHLAUTH", 3501, 1355, frozenset({1352})),
+    CommandCode.INQUIRE_CHLAUTH_RECS: _Command("CHLAUTH", 3501, 1355, choices=frozenset({1352})),
     CommandCode.RESET_Q_STATS: _Command("QSTATS", _Q_NAME),
 }
 
 
 def _inquire(command: _Command, request: Request, administration: Administration) -> Iterable[Row]:
-    taken = command.optional | ({command.attributes} if command.attributes else frozenset())
+    taken = command.optional | command.choices | ({command.attributes} if command.attributes else frozenset())
     request.check((command.name,) if command.name else (), taken, filters=bool(command.attributes))
     name = request.pattern(command.name) if command.name else ""
     selectors = wanted(request, command.attributes, command.always) if command.attributes else None
-    return _responses(command.noun, name, selectors, request, administration)
+    return _responses(command.noun, name, selectors, request, administration, choices=command.choices)
 
 
 def _inquire_topic_status(request: Request, administration: Administration) -> Iterable[Row]:
@@ -81,11 +89,12 @@ def _inquire_topic_status(request: Request, administration: Administration) -> I
 def _inquire_subscription_status(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_SUB_STATUS: finds the subscriptions by name, by generic name or by identifier."""
     by_name = request.has(_SUB_NAME)
-    request.check((_SUB_NAME,) if by_name else (_SUB_ID,), {_P.SUB_STATUS_ATTRS, _P.SUB_TYPE, _DURABLE}, filters=True)
+    choices = frozenset({_P.SUB_TYPE, _DURABLE})
+    request.check((_SUB_NAME,) if by_name else (_SUB_ID,), choices | {_P.SUB_STATUS_ATTRS}, filters=True)
     selectors = wanted(request, _P.SUB_STATUS_ATTRS, (_SUB_NAME,))
     digits = "" if by_name else request.bytes(_SUB_ID).ljust(24, b"\0").hex().upper()
     name = request.text(_SUB_NAME) if by_name else "*"
-    return _responses("SBSTATUS", name, selectors, request, administration, identifier=digits)
+    return _responses("SBSTATUS", name, selectors, request, administration, identifier=digits, choices=choices)
 
 
 def _responses(
@@ -96,9 +105,14 @@ def _responses(
     administration: Administration,
     *,
     identifier: str = "",
+    choices: frozenset[int] = frozenset(),
 ) -> Iterable[Row]:
     kind = STATUSES[noun]
-    rows = [row for row in rows_of(noun, name, administration) if not identifier or row["identifier"] == identifier]
+    rows = [
+        row
+        for row in rows_of(noun, name, administration)
+        if (not identifier or row["identifier"] == identifier) and is_chosen(request, choices, row, kind.specs)
+    ]
     queue_manager = administration.queue_manager.name
     found = [
         (*parameters, *_byte_strings(row, queue_manager))
@@ -106,7 +120,7 @@ def _responses(
         for parameters in responses([(row, kind.specs)], selectors, request.filter)
     ]
     if not found:
-        raise PCFError(kind.nothing, detail="Nothing has this identifier, or passes the filter")
+        raise PCFError(kind.nothing, detail="Nothing has this identifier and these values, or passes the filter")
     return found
 
 

@@ -15,7 +15,7 @@ from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
-from mqflow.embedded.pcf.selection import responses, wanted
+from mqflow.embedded.pcf.selection import is_chosen, responses, wanted
 from mqflow.embedded.pcf.values import settings_of
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES, row_of
@@ -152,21 +152,24 @@ def change_subscription(request: Request, administration: Administration) -> Ite
 def delete_subscription(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_DELETE_SUBSCRIPTION: deletes a subscription by name or by identifier."""
     request.check((SUB_ID,) if not request.has(SUB_NAME) else (SUB_NAME,), {SUB_ID, _P.IGNORE_STATE}, filters=False)
-    name = request.text(SUB_NAME)
+    name, ignoring = request.text(SUB_NAME), bool(request.number(_P.IGNORE_STATE, 0))
     if not request.has(SUB_NAME):
         known = {found.attributes.identifier: found.attributes.name for found in administration.publishing.subscriptions()}
         identifier = request.bytes(SUB_ID).ljust(24, b"\0")
+        if identifier not in known and ignoring:
+            return ()
         if identifier not in known:
             raise PCFError(Reason.NO_SUBSCRIPTION, detail="No subscription has this identifier", parameter=SUB_ID)
         name = known[identifier]
-    carry_out(DeleteCommand("SUB", name, ignore_state=bool(request.number(_P.IGNORE_STATE, 0))), administration)
+    carry_out(DeleteCommand("SUB", name, ignore_state=ignoring), administration)
     return ()
 
 
 def inquire_subscription(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_INQUIRE_SUBSCRIPTION: returns a response for each subscription with this name, generic name or identifier."""
     by_name = request.has(SUB_NAME)
-    request.check((SUB_NAME,) if by_name else (SUB_ID,), {_P.SUB_ATTRS, _P.SUB_TYPE, _DURABLE}, filters=True)
+    choices = {_P.SUB_TYPE, _DURABLE}
+    request.check((SUB_NAME,) if by_name else (SUB_ID,), choices | {_P.SUB_ATTRS}, filters=True)
     pattern, identifier = request.text(SUB_NAME), request.bytes(SUB_ID).ljust(24, b"\0")
     selectors = wanted(request, _P.SUB_ATTRS, (SUB_NAME,))
     found: list[Row] = []
@@ -175,6 +178,8 @@ def inquire_subscription(request: Request, administration: Administration) -> It
         if not (matches(pattern, attributes.name) if by_name else identifier == attributes.identifier):
             continue
         row = _pcf_row(row_of(attributes))
+        if not is_chosen(request, choices, row, _SUBSCRIPTION):
+            continue
         byte_strings = CFBS(SUB_ID, attributes.identifier), CFBS(CORREL_ID, attributes.correlation_id)
         for parameters in responses([(row, _SUBSCRIPTION)], selectors, request.filter):
             shown = (each for each in byte_strings if each.parameter == SUB_ID or selectors is None or CORREL_ID in selectors)

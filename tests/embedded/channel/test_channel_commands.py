@@ -217,7 +217,14 @@ def test_pcf_has_the_same_commands(queue_manager: EmbeddedQueueManager, dial: Di
             CommandCode.SET_CHLAUTH_REC, CFST(NAME, "*"), CFIN(TYPE, 2), CFSL(ADDRESSES, ("10.8.*",)), CFSL(USERS, ("x",))
         )
         found = commander.done(CommandCode.INQUIRE_CHLAUTH_RECS, CFST(NAME, "*"))
+        [blocks] = commander.done(CommandCode.INQUIRE_CHLAUTH_RECS, CFST(NAME, "*"), CFIN(TYPE, 1))
         [status] = commander.done(CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "*"))
+        assert [status] == commander.done(CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "*"), CFST(ADDRESS, "127.0.0.1"))
+        assert [status] == commander.done(CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "*"), CFIN(1523, 1011))
+        strangers = [
+            commander.refused(CommandCode.INQUIRE_CHANNEL_STATUS, CFST(NAME, "*"), chosen)[0]
+            for chosen in (CFST(ADDRESS, "10.0.0.1"), CFIN(1523, 1012), CFST(3505, "TO.QM2"))
+        ]
         [listener] = commander.done(CommandCode.INQUIRE_LISTENER_STATUS, CFST(3554, "*"))
         others = commander.refused(CommandCode.SET_CHLAUTH_REC, CFST(NAME, "A.*"), CFIN(TYPE, 3))
         commander.done(CommandCode.STOP_CHANNEL, CFST(NAME, "APP"))
@@ -235,6 +242,8 @@ def test_pcf_has_the_same_commands(queue_manager: EmbeddedQueueManager, dial: Di
         )
         for each in found
     ]
+    assert 1 == blocks[TYPE]
+    assert [PCFReason.CHL_STATUS_NOT_FOUND] * 3 == strangers, "another address, the saved status, a transmission queue"
     assert (PCFReason.CFSL_PARM_ID_ERROR, USERS) == stranger
     assert ("APP", 7, 1011, 3, "127.0.0.1", "app") == tuple(
         status[each] for each in (NAME, 1511, 1523, 1527, ADDRESS, MCA_USER)

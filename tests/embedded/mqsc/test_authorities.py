@@ -100,6 +100,8 @@ def test_a_record_holds_the_authorities_that_were_added_and_not_removed(
         ("DISPLAY AUTHREC PROFILE(ORDERS.OUT)", ["**", "ORDERS.*"]),
         ("DISPLAY AUTHREC PROFILE(ORDERS.IN) PRINCIPAL('app')", ["ORDERS.*", "ORDERS.IN"]),
         ("DISPLAY AUTHREC GROUP('desk')", ["**"]),
+        ("DISPLAY AUTHREC PROFILE('@class') OBJTYPE(QUEUE) MATCH(EXACT)", ["@CLASS"]),
+        ("DISPLAY AUTHREC PROFILE(QM1) OBJTYPE(QMGR) PRINCIPAL('app')", ["SELF"]),
     ],
 )
 def test_display_shows_the_records_that_are_meant(
@@ -108,6 +110,9 @@ def test_display_shows_the_records_that_are_meant(
     for profile in ("ORDERS.IN", "ORDERS.*"):
         done(queue_manager, f"SET AUTHREC PROFILE('{profile}') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(GET)")
     done(queue_manager, "SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) GROUP('desk') AUTHADD(DSP)")
+    if "@class" in command or "QM1" in command:
+        done(queue_manager, "SET AUTHREC PROFILE('@class') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(CRT)")
+        done(queue_manager, "SET AUTHREC PROFILE(QM1) OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)")
 
     assert profiles == [record["PROFILE"] for record in shown(queue_manager, command)]
 
@@ -122,6 +127,13 @@ def test_entauth_adds_up_the_authorities_of_a_users_groups(queue_manager: Embedd
     assert ["DSP"] == lists(queue_manager, f"{asked} GROUP('desk')")
     assert ["NONE"] == lists(queue_manager, f"{asked} PRINCIPAL('other')")
     assert ["NONE"] == lists(queue_manager, "DISPLAY ENTAUTH OBJTYPE(QMGR) PRINCIPAL('app')")
+
+
+def test_entauth_of_the_administrators_is_everything(queue_manager: EmbeddedQueueManager) -> None:
+    done(queue_manager, CONNECT)
+    asked = "DISPLAY ENTAUTH OBJNAME(ORDERS.IN) OBJTYPE(QUEUE)"
+
+    assert lists(queue_manager, f"{asked} PRINCIPAL('mqm')") == lists(queue_manager, f"{asked} GROUP('mqm')")
 
 
 def test_the_groups_of_a_user_are_remembered_until_security_is_refreshed(
@@ -191,6 +203,7 @@ def test_the_records_of_a_queues_name_go_with_it_unless_they_are_kept(
         ("SET AUTHREC PROFILE(ORDERS.IN) OBJTYPE(QUEUE) PRINCIPAL('thirteenchars') AUTHADD(GET)", "1 to 12 characters"),
         ("SET AUTHREC PROFILE(ORDERS.IN) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(CRT)", "PROFILE('@CLASS')"),
         ("SET AUTHREC PROFILE('@class') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(GET)", "PROFILE('@CLASS')"),
+        ("SET AUTHREC PROFILE('@class') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(CRT,GET)", "PROFILE('@CLASS')"),
         ("DELETE AUTHREC PROFILE(ORDERS.IN) OBJTYPE(QUEUE) PRINCIPAL('app')", "There is no authority record"),
         ("DISPLAY AUTHREC PROFILE(ORDERS.IN)", "AMQ8147"),
     ],

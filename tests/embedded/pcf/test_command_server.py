@@ -318,6 +318,12 @@ REFUSED = {
         PCFReason.CFSF_OPERATOR_ERROR,
         DEPTH,
     ),
+    "a yes or no compared with a text": (
+        CommandCode.INQUIRE_Q,
+        (CFST(NAME, "*"), CFSF(GET, FilterOperator.LESS, "1")),
+        PCFReason.CFSF_OPERATOR_ERROR,
+        GET,
+    ),
     "a selector twice": (
         CommandCode.INQUIRE_Q,
         (CFST(NAME, "*"), CFIL(ParameterId.Q_ATTRS, (DEPTH, DEPTH))),

@@ -3,6 +3,7 @@
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import Authority
 from mqflow.mqi.pcf.codes import CommandCode, FilterOperator, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIF, CFIL, CFIN, CFSL, CFST, Parameter
@@ -98,6 +99,35 @@ def test_subscriptions_are_inquired_by_filter_and_attributes(commander: Commande
     assert ["high"] == [each[SUB_NAME] for each in found]
 
 
+@pytest.mark.parametrize(
+    ("choice", "found"),
+    [
+        (CFIN(1274, 1), True),
+        (CFIN(1274, 2), False),
+        (CFIN(1274, -1), True),
+        (CFIN(ParameterId.SUB_TYPE, 1), False),
+        (CFIN(ParameterId.SUB_TYPE, 2), True),
+        (CFIN(ParameterId.SUB_TYPE, -2), True),
+    ],
+    ids=["durable", "not durable", "durable or not", "by programs", "by administrators", "of users"],
+)
+@pytest.mark.parametrize("command", [CommandCode.INQUIRE_SUBSCRIPTION, CommandCode.INQUIRE_SUB_STATUS])
+def test_durable_and_type_choose_the_subscriptions(
+    commander: Commander, command: CommandCode, choice: CFIN, *, found: bool
+) -> None:
+    name = CFST(SUB_NAME, "admin")
+    commander.done(CommandCode.CREATE_SUBSCRIPTION, name, CFST(TOPIC_STRING, "a"), CFIN(DESTINATION_CLASS, 1))
+
+    if found:
+        commander.done(command, name, choice)
+    else:
+        assert Reason.NO_SUBSCRIPTION == commander.refused(command, name, choice)[0]
+
+
+def test_deleting_an_unknown_identifier_succeeds_with_ignore_state(commander: Commander) -> None:
+    commander.done(CommandCode.DELETE_SUBSCRIPTION, CFBS(SUB_ID, b"x"), CFIN(ParameterId.IGNORE_STATE, 1))
+
+
 REFUSED: dict[str, tuple[CommandCode, tuple[Parameter, ...], int]] = {
     "a topic without its string": (CommandCode.CREATE_TOPIC, (CFST(TOPIC_NAME, "A"),), PCFReason.PARM_COUNT_TOO_SMALL),
     "a subscription to nothing": (CommandCode.CREATE_SUBSCRIPTION, (CFST(SUB_NAME, "A"),), PCFReason.PARM_MISSING),
@@ -130,6 +160,15 @@ REFUSED: dict[str, tuple[CommandCode, tuple[Parameter, ...], int]] = {
             CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",)),
         ),
         PCFReason.AUTH_VALUE_ERROR,
+    ),
+    "another queue manager": (
+        CommandCode.SET_AUTH_REC,
+        (
+            CFST(ParameterId.AUTH_PROFILE_NAME, "QM2"),
+            CFIN(ParameterId.OBJECT_TYPE, QUEUE_MANAGER),
+            CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",)),
+        ),
+        Reason.UNKNOWN_OBJECT_NAME,
     ),
     "no profile": (
         CommandCode.SET_AUTH_REC,
@@ -189,3 +228,42 @@ def test_every_name_of_the_queue_manager_means_one_profile(queue_manager: Embedd
 
     (record,) = [each for each in queue_manager.administration.authorities.records() if each.entity == "bob"]
     assert ("SELF", True) == (record.profile, {Authority.CONNECT, Authority.ALTUSR} <= record.authorities)
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "profiles"),
+    [
+        (0x20, "A.B", ["A.*", "A.B"]),
+        (0x10, "A.B", ["A.B"]),
+        (0x40, "A.*", ["A.*", "A.B"]),
+        (0x10, "A.*", ["A.*"]),
+    ],
+    ids=["all matching", "explicit", "as a wildcard", "explicit generic"],
+)
+def test_the_options_say_which_profiles_are_inquired(
+    queue_manager: EmbeddedQueueManager, commander: Commander, options: int, name: str, profiles: list[str]
+) -> None:
+    bob = CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",))
+    queue_manager.administration.define(QueueAttributes(name="A.B"))
+    for profile in ("A.B", "A.*", "C.**"):
+        commander.done(CommandCode.SET_AUTH_REC, *on(profile, QUEUE, bob))
+
+    found = commander.done(CommandCode.INQUIRE_AUTH_RECS, CFIN(ParameterId.AUTH_OPTIONS, options), *on(name, QUEUE))
+
+    assert profiles == sorted(each[ParameterId.AUTH_PROFILE_NAME] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "object_type", "profile"), [("QM1", QUEUE_MANAGER, "SELF"), ("@class", QUEUE, "@CLASS")], ids=["QMGR", "@class"]
+)
+def test_a_record_is_inquired_by_the_name_that_set_it(commander: Commander, name: str, object_type: int, profile: str) -> None:
+    bob = CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",))
+    commander.done(CommandCode.SET_AUTH_REC, *on(name, object_type, bob))
+
+    found = commander.done(
+        CommandCode.INQUIRE_AUTH_RECS,
+        CFIN(ParameterId.AUTH_OPTIONS, 0x10),
+        *on(name, object_type, CFST(ParameterId.ENTITY_NAME, "bob")),
+    )
+
+    assert [profile] == [each[ParameterId.AUTH_PROFILE_NAME] for each in found]
