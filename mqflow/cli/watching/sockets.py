@@ -168,6 +168,7 @@ def ask(path: Path, request: Request, *, wait_s: float = _ASK_S) -> Answer:
     """Return the answer of the application that listens on the socket.
 
     Raises `ConnectionError` or `FileNotFoundError` if no process listens there, and `TimeoutError` if no answer comes in time.
+    Raises `BlockingIOError` if so many calls wait already that the process cannot get another one.
     Raises `MsgspecError` if the answer cannot be read.
     """
     with socket.socket(socket.AF_UNIX) as connection:
@@ -189,7 +190,7 @@ def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | Non
     for path in sorted(control_folder().glob("*.sock")):
         try:
             found.append((path, ask(path, Request(wants_queues=wants_queues), wait_s=_ALL_S)))
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):  # BlockingIOError: the queue of calls is full, for example of a stopped process
             found.append((path, None))
         except msgspec.MsgspecError as error:
             refused = f"Its answer cannot be read, because another version of mqflow runs there: {error}."

@@ -7,7 +7,7 @@ import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import cast
 
@@ -158,6 +158,19 @@ def test_an_application_removes_the_sockets_of_its_killed_predecessors_and_no_ot
 
 
 @pytest.mark.parametrize("look", [lambda: socket_for("orders"), applications], ids=["at a start", "mqflow status"])
+def test_a_process_that_accepts_no_call_any_more_does_not_answer(folder: Path, stack: ExitStack) -> None:
+    stopped = stack.enter_context(socket.socket(socket.AF_UNIX))
+    stopped.bind(str(folder / "a.sock"))
+    stopped.listen(0)
+    with suppress(BlockingIOError):
+        while True:
+            caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+            caller.setblocking(False)
+            caller.connect(str(folder / "a.sock"))
+
+    assert [(folder / "a.sock", None)] == applications()
+
+
 def test_a_socket_that_another_process_removes_meanwhile_is_no_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]
 ) -> None:
