@@ -115,6 +115,7 @@ class Faults:
 
     def __init__(self, *plan: Fault, wait: Callable[[float], None] = lambda _: None) -> None:
         self._planned = [_Planned(fault) for fault in plan]
+        self._outages: list[_Planned] = []
         self._wait = wait
         self._lines: list[_Line] = []
         self._calls: list[Call] = []
@@ -142,7 +143,7 @@ class Faults:
         self._planned += [_Planned(fault) for fault in plan]
 
     def clear(self) -> None:
-        """Drop all planned faults. Broken connections stay broken."""
+        """Drop all planned faults. Broken connections stay broken, and an outage continues until its block ends."""
         self._planned.clear()
 
     def break_connections(self, reason: int = Reason.CONNECTION_BROKEN) -> None:
@@ -156,13 +157,13 @@ class Faults:
     @contextmanager
     def outage(self, reason: int = Reason.Q_MGR_NOT_AVAILABLE) -> Iterator[None]:
         """Break every connection, and refuse new ones until the block ends."""
-        planned = _Planned(Fault(verb=CONNECT, reason=reason, times=FOREVER))
-        self._planned.insert(0, planned)
+        outage = _Planned(Fault(verb=CONNECT, reason=reason, times=FOREVER))
+        self._outages.insert(0, outage)
         self.break_connections()
         try:
             yield
         finally:
-            self._planned.remove(planned)
+            self._outages.remove(outage)
 
     def around(self, line: "_Line", verb: str, object_name: str, effect: Callable[[], T]) -> T:
         """Call `effect` and return its result. If a fault strikes, raise the fault's `MQIError` before or after this call."""
@@ -191,7 +192,7 @@ class Faults:
 
     def _matching(self, verb: str, object_name: str) -> list[Fault]:
         """Return the faults that strike this call. Every fault counts the call, also if an earlier fault strikes."""
-        return [planned.fault for planned in self._planned if planned.strikes(verb, object_name)]
+        return [planned.fault for planned in (*self._outages, *self._planned) if planned.strikes(verb, object_name)]
 
 
 class _Line:

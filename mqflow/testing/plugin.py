@@ -80,14 +80,20 @@ def mq_standin() -> Iterator["StandInKit"]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a coroutine test with the fixture `mq` in virtual time; leave every other test to pytest."""
+    every_call = _every_call(pyfuncitem)
     if "mq" not in pyfuncitem.funcargs or not inspect.iscoroutinefunction(pyfuncitem.obj):
+        if every_call:
+            raise pytest.UsageError(
+                f"{pyfuncitem.nodeid}: mq_faults needs a coroutine function (async def) with the fixture mq."
+            )
         return None
     from mqflow.testing.fault_runs import run_once, run_with_every_call_broken  # noqa: PLC0415 - as above
 
     kit = cast("QueueManagerKit", pyfuncitem.funcargs["mq"])
     backend = cast("Backend", pyfuncitem.funcargs["mq_backend"])
-    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    runs = run_with_every_call_broken if _every_call(pyfuncitem) else run_once
+    names = inspect.signature(pyfuncitem.obj).parameters.keys() & pyfuncitem.funcargs.keys()  # a default is no fixture
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in names}
+    runs = run_with_every_call_broken if every_call else run_once
     runs(kit, partial(pyfuncitem.obj, **arguments), backend)
     return True
 

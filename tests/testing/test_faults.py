@@ -247,6 +247,17 @@ def test_a_cleared_plan_strikes_no_more(mq: QueueManagerKit) -> None:
     assert connection.open("Q", IN_OUT).name == "Q"
 
 
+def test_an_outage_continues_without_the_planned_faults_until_its_block_ends(mq: QueueManagerKit) -> None:
+    queue_manager = mq.faults.wrap(mq.queue_manager)
+
+    with mq.faults.outage():
+        mq.faults.clear()
+        with pytest.raises(MQIError, match="2059"):
+            queue_manager.connect()
+
+    assert queue_manager.connect().queue_manager_name == "QM1"
+
+
 def test_the_wrapped_queue_manager_is_inline_where_its_own_is(mq: QueueManagerKit) -> None:
     assert isinstance(mq.faults.wrap(mq.queue_manager), InlineQueueManager)
     assert not isinstance(Faults().wrap(Blocking(mq.queue_manager)), InlineQueueManager)

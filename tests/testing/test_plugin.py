@@ -138,6 +138,33 @@ async def test_it(mq):
     assert "of a run without faults" in shown
 
 
+def test_every_call_needs_a_coroutine_test_with_mq(pytester: pytest.Pytester) -> None:
+    """The test would run once, and break no call."""
+    shown = run_pytest(
+        pytester,
+        """
+import pytest
+
+pytestmark = pytest.mark.mq_faults("every-call")
+
+def test_plain(mq):
+    pass
+
+def test_other():
+    pass
+""",
+    )
+
+    assert "2 failed" in shown, shown
+    assert "test_it.py::test_other: mq_faults needs a coroutine function (async def) with the fixture mq." in shown
+
+
+def test_a_test_keeps_the_defaults_of_its_parameters(pytester: pytest.Pytester) -> None:
+    shown = run_pytest(pytester, "async def test_it(mq, depth=0):\n    assert mq.define('Q') or mq.depth('Q') == depth\n")
+
+    assert "1 passed" in shown, shown
+
+
 def test_a_wrong_mark_is_refused(pytester: pytest.Pytester) -> None:
     shown = run_pytest(pytester, "import pytest\n@pytest.mark.mq_faults('often')\nasync def test_it(mq): ...\n")
 
