@@ -157,7 +157,6 @@ def test_an_application_removes_the_sockets_of_its_killed_predecessors_and_no_ot
     assert {"orders.8.sock", "others.7.sock"} == {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("look", [lambda: socket_for("orders"), applications], ids=["at a start", "mqflow status"])
 def test_a_process_that_accepts_no_call_any_more_does_not_answer(folder: Path, stack: ExitStack) -> None:
     stopped = stack.enter_context(socket.socket(socket.AF_UNIX))
     stopped.bind(str(folder / "a.sock"))
@@ -171,6 +170,7 @@ def test_a_process_that_accepts_no_call_any_more_does_not_answer(folder: Path, s
     assert [(folder / "a.sock", None)] == applications()
 
 
+@pytest.mark.parametrize("look", [lambda: socket_for("orders"), applications], ids=["at a start", "mqflow status"])
 def test_a_socket_that_another_process_removes_meanwhile_is_no_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]
 ) -> None:
