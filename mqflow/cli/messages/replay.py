@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from mqflow.app.application import App
 from mqflow.app.captures import Captured, numbered_captures
+from mqflow.app.config.settings import load
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import connected
@@ -25,11 +26,12 @@ from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.options import MessageFlag, OpenOption, PutOption
 from mqflow.mqi.selectors.fields import selectable
 from mqflow.mqi.selectors.selector import compile_selector
 from mqflow.policy.dead_letters.original_message import Restored, restored
-from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.policy.poison.disposition import Behaviour, Completed, Settlement
 from mqflow.verbs import Connection, ObjectHandle, Put
 from mqflow.world import SYSTEM_CLOCK
 
@@ -38,6 +40,7 @@ __all__ = ("command", "put_captures")
 _OPEN: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _BOQ: Final = "MQFLOW.REPLAY.BOQ"
+_DEPTH_MAX: Final = 999_999_999
 _GROUPED: Final = MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP
 _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
@@ -70,8 +73,8 @@ def command(
 
     With --app the queues are in memory, and no other queue manager is used. The listener of the captured queue takes a message,
     or else the listener of the queue that the message was on before its last move. If a message has no listener, no message is
-    passed. A message that fails is delivered once and then moved to a backout queue. You can debug the handler with
-    breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
+    passed. No message expires. A message that fails is delivered once and then moved to a backout queue, whatever the settings
+    of its listener say. You can debug the handler with breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
     """
     if (to is None) == (application is None):
         raise click.UsageError("Give either --to QUEUE or --app MODULE:APP.")
@@ -170,6 +173,12 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
     outcomes = _OutcomeHook(as_json=as_json)
     for each in (app, *app.included):
         each.hooks.append(outcomes)
+        # The settings of a listener replace its declaration. An included application takes them from the one that includes it.
+        if each is app or each.settings is not None:
+            each.settings = replace(each.settings or load(), listeners={})
+        for listener in each.listeners:
+            rules = replace(listener.options.backout, threshold=1, queue=_BOQ, behaviour=Behaviour.JMS_LISTENER)
+            listener.options = replace(listener.options, backout=rules)
     with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
         for attributes in _queues(app):
             queue_manager.administration.define(attributes)
@@ -180,10 +189,11 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
             async with app.running(queue_manager, others={each.name: queue_manager for each in app.included}):
                 connection = queue_manager.connect()
                 for message in deliveries:
-                    outcomes.begin()
+                    lasting = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
+                    put = connection.put1(message.origin_queue, lasting, message.data, _PUT)
+                    outcomes.begin(put.descriptor.message_id, message.origin_queue)
                     if not as_json:
-                        click.echo(f"{message.descriptor.message_id.hex()}  {safe(message.origin_queue)}")
-                    connection.put1(message.origin_queue, message.descriptor, message.data, _PUT)
+                        click.echo(f"{put.descriptor.message_id.hex()}  {safe(message.origin_queue)}")
                     connection.commit()
                     await outcomes.known.wait()
 
@@ -192,48 +202,48 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
 
 
 def _queues(app: App) -> list[QueueAttributes]:
-    """Return the queues of the listeners, with a threshold of 1, so that a message is moved after its first failure."""
-    names = dict.fromkeys(listener.queue for _, listener in _listeners(app))
-    own = [QueueAttributes(name=name, backout_threshold=1, backout_requeue_queue=_BOQ) for name in names]
-    return [QueueAttributes(name=_BOQ), *own]
+    """Return the queues of the listeners, and the queue for failed messages."""
+    names = dict.fromkeys((_BOQ, *(listener.queue for _, listener in _listeners(app))))
+    return [QueueAttributes(name=name, max_depth=_DEPTH_MAX) for name in names]
 
 
 class _OutcomeHook:
-    """A hook that prints the outcome of each message, and records that the outcome is known."""
+    """A hook that prints the outcome of each message, and records that the outcome is known.
+
+    A handler can put messages on the queue of another listener. Their outcomes are printed as text, but not counted.
+    """
 
     #: `Decided` events are not wanted: they name the attributes of the queue in memory, not those of the real queue.
     wants: Final = (Disposed, Settled)
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json: Final = as_json
+        self._message_id, self._queue = b"", ""
         self.failed = 0
         self.known = anyio.Event()
 
-    def begin(self) -> None:
+    def begin(self, message_id: bytes, queue: str) -> None:
         """Begin with the next message, whose outcome is not known yet."""
+        self._message_id, self._queue = message_id, queue
         self.known = anyio.Event()
 
     def __call__(self, event: Event) -> None:
         match event:
-            case Settled(settlement=Settlement.COMMIT, outcome=Completed()):
-                self.known.set()
             case Disposed():
-                self.failed += 1
-                self.known.set()
-                if self._as_json:
-                    self._print(event.message_id, event)
-                return
-            case Settled():
-                pass
+                self._end(event, (event.message_id,), has_failed=True)
+            case Settled(settlement=Settlement.COMMIT, outcome=Completed()):
+                self._end(event, event.message_ids, has_failed=False)
             case _:
-                return
-        if self._as_json:
-            if isinstance(event.outcome, Completed):
-                self._print(event.message_ids[0], event)
-            return
-        for line in sentences(event):
-            click.echo(f"    {safe(line)}")
+                pass
+        if isinstance(event, Settled) and not self._as_json:
+            for line in sentences(event):
+                click.echo(f"    {safe(line)}")
 
-    def _print(self, message_id: bytes, event: Disposed | Settled) -> None:
-        result = "failed" if isinstance(event, Disposed) else "completed"
-        click.echo(json_line({"message_id": message_id, "queue": event.queue, "result": result, "outcome": event.outcome}))
+    def _end(self, event: Disposed | Settled, message_ids: Sequence[bytes], *, has_failed: bool) -> None:
+        if self._message_id not in message_ids or event.queue != self._queue:
+            return
+        self.failed += has_failed
+        self.known.set()
+        if self._as_json:
+            ended = {"message_id": self._message_id, "queue": event.queue, "result": "failed" if has_failed else "completed"}
+            click.echo(json_line({**ended, "outcome": event.outcome}))

@@ -234,3 +234,62 @@ def test_a_queue_with_listeners_of_two_applications_is_refused(run: Run, tmp_pat
     refused = run("replay", "one.jsonl", "--app", "double_shop:app")
 
     assert (2, True) == (refused.exit_code, "Line 1: several applications have a listener on OTHER." in refused.stderr)
+
+
+FAILING = """
+from mqflow import App, Backout, Behaviour, CircuitBreaker
+app = App()
+async def fail(body: str) -> None:
+    print("called")
+    raise ValueError("always")
+app.listener("PLAIN", backout=Backout(behaviour=Behaviour.PLAIN_MQI))(fail)
+app.listener("ELSEWHERE", backout=Backout(queue="NOWHERE"))(fail)
+app.listener("BROKEN", breaker=CircuitBreaker(failures=1, open_s=0.2))(fail)
+app.listener("ORDERS.IN", backout=Backout(threshold=0))(fail)
+"""
+
+
+@pytest.mark.parametrize("queue", ["PLAIN", "ELSEWHERE", "ORDERS.IN"])
+def test_a_message_that_fails_is_passed_once_whatever_the_listener_declares(run: Run, tmp_path: Path, queue: str) -> None:
+    name = f"failing_{queue.partition('.')[0].lower()}"
+    (tmp_path / f"{name}.py").write_text(FAILING)
+    (tmp_path / "mqflow.toml").write_text('[listeners."ORDERS.IN"]\nbackout_threshold = 0\n')
+    (tmp_path / "one.jsonl").write_bytes(written(replace(CAPTURED, queue=queue)))
+
+    result = run("replay", "one.jsonl", "--app", f"{name}:app")
+
+    assert (1, 1) == (result.exit_code, result.stdout.count("called"))
+    assert "0 of 1 message handled, 1 failed." in result.stderr
+
+
+def test_a_message_does_not_expire_while_it_waits_for_its_handler(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "expiring.py").write_text(FAILING)
+    soon = replace(CAPTURED, queue="BROKEN", descriptor=replace(CAPTURED.descriptor, expiry_tenths=1))
+    (tmp_path / "two.jsonl").write_bytes(written(soon) * 2)
+
+    result = run("replay", "two.jsonl", "--app", "expiring:app")
+
+    assert (1, 2) == (result.exit_code, result.stdout.count("called"))
+
+
+CHAIN = """
+from mqflow import App, Context
+app = App()
+@app.listener("ORDERS.IN")
+async def book(body: str, ctx: Context) -> None:
+    print("booked")
+    await ctx.put("NEXT", body)
+@app.listener("NEXT")
+async def fail(body: str) -> None:
+    raise ValueError("always")
+"""
+
+
+def test_a_message_that_a_handler_puts_for_another_listener_is_no_message_of_the_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "chained.py").write_text(CHAIN)
+    (tmp_path / "some.jsonl").write_bytes(written(CAPTURED) * 3)
+
+    result = run("replay", "some.jsonl", "--app", "chained:app")
+
+    assert (0, 3) == (result.exit_code, result.stdout.count("booked"))
+    assert "3 of 3 messages handled, 0 failed.\n" == result.stderr.splitlines(keepends=True)[-1]
