@@ -5,9 +5,9 @@ Times are seconds since 1970 UTC; `now` is an argument. The runtime does the wai
 
 import hashlib
 import math
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 __all__ = ("Begin", "Fire", "Interval", "NotDue", "ScheduleRule", "ScheduleState", "decide", "key_of")
 
@@ -59,8 +59,9 @@ class ScheduleState(Struct, frozen=True, kw_only=True):
     schedule: str
     #: The text of the schedule's rule.
     rule: str
-    #: The due time of the last firing. If the schedule has not fired yet, the time when it began.
-    last: float
+    #: The due time of the last firing. If the schedule has not fired yet, the time when it began. A state with a time that no
+    #: clock shows cannot be decoded.
+    last: Annotated[float, Meta(ge=0)]
 
 
 class NotDue(Struct, frozen=True):

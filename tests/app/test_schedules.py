@@ -16,6 +16,8 @@ from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
+STATE = b'{"schedule":"TICKS","rule":"every 60 s","last":%s}'
+
 
 @pytest.fixture(autouse=True)
 def queues(mq: QueueManagerKit) -> None:
@@ -143,7 +145,10 @@ async def test_a_copied_state_message_does_not_double_a_firing(mq: QueueManagerK
     assert [0, 1, 2] == firings(mq)
 
 
-@pytest.mark.parametrize("body", [b"no JSON", b"\xff", b"{}", b'{"schedule":"TICKS","rule":"every 60 s","last":"noon"}'])
+UNREADABLE = (b"no JSON", b"\xff", b"{}", *(STATE % last for last in (b'"noon"', b"-1e400", b"-1e308", b"-1")))
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
 async def test_a_state_message_that_cannot_be_read_begins_its_schedule_again_and_stops_no_other(
     mq: QueueManagerKit, body: bytes
 ) -> None:
