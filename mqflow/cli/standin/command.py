@@ -49,11 +49,13 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
     """
     if why := can_load():
         raise ConfigurationError(why)
+    settings = load({"url": url})
+    installation.check_url(settings.url)
     if mqsc is None:
         with opened(url):
             pass  # so that an error is shown as a sentence before the program starts
     environment = dict(os.environ)
-    environment[installation.URL] = load({"url": url}).url
+    environment[installation.URL] = settings.url
     if mqsc is not None:
         environment[installation.MQSC] = str(mqsc.resolve())
     environment["PYTHONPATH"] = os.pathsep.join((str(_STARTUP), *filter(None, (environment.get("PYTHONPATH"),))))

@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
-from mqflow.app.channels.location import OpenQueueManager, open_queue_manager, reach_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, is_client_url, open_queue_manager, reach_queue_manager
 from mqflow.app.config.settings import load
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
+from mqflow.cli.text.terminal import read_text
 from mqflow.embedded import mqsc
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -24,7 +26,7 @@ from mqflow.standin.calls.table import CALLS
 from mqflow.standin.library.development_kit import EMBEDDED
 from mqflow.standin.library.install import fill
 
-__all__ = ("MQSC", "URL", "begin", "end", "start")
+__all__ = ("MQSC", "URL", "begin", "check_url", "end", "start")
 
 URL: Final = "MQFLOW_STANDIN_URL"
 MQSC: Final = "MQFLOW_STANDIN_MQSC"
@@ -73,6 +75,7 @@ def begin(table_at: int, soname: str, calls: str = "") -> None:
         _opened.is_tried = True
         try:
             url = os.environ.get(URL) or load().url
+            check_url(url)
             _opened.queue_manager = reach_queue_manager(url)
             if script := os.environ.get(MQSC):
                 _define(_opened.queue_manager, Path(script))
@@ -87,6 +90,15 @@ def end() -> None:
     if _opened.installed is not None and _opened.queue_manager is not None:
         _end(_opened.installed, _opened.queue_manager)
         _opened.installed = None
+
+
+def check_url(url: str) -> None:
+    """Raise `ConfigurationError` for a queue manager of IBM MQ: its package would call the stand-in library again."""
+    if is_client_url(url):
+        raise ConfigurationError(
+            f"{shown_url(url)!r} is a queue manager of IBM MQ, and the stand-in library is for an embedded one. Name it: --url "
+            "'embedded:./data?qmgr=QM1', or MQFLOW_URL."
+        )
 
 
 def give_up(sentence: str) -> NoReturn:
@@ -116,7 +128,7 @@ def _define(queue_manager: OpenQueueManager, script: Path) -> None:
         raise StandInError(
             "--mqsc is only for a queue manager in this process. For a served one, run `mqflow mqsc FILE` first."
         )
-    results = mqsc.run(script.read_text(encoding="utf-8"), queue_manager.administration)
+    results = mqsc.run(read_text(script), queue_manager.administration)
     refused = [each for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
     if any(each.reason != Reason.OBJECT_ALREADY_EXISTS for each in refused):
         raise StandInError(f"{script}: {' '.join(each.text for each in refused)}")

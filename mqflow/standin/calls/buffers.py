@@ -5,6 +5,7 @@ Source: IBM, MQBUFMH, MQMHBUF, MQBMHO, MQMHBO, MQXCNVC; rc2010, rc2046, rc2111, 
 rc2334, rc2469.
 """
 
+from bisect import bisect_right
 from enum import IntFlag
 from typing import Final
 
@@ -128,8 +129,9 @@ def convert_characters(
     text = decode(source, source_ccsid or _UTF_8, big_endian=bool(options & Conversion.SOURCE_ENC_NORMAL))
     big_endian, ccsid = bool(options & Conversion.TARGET_ENC_NORMAL), target_ccsid or _UTF_8
     converted, fits = encode(text, ccsid, big_endian=big_endian), len(text)
-    while len(converted) > target_length:  # no character is cut in two
-        fits -= 1
+    if len(converted) > target_length:  # no character is cut in two
+        ends = range(1, len(text) + 1)
+        fits = bisect_right(ends, target_length, key=lambda end: len(encode(text[:end], ccsid, big_endian=big_endian)))
         converted = encode(text[:fits], ccsid, big_endian=big_endian)
     if options & Conversion.FILL_TARGET_BUFFER:
         blank = encode(" ", ccsid, big_endian=big_endian)

@@ -21,6 +21,11 @@ from mqflow.standin.library.development_kit import EMBEDDED
 from tests.cli.conftest import Run
 
 IN_MEMORY = "embedded::memory:?qmgr=QM1"
+OF_IBM_MQ = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"
+NOT_EMBEDDED = (
+    f"'{OF_IBM_MQ}' is a queue manager of IBM MQ, and the stand-in library is for an embedded one. Name it: --url "
+    "'embedded:./data?qmgr=QM1', or MQFLOW_URL."
+)
 
 
 class Installed:
@@ -251,7 +256,42 @@ def test_a_queue_manager_that_cannot_be_opened_is_a_sentence_and_its_program_get
     assert "nonsense" in said
 
 
+def test_a_library_whose_settings_name_ibm_mq_does_not_call_itself_for_ever(
+    installed: list[Installed], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ibmmq in this process calls the stand-in library, which calls the queue manager of the settings: ibmmq again."""
+    monkeypatch.setenv("MQFLOW_URL", OF_IBM_MQ)
+
+    installation.begin(1, "libmqm_r.so", CALLS)
+
+    assert [(1, "libmqm_r.so", None)] == [each.arguments for each in installed]
+    assert f"mqflow standin: {NOT_EMBEDDED}\n" == capsys.readouterr().err
+
+
+def test_a_script_that_is_not_utf_8_is_a_sentence_with_the_place(
+    installed: list[Installed], script: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(installation.URL, IN_MEMORY)
+    script.write_bytes(b"DEFINE QLOCAL(Q)\n* \xff")
+
+    with pytest.raises(ProgramEnd):
+        installation.start()
+
+    assert capfd.readouterr().err.startswith(f"mqflow standin: {script} is not UTF-8 in line 2, column 3 (byte 0xff).")
+
+
 # -- the command
+
+
+@pytest.mark.parametrize("more", [(), ("--mqsc", "queues.mqsc")])
+def test_the_command_refuses_the_url_of_ibm_mq_before_the_program_starts(
+    run: Run, executed: list[tuple[Any, ...]], script: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("MQFLOW_URL", OF_IBM_MQ)
+
+    refused = run("standin", "run", *more, "--", "program")
+
+    assert (2, f"mqflow: {NOT_EMBEDDED}\n", []) == (refused.exit_code, refused.stderr, executed)
 
 
 @pytest.fixture
