@@ -47,10 +47,12 @@ Times: TypeAlias = Callable[[Segment], tuple[int | None, int | None]]
 def level_of(name: str, segments: Sequence[Segment], offsets: Mapping[str, int], times: Times, now_us: int) -> Level:
     """Return the level of a table that has the segments of each lane up to its offset.
 
-    Pure, apart from `times`, which is called for the first missing and the last present segment of each lane.
+    Pure, apart from `times`, which is called for the first missing and the last present segment of each lane. A segment without
+    rows does not count: all its rows are erased.
     """
-    missing = [each for each in segments if each.number > offsets.get(each.lane, 0)]
-    present = [each for each in segments if each.number <= offsets.get(each.lane, 0)]
+    filled = [each for each in segments if each.rows]
+    missing = [each for each in filled if each.number > offsets.get(each.lane, 0)]
+    present = [each for each in filled if each.number <= offsets.get(each.lane, 0)]
     first = {each.lane: each for each in sorted(missing, reverse=True)}
     last = {each.lane: each for each in sorted(present)}
     waiting_since = [landed for landed, _ in map(times, first.values()) if landed is not None]

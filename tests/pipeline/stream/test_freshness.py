@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import CommitProperties, Transaction, write_deltalake
+from msgspec.structs import replace
 
 from mqflow.cli.main import main
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -60,6 +61,14 @@ def test_a_missing_segment_of_unknown_age_still_counts_its_rows() -> None:
     found = level_of("gold", SEGMENTS[:1], {}, lambda _: (None, None), 0)
 
     assert Level(name="gold", rows=0, rows_behind=10, seconds_behind=None) == found
+
+
+def test_a_segment_whose_rows_are_all_erased_makes_no_table_late() -> None:
+    erased = replace(SEGMENTS[2], rows=0)
+
+    found = level_of("silver", [*SEGMENTS[:2], erased], {"A": 2}, lambda each: landed(each) if each.rows else (None, None), 0)
+
+    assert (30, 0, 0.0, 2 * MINUTE_US) == (found.rows, found.rows_behind, found.seconds_behind, found.newest_landed_us)
 
 
 def tables_with(path: Path, journal: Journal, *, bronze: int, silver: int, gold: int) -> None:
