@@ -31,6 +31,12 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.argument("queues", nargs=-1, metavar="[QUEUE[:KIND]]...")
 @click.option("--journal", type=folder_uri, metavar="FOLDER", help="First copy the new messages of this journal to the tables.")
 @tables_option
+@click.option(
+    "--payload",
+    default="full",
+    show_default=True,
+    help="With --journal: how much of the bodies bronze gets: none, hash, head:N or full.",
+)
 @rules_option
 @as_of_option
 @click.option("--output", type=_FOLDER, default=Path("report"), show_default=True, help="The folder of the page.")
@@ -43,6 +49,7 @@ def command(
     queues: tuple[str, ...],
     journal: Folder | None,
     tables: Folder,
+    payload: str,
     rules: Path | None,
     as_of: datetime | None,
     output: Path,
@@ -52,7 +59,8 @@ def command(
     """Update silver and gold from bronze, and write report.html, report.json and pictures. Needs mqflow[report].
 
     With --journal, the command first updates bronze from the journal. Before that, it lands the messages of each QUEUE in this
-    journal, as `mqflow land --once` does. --as-of shows the tables as they were at that time, and changes no table.
+    journal, as `mqflow land --once` does. If your runs of bronze have a --payload, give the same one here. --as-of shows the
+    tables as they were at that time, and changes no table.
     """
     if as_of is not None and (queues or journal is not None):
         raise click.UsageError("--as-of shows tables as they were: leave out --journal and the queues.")
@@ -60,6 +68,9 @@ def command(
         raise click.UsageError("QUEUEs are landed in a journal: name it with --journal.")
     if journal is None and not exists(tables):
         raise click.UsageError(f"There is no folder {tables.uri}: name the journal for its tables with --journal.")
+    from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - only this command needs it
+
+    payload_of(payload)
     text = read_text(rules) if rules else None  # before the landing, so that a wrong file changes nothing
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
 
@@ -69,5 +80,5 @@ def command(
             land.command.invoke(landing)
     with started("report", **options) as spark, spark_errors_as_sentences():
         if journal is not None:
-            ctx.invoke(bronze, journal=journal, tables=tables, **options)
+            ctx.invoke(bronze, journal=journal, tables=tables, payload=payload, **options)
         click.echo(str(attempted(lambda: jobs.report(spark, tables.uri, output, text, as_of))))

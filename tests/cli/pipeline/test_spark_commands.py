@@ -249,6 +249,20 @@ def test_a_report_of_queues_lands_them_and_copies_the_journal_first(
     assert 3 == run("get", "ORDERS.IN", "--url", url).exit_code
 
 
+def test_a_report_copies_no_more_of_the_data_than_its_payload(run: Run, session: list[object], monkeypatch: Any) -> None:
+    """With `full`, the bodies that the runs of bronze kept out of the tables would be in them."""
+    Journal.create("j").add_lane("A", Kind.PAYLOAD, queue="A", queue_manager="QM1")
+    copied = job(monkeypatch, "bronze", [SimpleNamespace(rows=1, batches=1, table="t", lacking={})])
+    job(monkeypatch, "report", "report/report.html")
+
+    assert 0 == run("spark", "report", "--journal", "j", "--tables", "new", "--payload", "hash").exit_code
+    assert ["hash"] == [options["payload"] for _, options in copied]
+
+    refused = run("spark", "report", "--tables", "tables", "--payload", "some")
+    assert (1, 2) == (len(copied), len(session))
+    assert "payload='some' is not known" in refused.stderr
+
+
 # -- redrive
 
 
