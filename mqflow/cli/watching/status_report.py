@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mqflow.cli.watching.control import QueueFigures
 from mqflow.policy.health.judge import Health, judge
@@ -14,7 +14,6 @@ __all__ = ("History", "Scale", "StatusReport", "doing_now", "report", "scale", "
 
 _POINTS: Final = 30
 _DIGITS: Final = 12
-_Key = tuple[int, str]
 
 
 class StatusReport(Struct, frozen=True, kw_only=True):
@@ -38,51 +37,68 @@ class Scale(Struct, frozen=True, kw_only=True):
     refused: str = ""
 
 
+class _Trail(Struct):
+    """The last figures of one queue of one application."""
+
+    depths: deque[float] = field(default_factory=lambda: deque[float](maxlen=_POINTS))
+    ages: deque[float] = field(default_factory=lambda: deque[float](maxlen=_POINTS))
+    rates: deque[float] = field(default_factory=lambda: deque[float](maxlen=_POINTS))
+    #: The time of the last look with counts; None if there was no such look.
+    counted_at: float | None = None
+    #: The number of delivered messages, by process; for a process that does not answer, the last number.
+    delivered: dict[int, float] = field(default_factory=dict[int, float])
+
+
 class History:
     """The last depths, ages and rates of each queue of each application."""
 
     def __init__(self) -> None:
-        self._depths: dict[_Key, deque[float]] = {}
-        self._ages: dict[_Key, deque[float]] = {}
-        self._rates: dict[_Key, deque[float]] = {}
-        #: The time of the last look, and the last known total of each process.
-        self._last: dict[_Key, tuple[float, dict[int, float]]] = {}
+        #: By the process of the application, and by queue.
+        self._trails: dict[int, dict[str, _Trail]] = {}
 
     def note(self, report: StatusReport, now: float) -> None:
-        """Record the present depths and counts. `now` is in monotonic seconds."""
+        """Record the present depths and counts, and forget the queues that the report does not have.
+
+        `now` is in monotonic seconds.
+        """
         status = report.status
         delivered = {
             process.process: {queue: value for (queue, *_), value in process.counts.get("messages_delivered", ())}
             for process in status.processes
         }
         counts = any(process.counts for process in status.processes)
+        silent = {each.process for each in status.silent}
+        before = self._trails.get(status.process, {})
+        self._trails[status.process] = trails = {each.queue: before.get(each.queue, _Trail()) for each in report.queues}
         for each in report.queues:
-            key = (status.process, each.queue)
-            self._depths.setdefault(key, deque(maxlen=_POINTS)).append(each.depth or 0)
-            self._ages.setdefault(key, deque(maxlen=_POINTS)).append(each.oldest_message_age_s or 0)
-            before = self._last.get(key)
+            trail = trails[each.queue]
+            trail.depths.append(each.depth or 0)
+            trail.ages.append(each.oldest_message_age_s or 0)
             if not counts:
                 continue
             # A queue without messages has no count yet.
             totals = {number: of.get(each.queue, 0.0) for number, of in delivered.items()}
-            known = {} if before is None else before[1]
-            self._last[key] = (now, known | totals)  # a process that does not answer now may answer again
-            if before is not None and now > before[0]:
+            if trail.counted_at is not None and now > trail.counted_at:
                 # A process is in the rate from its second answer on: its first answer counts messages since its start.
-                added = sum(max(0.0, total - known.get(number, total)) for number, total in totals.items())
-                self._rates.setdefault(key, deque(maxlen=_POINTS)).append(added / (now - before[0]))
+                added = sum(max(0.0, total - trail.delivered.get(number, total)) for number, total in totals.items())
+                trail.rates.append(added / (now - trail.counted_at))
+            trail.counted_at = now
+            trail.delivered = {process: total for process, total in trail.delivered.items() if process in silent} | totals
 
     def depths(self, process: int, queue: str) -> Sequence[float]:
         """Return the last depths of the queue; the newest comes last."""
-        return tuple(self._depths.get((process, queue), ()))
+        return tuple(self._trail(process, queue).depths)
 
     def ages(self, process: int, queue: str) -> Sequence[float]:
         """Return the last ages of the oldest message, in seconds; the newest comes last. 0 for an unknown age or no message."""
-        return tuple(self._ages.get((process, queue), ()))
+        return tuple(self._trail(process, queue).ages)
 
     def rates(self, process: int, queue: str) -> Sequence[float]:
         """Return the last rates, in messages per second; the newest comes last. Empty if the application does not count."""
-        return tuple(self._rates.get((process, queue), ()))
+        return tuple(self._trail(process, queue).rates)
+
+    def _trail(self, process: int, queue: str) -> _Trail:
+        return self._trails.get(process, {}).get(queue, _Trail())
 
 
 def report(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> StatusReport:

@@ -280,8 +280,8 @@ def test_the_rate_is_over_all_processes_and_the_time_between_two_looks() -> None
 
 
 def test_a_process_that_did_not_answer_for_a_look_adds_only_the_messages_since_its_last_answer() -> None:
-    history, whole = History(), delivered(100.0, 1_000.0)
-    for now, found in ((0.0, whole), (2.0, delivered(104.0)), (4.0, delivered(104.0, 1_006.0))):
+    history, silent = History(), replace(delivered(104.0), silent=(SilentProcess(process=72, number=2, for_s=1.0),))
+    for now, found in ((0.0, delivered(100.0, 1_000.0)), (2.0, silent), (4.0, delivered(104.0, 1_006.0))):
         history.note(report(found, FIGURES), now)
 
     assert (2.0, 3.0) == history.rates(70, "IN")
@@ -293,6 +293,15 @@ def test_a_process_is_in_the_rate_from_its_second_answer_on() -> None:
         history.note(report(found, FIGURES), now)
 
     assert (2.0, 3.0) == history.rates(70, "IN")
+
+
+def test_a_history_forgets_a_queue_that_a_look_does_not_have() -> None:
+    """Each requester has a dynamic queue with a new name, and a console can run for months."""
+    history = History()
+    for number in range(3):
+        history.note(report(delivered(1.0), (QueueFigures(queue=f"AMQ.{number}", depth=1),)), float(number))
+
+    assert [(), (), (1,)] == [history.depths(70, f"AMQ.{number}") for number in range(3)]
 
 
 def test_a_history_keeps_the_last_thirty_looks() -> None:
