@@ -13,7 +13,6 @@ from mqflow.app.channels.location import OpenQueueManager, is_client_url, open_q
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
-from mqflow.cli.text.terminal import read_text
 from mqflow.embedded import mqsc
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -124,6 +123,8 @@ def _why_not(queue_manager: OpenQueueManager, channel: str, labels: Sequence[str
 
 
 def _define(queue_manager: OpenQueueManager, script: Path) -> None:
+    from mqflow.cli.text.terminal import read_text  # noqa: PLC0415 - loaded only for a script
+
     if not isinstance(queue_manager, EmbeddedQueueManager):
         raise StandInError(
             "--mqsc is only for a queue manager in this process. For a served one, run `mqflow mqsc FILE` first."
