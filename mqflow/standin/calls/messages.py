@@ -203,8 +203,9 @@ def _put(
         return Reason.NONE
     if early:
         count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)
-    # The message has its properties in a header; the program sees the format of its own data.
-    said = replace(done.descriptor, format=given.format, encoding=given.encoding)
+    # The message has its properties in a header; the program sees the description of its own data.
+    ccsid = given.ccsid or done.descriptor.ccsid  # MQPUT replaces MQCCSI_Q_MGR
+    said = replace(done.descriptor, format=given.format, encoding=given.encoding, ccsid=ccsid)
     write_descriptor(md_at, said, version)
     pmo.set(ResolvedQName=done.resolved_queue, ResolvedQMgrName=done.resolved_queue_manager)
     return done.reason

@@ -225,3 +225,20 @@ def test_a_property_is_set_and_deleted_at_the_cursor(program: Program) -> None:
     assert "2" == handle.properties.get("%", impo_options=c.MQIMPO_INQ_PROP_UNDER_CURSOR)[0]
     assert ("3", "c") == handle.properties.get("%", impo_options=c.MQIMPO_INQ_FIRST)
     program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: handle.properties.get("a"))
+
+
+@in_package
+def test_the_descriptor_keeps_the_character_set_of_the_data_when_properties_are_put(program: Program) -> None:
+    """A program puts its next message with the same MQMD: its UTF-16 text must not be called UTF-8 then."""
+    queue, mq = program.open(), program.mq
+    sent, md = mq.MessageHandle(program.manager), program.md(Format=b"MQSTR   ", CodedCharSetId=1200)
+    sent.properties.set(b"colour", "blue")
+
+    queue.put("first".encode("utf-16-le"), md, mq.PMO(Version=3, NewMsgHandle=sent.msg_handle))
+    of_first = md.CodedCharSetId
+    queue.put("second".encode("utf-16-le"), md)
+    queue.get(None, program.md(), program.gmo(program.c.MQGMO_NO_PROPERTIES))
+    got = program.md()
+    queue.get(None, got, program.gmo())
+
+    assert (1200, 1200) == (of_first, got.CodedCharSetId)
