@@ -87,9 +87,12 @@ def spark_session(
 
     builder = SparkSession.builder.appName(name)
     if remote is not None:
+        asked = dict(config or {})
+        for key, value in asked.items():  # the builder ignores settings that a running server cannot change
+            builder = builder.config(key, value)
         session = builder.remote(remote).getOrCreate()
-        for key, value in _ALWAYS.items():
-            session.conf.set(key, value)
+        for key in _ALWAYS.keys() - asked.keys():
+            session.conf.set(key, _ALWAYS[key])
     else:
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
         if not submitted and SparkSession.getActiveSession() is None:

@@ -4,7 +4,8 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -103,6 +104,29 @@ def test_a_command_notes_no_line_of_a_program_for_each_column_by_default(
         pass
 
     assert {"spark.python.sql.dataFrameDebugging.enabled": noted} == asked
+
+
+def test_a_session_over_spark_connect_gets_the_settings_of_conf_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: dict[str, str] = {}
+    connected = SimpleNamespace(conf=SimpleNamespace(set=settings.__setitem__))
+
+    class Builder:
+        def __getattr__(self, _: str) -> Any:
+            return lambda *_: self
+
+        def config(self, key: str, value: str) -> "Builder":
+            settings[key] = value
+            return self
+
+        def getOrCreate(self) -> object:  # noqa: N802 - Spark's name
+            return connected
+
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", Builder())
+    monkeypatch.setattr(session, "register", lambda _: None)
+
+    session.spark_session(remote="sc://host", config={"spark.sql.shuffle.partitions": "7"})
+
+    assert ("7", "UTC") == (settings["spark.sql.shuffle.partitions"], settings["spark.sql.session.timeZone"])
 
 
 def test_an_operation_on_a_column_asks_the_jvm_for_no_class(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
