@@ -18,7 +18,7 @@ from mqflow.embedded.administration.queues import Definitions
 from mqflow.embedded.calls.event_messages import refusal_event, start_or_stop_event
 from mqflow.embedded.calls.object_records import defined_objects, records
 from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
-from mqflow.embedded.calls.settle import stop
+from mqflow.embedded.calls.settle import Answer, stop
 from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.calls.watch import QueueWatcher
 from mqflow.embedded.catalogue.system_objects import (
@@ -59,9 +59,9 @@ class EmbeddedQueueManager:
     """A queue manager in this process. Close it, or use it in a `with` statement.
 
     The constructor loads the contents of `store`. For an empty store it creates the SYSTEM.* objects, and `dead_letter_queue`
-    becomes the DEADQ. Refuses with 2058 a store that belongs to a queue manager with another name. `user` is the user of each
-    connection that names no user. By default it is the user of the process, and this user administers the queue manager.
-    `groups` returns the groups of a user.
+    becomes the DEADQ. Raises 2192 if the disk is too full for them, and releases the store. Refuses with 2058 a store that
+    belongs to a queue manager with another name. `user` is the user of each connection that names no user. By default it is the
+    user of the process, and this user administers the queue manager. `groups` returns the groups of a user.
     """
 
     inline: Final = True
@@ -315,7 +315,11 @@ class EmbeddedQueueManager:
             attributes = replace(default, values={**default.values, "alteration_date": date, "alteration_time": time})
             defined_objects(state, default.noun)[default.key] = attributes
             changes.append(defined(default.key, attributes))
-        state.store.write(changes, None)
+        created = Answer(state.runner)
+        state.store.write(changes, created)
+        if (failure := created.wait()) is not None:
+            state.store.close()
+            raise failure
 
     def _create_topics(self) -> None:
         state = self._state

@@ -31,8 +31,9 @@ from mqflow.cli.text.exit_codes import EXIT_ORDERED
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.folder import DataFolder, prepare_folder
 from mqflow.embedded.storage.owner_lock import take_ownership
+from mqflow.embedded.storage.sqlite.folder_summary import name_in
 from mqflow.embedded.storage.sqlite.synced_log import forget_lost_log, lost_changes
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
@@ -121,7 +122,7 @@ def _dead_letter_queue(ctx: click.Context, param: click.Parameter, value: str) -
 def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     """Create a queue manager without starting it (crtmqm)."""
     place = folder_of(name, folder)
-    if (place / "queue_manager.db").exists():
+    if _is_created(place):
         raise ConfigurationError(f"{place} has a queue manager already: start it with mqflow qmgr start {name}.")
     EmbeddedQueueManager(name, store=SqliteStore(place), dead_letter_queue=dead_letter_queue).close()
     click.echo(f"{name} is created in {place}. Start it with mqflow qmgr start {name}.")
@@ -403,6 +404,20 @@ def user_command(
     if not administrator:
         grant = f"SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('{user}') AUTHADD(CONNECT,INQ)"
         note(f"{user} has only the authorities that you grant with mqflow mqsc, beginning with {grant}")
+
+
+def _is_created(place: Path) -> bool:
+    """Return whether the folder has a queue manager. If a creation was killed or found no room, its store has none."""
+    if not DataFolder(place).in_use:
+        return False
+    data = prepare_folder(place, create=False)
+    if name_in(data) or owner_pid(data) is not None:
+        return True
+    store = SqliteStore(place)
+    try:
+        return store.load().queue_manager is not None
+    finally:
+        store.close()
 
 
 def _make_client_certificate(place: Path, name: str, user: str) -> None:

@@ -325,6 +325,22 @@ def test_a_name_that_mq_does_not_allow_is_refused(run: Run) -> None:
     assert not Path("no name").exists()
 
 
+def test_a_creation_without_room_fails_and_can_be_repeated(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the start would find a store without a queue manager, and make one without a dead-letter queue."""
+    with monkeypatch.context() as full:
+        full.setattr("os.statvfs", lambda _: SimpleNamespace(f_bavail=0, f_frsize=1))
+        refused = run("qmgr", "create", "QM2")
+    assert (1, "") == (refused.exit_code, refused.stdout)
+    assert "MQRC_STORAGE_MEDIUM_FULL (2192). There is no room left in" in refused.stderr
+    assert Path("QM2/queue_manager.db").exists()
+
+    assert 0 == run("qmgr", "create", "QM2").exit_code
+
+    with EmbeddedQueueManager("QM2", store=SqliteStore(Path("QM2"))) as queue_manager:
+        assert "SYSTEM.DEAD.LETTER.QUEUE" == queue_manager.administration.queue_manager.dead_letter_queue
+    assert 2 == run("qmgr", "create", "QM2").exit_code
+
+
 def test_create_sets_the_dead_letter_queue(run: Run) -> None:
     for words, expected in (((), "SYSTEM.DEAD.LETTER.QUEUE"), (("-u", "DEAD"), "DEAD")):
         made = run("qmgr", "create", "QM2", "--data", expected, *words).output
