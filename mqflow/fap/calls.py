@@ -23,6 +23,7 @@ from mqflow.fap.structures import (
 )
 from mqflow.fap.transmission_segments import Flow, Header, kind_name
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.names import padded
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import Got, Put
 
@@ -223,11 +224,14 @@ class InquireCall(Struct, frozen=True, kw_only=True):
         return cls(selectors=tuple(reader.number() for _ in range(count)), integer_count=integers, text_bytes=text_bytes)
 
     def answer(self, writer: Writer, values: Mapping[int, int | str]) -> bytes:
-        """Return the body of the reply: the requested count of numbers (filled up with -1), then the texts."""
+        """Return the body of the reply: the requested count of numbers (filled up with -1), then the texts in Latin-1.
+
+        Each text in `values` has its length in MQ.
+        """
         found = [values[selector] for selector in self.selectors]
         numbers = [value for value in found if isinstance(value, int)][: self.integer_count]
         numbers += [-1] * (self.integer_count - len(numbers))
-        texts = b"".join(value.encode() for value in found if isinstance(value, str))
+        texts = b"".join(padded(value, len(value)) for value in found if isinstance(value, str))
         writer.number(len(self.selectors), self.integer_count, self.text_bytes, *self.selectors, *numbers)
         return writer.raw(texts[: self.text_bytes].ljust(self.text_bytes)).done()
 

@@ -254,13 +254,16 @@ class Conversation:
 
     def _disconnect(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
-        if self._waits is not None:
-            self._waits.clear()
-        if self._unanswered.failed_in_unit:  # MQDISC would commit the rest of the unit of work
-            verbs.perform(requests.Backout())
-        verbs.perform(requests.Disconnect())
-        self._forget()
-        self._line.disconnected()
+        failed = self._unanswered.failed_in_unit
+        try:
+            if failed:  # MQDISC would commit the rest of the unit of work
+                verbs.perform(requests.Backout())
+            verbs.perform(requests.Disconnect())
+        finally:  # a refused MQDISC ends the connection too
+            self._unanswered.forget_unit()
+            self.abandon()
+        if failed:
+            return calls.reply(call, completion=int(CompletionCode.WARNING), reason=int(Reason.BACKED_OUT))
         return calls.reply(call)
 
     def _opened(

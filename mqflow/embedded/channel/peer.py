@@ -6,7 +6,7 @@ end the socket. This module knows flows, but no verb.
 
 import contextlib
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import Final
 
@@ -34,9 +34,9 @@ from mqflow.fap.transmission_segments import (
     segments_of,
 )
 from mqflow.mqi.ccsid import is_ebcdic
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ApplicationType
-from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.delivery_delay import ClockReading
 from mqflow.world import Clock, Random
 
@@ -65,6 +65,10 @@ _PROGRAMS: Final = frozenset({
 })  # fmt: skip
 _ALONE: Final = 0
 """The number of the only conversation on a socket that is not shared."""
+
+
+class _SilenceError(Exception):
+    """The program has sent nothing for too long, not even a heartbeat."""
 
 
 class ChannelPeer:
@@ -130,6 +134,8 @@ class ChannelPeer:
             self._take_bytes()  # flows that came with the end of TLS's handshake: the socket does not show them
             while not self._ending and not self._closed_by_client and self._heard():
                 pass
+        except _SilenceError as error:
+            self._arrival.complain(f"A client program at {self._address} {error}, so it counts as dead, and is disconnected.")
         except FlowError as error:
             self._arrival.complain(
                 f"A peer at {self._address} sent bytes that MQ's clients do not send, and is disconnected: {error}."
@@ -212,17 +218,43 @@ class ChannelPeer:
         self._sending_since = None
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
-        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager name is refused."""
-        if self._arrival.full is not None:
-            raise self._arrival.full
-        name = self._queue_manager.name
-        if asked.queue_manager not in {"", name} and not asked.queue_manager.startswith(_ANY_QUEUE_MANAGER):
-            detail = f"The queue manager served here is {name}"
-            raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked.queue_manager, detail=detail)
+        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager name is refused.
+
+        The log has a line about each refusal.
+        """
+        with self._logs_refusals():
+            self._check_name(asked.queue_manager)
         channel = self._channel or ChannelSettings(name="")
         self._check_secure(channel)
         user = self._user_of(given or Credentials("", ""), asked.application_name)
         user = self._rules.user_on(channel, self._address, user)
+        with self._logs_refusals():
+            connection = self._connected_as(user, channel, asked)
+        self._connected += 1
+        self.unknown_until = None
+        self._flows.segment_bytes_max = self.segment_bytes_max
+        self._flows.flow_bytes_max = FLOW_BYTES_MAX
+        return connection
+
+    @contextlib.contextmanager
+    def _logs_refusals(self) -> Iterator[None]:
+        """Log an `MQIError` of the block: the program itself gets only the reason code."""
+        try:
+            yield
+        except MQIError as error:
+            self._complain_of_refusal(int(error.reason), error.detail or reason_name(int(error.reason)))
+            raise
+
+    def _check_name(self, asked: str) -> None:
+        if self._arrival.full is not None:
+            raise self._arrival.full
+        name = self._queue_manager.name
+        if asked not in {"", name} and not asked.startswith(_ANY_QUEUE_MANAGER):
+            detail = f"The queue manager served here is {name}"
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked, detail=detail)
+
+    def _connected_as(self, user: str, channel: ChannelSettings, asked: calls.Connect) -> ServableConnection:
+        """Take a place, and return a new connection for the user."""
         if not self._places:
             self._user, self._application = user, asked.application_name
             self._queue_manager.channels.begin(self, channel)
@@ -236,7 +268,7 @@ class ChannelPeer:
             self._arrival.take_place()
             self._places += 1
         try:
-            connection = self._queue_manager.connect(
+            return self._queue_manager.connect(
                 application_name=asked.application_name,
                 application_type=asked.application_type if asked.application_type in _PROGRAMS else ApplicationType.UNIX,
                 user=user,
@@ -246,11 +278,6 @@ class ChannelPeer:
         except BaseException:
             self._give_places_back()
             raise
-        self._connected += 1
-        self.unknown_until = None
-        self._flows.segment_bytes_max = self.segment_bytes_max
-        self._flows.flow_bytes_max = FLOW_BYTES_MAX
-        return connection
 
     def _check_secure(self, channel: ChannelSettings) -> None:
         stream = self._stream
@@ -258,8 +285,12 @@ class ChannelPeer:
         if refused is None:
             return
         reason, detail = refused
-        self._arrival.complain(f"Channel {channel.name!r} refused a program at {self._address} ({int(reason)}): {detail}.")
+        self._complain_of_refusal(int(reason), detail)
         raise error_for(reason, "MQCONNX", channel.name, self._queue_manager.name, detail)
+
+    def _complain_of_refusal(self, reason: int, detail: str) -> None:
+        name = "" if self._channel is None else self._channel.name
+        self._arrival.complain(f"Channel {name!r} refused a program at {self._address} ({reason}): {detail}.")
 
     def disconnected(self) -> None:
         """Release the place of an ended connection that `connect` has returned."""
@@ -312,7 +343,7 @@ class ChannelPeer:
         for conversation in tuple(self._conversations.values()):
             conversation.progress()
         if self.now() >= self._last_heard + silence_s:
-            raise FlowError(f"it was silent for {silence_s:.0f} seconds")
+            raise _SilenceError(f"was silent for {silence_s:.0f} seconds")
         return True
 
     def _waits_in_mqget(self) -> bool:

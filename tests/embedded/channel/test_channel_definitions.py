@@ -4,7 +4,8 @@ import pytest
 
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.fap.connection_flows import StatusCode
+from mqflow.embedded.wire.server.listener import Room
+from mqflow.fap.connection_flows import Credentials, StatusCode
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.channel.conftest import APP, Dial
@@ -15,6 +16,7 @@ DEFINE CHANNEL(AS.GUEST) CHLTYPE(SVRCONN) MCAUSER('guest')
 DEFINE CHANNEL(SECURE) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLCAUTH(OPTIONAL)
 DEFINE CHANNEL(NAMED) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12) SSLPEER('CN=app')
 DEFINE CHANNEL(AS.OWNER) CHLTYPE(SVRCONN) MCAUSER('mqm')
+DEFINE CHANNEL(AS.NOBODY) CHLTYPE(SVRCONN) MCAUSER('nobody')
 SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('guest') AUTHADD(CONNECT)
 """
 
@@ -56,6 +58,45 @@ def test_a_program_beyond_maxinst_gets_2537_and_a_message_beyond_maxmsgl_2010(di
     second.log_in(APP)
 
     assert Reason.CHANNEL_NOT_AVAILABLE == second.connect().reason
+
+
+@pytest.mark.parametrize(
+    ("channel", "given", "asked", "said"),
+    [
+        ("APP", APP, "QM2", "Channel 'APP' refused a program at 127.0.0.1 (2058): The queue manager served here is QM1."),
+        ("APP", APP, "QM1", "Channel 'APP' refused a program at 127.0.0.1 (2537): MAXINST(1) is reached."),
+        ("AS.NOBODY", APP, "QM1", "Channel 'AS.NOBODY' refused a program at 127.0.0.1 (2035): "),
+        ("AS.OWNER", APP, "QM1", "User 'mqm' was refused (2035). mqm administers the queue manager on its own machine, "),
+        ("AS.GUEST", Credentials("app", ""), "QM1", "The log-in of user 'app' at 127.0.0.1 failed."),
+        ("AS.GUEST", Credentials("too.long.a.name", "x"), "QM1", "The log-in of user 'too.long.a.n'... at 127.0.0.1 failed."),
+    ],
+)
+def test_the_log_says_why_a_program_is_refused(
+    dial: Dial, caplog: pytest.LogCaptureFixture, channel: str, given: Credentials, asked: str, said: str
+) -> None:
+    dial().begin(APP, "APP")
+    client = dial()
+    client.negotiate(channel)
+    client.log_in(given)
+
+    assert 0 != client.connect(queue_manager=asked).reason
+
+    [line] = caplog.messages
+    assert line.startswith(said)
+
+
+def test_the_log_says_that_the_limit_of_connections_is_reached(
+    dial: Dial, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = dial()
+    client.negotiate("AS.GUEST")
+    client.log_in(APP)
+    while room.take():
+        pass
+
+    assert Reason.MAX_CONNS_LIMIT_REACHED == client.connect().reason
+
+    assert "refused a program at 127.0.0.1 (2025): The limit of 4 served connections is reached" in caplog.text
 
 
 def test_mcauser_of_the_channel_is_the_user_of_the_connection(dial: Dial, queue_manager: EmbeddedQueueManager) -> None:

@@ -136,6 +136,18 @@ def test_mqset_sets_an_attribute(program: Program) -> None:
     assert Reason.GET_INHIBITED == program.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
 
 
+def test_each_text_of_an_inquiry_has_its_length_in_mq_also_with_umlauts(
+    queue_manager: EmbeddedQueueManager, program: Program
+) -> None:
+    run("ALTER QLOCAL(Q1) DESCR('Aufträge für Köln')", queue_manager.administration)
+    handle = program.call(SegmentType.SPI, open_body("Q1", OpenOption.INQUIRE, 0x20), -1)[2]
+
+    assert (0, 0) == program.call(SegmentType.MQINQ, Writer(ORDER).number(2, 0, 112, 2013, 2016).done(), handle)[:2]
+
+    reader = Reader(program.body, ORDER, "a reply", 20)
+    assert ("Aufträge für Köln", "Q1", 0) == (reader.text(64), reader.text(48), reader.left)
+
+
 @pytest.mark.parametrize(("keyword", "response"), [("SYNC", 1), ("ASYNC", 2)])
 def test_an_open_tells_the_client_defpsist_and_defpresp_of_the_queue(
     queue_manager: EmbeddedQueueManager, program: Program, keyword: str, response: int

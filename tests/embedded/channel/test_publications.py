@@ -270,15 +270,15 @@ def test_a_failed_put_of_a_non_persistent_message_without_an_answer_leaves_its_u
     assert [b"fits"] == [got.body for got in found_on(queue_manager, "ONE")]
 
 
-@pytest.mark.parametrize("end", [SegmentType.MQBACK, SegmentType.MQDISC])
-def test_a_failed_put_without_an_answer_leaves_nothing_after_a_backout_or_a_disconnect(
-    program: Program, queue_manager: EmbeddedQueueManager, end: SegmentType
+@pytest.mark.parametrize(("end", "said"), [(SegmentType.MQBACK, OK), (SegmentType.MQDISC, (1, Reason.BACKED_OUT))])
+def test_a_failed_put_without_an_answer_leaves_nothing_after_a_backout_or_a_disconnect_which_says_so(
+    program: Program, queue_manager: EmbeddedQueueManager, end: SegmentType, said: tuple[int, int]
 ) -> None:
     handle = opened(program, "ONE")
     for body in (b"fits", b"does not fit"):
         program.send(SegmentType.MQPUT, put_body(body, UNANSWERED), handle)
 
-    assert OK == program.call(end)[:2]
+    assert said == program.call(end)[:2]
     assert [] == found_on(queue_manager, "ONE")
 
 

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import ClassVar, Final, Protocol
 
+from mqflow.embedded.state.users import USER_CHARS
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
@@ -139,11 +140,13 @@ class WithPassword:
         names = stream.peer_names if isinstance(stream, TlsStream) and not hello.password else []
         if len(names) > 1:
             said = f"The certificate has {len(names)} common names ({', '.join(map(repr, names))}), so it is for no user"
-            self._complain(f"The log-in of user {hello.user!r} at {address} failed. {said}.")
+            self._complain(f"The log-in of user {hello.user[:USER_CHARS]!r} at {address} failed. {said}.")
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=f"{said}: give a user and a password")
         certified = "".join(names)
         user = hello.user or certified
         if user and (said := why_no_user(user)):
+            long = f"The name has {len(user)} characters, and a user identifier of MQ {USER_CHARS}"
+            self._complain(f"The log-in of user {user[:USER_CHARS]!r}... at {address} failed. {long}.")
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         if certified and user != certified:
             self._complain(f"The log-in of user {user!r} at {address} with the certificate of {certified!r} failed.")
@@ -165,6 +168,7 @@ class WithPassword:
                 f"let the owner run `mqflow qmgr user QMGR {user} --administrator`"
             )
         if said:
+            self._complain(f"User {user!r} was refused (2035). {said}.")
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
 
     def close(self) -> None:

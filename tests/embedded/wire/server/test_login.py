@@ -90,10 +90,10 @@ BOB_S = "The certificate is for bob, not for eve: leave the user out, or give th
         ("bob", "wrong", (), no_password("bob"), f"The log-in of user 'bob' at {HERE} failed."),
         ("eve", "secret", (), no_password("eve"), f"The log-in of user 'eve' at {HERE} failed."),
         ("", "secret", (), no_password(""), f"The log-in of user '' at {HERE} failed."),
-        ("admin", "secret", (), ADMIN, None),
+        ("admin", "secret", (), ADMIN, f"User 'admin' was refused (2035). {ADMIN}."),
         ("", "", ("bob",), "bob", None),
         ("bob", "", ("bob",), "bob", None),
-        ("", "", ("admin",), ADMIN, None),
+        ("", "", ("admin",), ADMIN, f"User 'admin' was refused (2035). {ADMIN}."),
         ("eve", "", ("bob",), BOB_S, f"The log-in of user 'eve' at {HERE} with the certificate of 'bob' failed."),
         ("bob", "secret", ("eve",), "bob", None),
         ("bob", "secret", ("bob", "eve"), "bob", None),
@@ -112,7 +112,8 @@ def test_a_name_that_mq_has_no_room_for_is_refused_before_its_password_is_checke
     said = kit.user("" if names else "u" * 13, "" if names else "secret", *names)
 
     assert said.startswith(f"'{'u' * 13}' has 13 characters, and a user identifier of MQ 12")
-    assert [] == kit.complaints
+    long = "The name has 13 characters, and a user identifier of MQ 12"
+    assert [f"The log-in of user '{'u' * 12}'... at {HERE} failed. {long}."] == kit.complaints
 
 
 def test_a_user_that_nobody_may_work_as_is_refused_without_a_password_too(kit: Kit) -> None:
