@@ -478,6 +478,7 @@ class App:
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both errors have the MsgId of the
         request. Raises `UndecodableError` if the reply cannot be decoded, and the errors of `put`. The time of `timeout_s`
         begins after the put, and does not stop during an outage. The put itself can wait for the connection, as `put` does.
+        Raises `ValueError`, and puts nothing, if `timeout_s` is not more than 0.
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 

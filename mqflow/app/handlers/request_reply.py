@@ -19,9 +19,10 @@ from mqflow.runtime.connection.session import Session
 from mqflow.verbs import GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("Refused", "Unanswered", "answerable", "first_reply", "reply_queue")
+__all__ = ("Refused", "Unanswered", "answerable", "check_timeout", "first_reply", "reply_queue")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
+_TIMEOUT_S_MAX: Final = EXPIRY_TENTHS_MAX // 10
 _REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
 # The get has no match options, because only this request uses the queue. A responder that obeys MQRO_PASS_CORREL_ID returns the
 # CorrelId of the request, and other responders have other conventions. With a match, their replies would not be got.
@@ -52,17 +53,22 @@ async def reply_queue(session: Session) -> ObjectHandle:
     return await session.call(session.open_objects.hold, _MODEL, _REPLIES)
 
 
+def check_timeout(timeout_s: float) -> None:
+    """Raise `TypeError` or `ValueError` if a request cannot expire after this number of seconds."""
+    check_number("request", "timeout_s", timeout_s, "seconds")
+    if not 0 < timeout_s <= _TIMEOUT_S_MAX:
+        raise ValueError(f"request(timeout_s={timeout_s!r}): it takes more than 0 and at most {_TIMEOUT_S_MAX} seconds.")
+
+
 def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
     """Return the message as a request that expires at the timeout, unless it has an expiry or a delay.
 
     After the timeout the reply queue does not exist any more, so a handler could not put its reply.
     """
-    check_number("request", "timeout_s", timeout_s, "seconds")
     request = replace(message, descriptor=replace(message.descriptor, message_type=int(MessageType.REQUEST)))
-    tenths = math.ceil(timeout_s * 10)
-    if request.delay_ms or request.descriptor.expiry_tenths != EXPIRY_UNLIMITED or not 0 < tenths <= EXPIRY_TENTHS_MAX:
+    if request.delay_ms or request.descriptor.expiry_tenths != EXPIRY_UNLIMITED:
         return request
-    return replace(request, descriptor=replace(request.descriptor, expiry_tenths=tenths))
+    return replace(request, descriptor=replace(request.descriptor, expiry_tenths=math.ceil(timeout_s * 10)))
 
 
 async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered | Refused:

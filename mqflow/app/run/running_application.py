@@ -30,7 +30,7 @@ from mqflow.app.handlers.outgoing_message import (
     published,
     put_in_unit_of_work,
 )
-from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
+from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, check_timeout, first_reply, reply_queue
 from mqflow.app.handlers.unawaited_puts import noted
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_alone import put_and_commit, put_on_next_connections
@@ -341,6 +341,7 @@ class RunningApplication:
     async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
+        check_timeout(timeout_s)
         supervisor = self._runtime.supervisor
         reconnecting = ReconnectingSession(supervisor, f"request to {queue}")
         keywords.setdefault("codec", self._declared.codec)

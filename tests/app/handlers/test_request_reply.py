@@ -4,6 +4,8 @@ Source: IBM q097680 (Report): a responder copies MsgId and CorrelId by the repor
 JMS 2.0: JMSCorrelationID of a reply is JMSMessageID of the request.
 """
 
+import math
+
 import anyio
 import pytest
 from msgspec.structs import replace
@@ -138,6 +140,15 @@ async def test_a_request_ends_at_its_timeout_although_the_connection_is_away_lon
 
     assert 3 == round(took_s, 1)
     assert ["afterwards"] == [found.text() for found in mq.browse("IN")]
+
+
+@pytest.mark.parametrize("timeout_s", [0, -0.5, math.inf, math.nan, 1e300])
+async def test_a_request_that_could_not_expire_at_its_timeout_is_not_put(mq: QueueManagerKit, timeout_s: float) -> None:
+    async with mq.run(app := App()):
+        with pytest.raises(ValueError, match=r"request\(timeout_s=.*\): it takes more than 0 and at most 99999999 seconds\."):
+            await app.request("IN", "order", reply=str, timeout_s=timeout_s)
+
+    assert [] == mq.browse("IN")
 
 
 async def test_a_request_gets_a_reply_that_comes_after_a_short_outage(mq: QueueManagerKit) -> None:
