@@ -54,8 +54,11 @@ class ActiveAndStandby:
 
     @property
     def active(self) -> int:
-        """The process identifier of the active process. Valid inside `serve`, if `failed` is None."""
-        return self._running[0].pid
+        """The process identifier of the active process. Valid inside `serve`, if `failed` is None.
+
+        Another command can have started the active process at the same time. Then both processes of this command stand by.
+        """
+        return owner_pid(self._folder) or self._running[0].pid
 
     @asynccontextmanager
     async def serve(self, stopping: anyio.Event) -> AsyncIterator[None]:
@@ -77,10 +80,10 @@ class ActiveAndStandby:
                     await self._end()
 
     async def _keep_first(self, stopping: anyio.Event, *, task_status: TaskStatus[None]) -> None:
-        """Keep the first process running. `task_status` is set when this process serves the folder, or has failed."""
+        """Keep the first process running. `task_status` is set when a process serves the folder, or the first has failed."""
         async with self._start_lock:
             process = await self._start()
-            served = await self._wait_until(partial(self._serves, process), process, stopping)
+            served = await self._wait_until(partial(self._is_served, process), process, stopping)
             self.failed = None if served else process.returncode
         task_status.started()
         if served:
@@ -144,6 +147,10 @@ class ActiveAndStandby:
                 return True
             await anyio.sleep(_POLL_S)
         return False
+
+    def _is_served(self, process: Process) -> bool:
+        """Return whether the process serves the folder, or stands by for another process that serves it."""
+        return self._is_ready(process) and is_served(self._folder.path)
 
     def _is_ready(self, process: Process) -> bool:
         """Return whether the process is a standby, or serves the folder."""

@@ -285,6 +285,20 @@ def test_without_a_first_process_there_is_no_standby(log: Log, *, stops: bool, f
     assert "2 begins" not in log.lines()
 
 
+def test_the_processes_stand_by_if_another_command_has_started_the_active_process_meanwhile(log: Log) -> None:
+    """Both commands found the folder free. This command must not wait until the other one ends."""
+    Path("owner").write_text("1")
+    Path("served").touch()
+
+    async def steps(pair: ActiveAndStandby) -> None:
+        assert (1, None) == (pair.active, pair.failed)
+        await log.until("1 is standby", "2 is standby")
+
+    serving(steps)
+
+    assert ["2 must end", "2 ends", "1 must end", "1 ends"] == log.lines()[2:]
+
+
 def test_a_process_that_does_not_end_is_killed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time that a process has to end is over as soon as the process has said that it must end."""
     monkeypatch.setattr("mqflow.cli.processes.active_and_standby.anyio.move_on_after", log.until_next)
