@@ -130,4 +130,5 @@ class Authorities:
         best = best_record(self._records.values(), kind, name, user)
         profile = best.profile if best else name
         of = "OBJTYPE(QMGR)" if kind is AuthorityKind.QMGR else f"PROFILE('{profile}') OBJTYPE({kind})"
-        return f"User {user} lacks {words} on {place}: SET AUTHREC {of} PRINCIPAL('{user}') AUTHADD({','.join(lacking)})"
+        principal = user.replace("'", "''")
+        return f"User {user} lacks {words} on {place}: SET AUTHREC {of} PRINCIPAL('{principal}') AUTHADD({','.join(lacking)})"

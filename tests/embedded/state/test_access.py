@@ -39,11 +39,13 @@ def test_everything_that_is_missing_is_named_at_once_with_the_commands_that_give
     ) == refusal(queue_manager, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
 
 
-def test_the_command_that_the_refusal_names_helps(queue_manager: EmbeddedQueueManager) -> None:
+@pytest.mark.parametrize("user", ["app", "o'brien"])
+def test_the_command_that_the_refusal_names_helps(queue_manager: EmbeddedQueueManager, user: str) -> None:
+    run("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('o''brien') AUTHADD(CONNECT)", queue_manager.administration)
     for options in (OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT, OpenOption.BROWSE | OpenOption.INQUIRE):
-        for sentence in refusal(queue_manager, options).split(". "):
+        for sentence in refusal(queue_manager, options, user=user).split(". "):
             run(sentence.partition(": ")[2], queue_manager.administration)
-        queue_manager.connect(user="app").open("Q", options)
+        queue_manager.connect(user=user).open("Q", options)
 
 
 def test_a_connection_that_is_refused_says_so(queue_manager: EmbeddedQueueManager) -> None:
