@@ -51,7 +51,7 @@ _AT: Final = "/at/"
 """The path below which the consoles for the queue managers of included applications are."""
 _NO_OTHERS: Final[Mapping[str, ASGIApp]] = {}
 _STREAMS_MAX: Final = 20
-_FORM_BYTES_MAX: Final = 4 * 1024 * 1024
+_FORM_BYTES_MAX: Final = 8 * 1024 * 1024
 _PERSON_MAX: Final = 80
 _PLANS_MAX: Final = 50
 _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript"}
@@ -88,7 +88,7 @@ class _Call(Struct, frozen=True, kw_only=True):
             found = bytes.fromhex(self.text("id"))
         except ValueError:
             found = b""
-        if len(found) != len(NO_ID):
+        if len(found) != len(NO_ID) or found == NO_ID:  # a get with zeros takes any message
             raise RefusedError(f"A MsgId has {2 * len(NO_ID)} hexadecimal digits. Search finds a message by some of them.")
         return found
 

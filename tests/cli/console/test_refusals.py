@@ -3,12 +3,14 @@
 import re
 from html import unescape
 from importlib.resources import files
+from urllib.parse import urlencode
 
 import anyio
 import httpx
 import pytest
 
-from mqflow.cli.console.views import live_events
+from mqflow.cli.console.changes import _EDIT_BYTES_MAX
+from mqflow.cli.console.views import _FORM_BYTES_MAX, live_events
 from tests.cli.console.conftest import Bench, Browser
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +39,7 @@ def said(answer: httpx.Response) -> tuple[int, str]:
         ("GET", f"/message?queue=ORDERS.BOQ&id={'ab' * 23}", 409, WRONG_ID),
         ("GET", f"/message?queue=ORDERS.BOQ&id={'ab' * 25}", 409, WRONG_ID),
         ("GET", f"/message?queue=ORDERS.BOQ&id={'ab' * 24}", 404, GONE),
+        ("GET", f"/message?queue=ORDERS.BOQ&id={'00' * 24}", 409, WRONG_ID),
         ("GET", f"/message?id={'ab' * 24}", 409, NO_QUEUE),
         ("GET", "/story?id=zz", 409, WRONG_ID),
         ("GET", "/queue?queue=NOWHERE", 409, UNKNOWN),
@@ -58,15 +61,23 @@ async def test_a_request_that_cannot_be_answered_is_a_sentence(
         (b"&".join(b"f%d=1" % number for number in range(20)), 403, "This is not the token of this console."),
         (b"&".join(b"f%d=1" % number for number in range(21)), 400, "The request was refused."),
         (b"person=\xff", 400, "The request was refused."),
-        (b"x" * (4 * 1024 * 1024), 403, "This is not the token of this console."),
-        (b"x" * (4 * 1024 * 1024 + 1), 413, "The form is too large."),
+        (b"x" * (8 * 1024 * 1024), 403, "This is not the token of this console."),
+        (b"x" * (8 * 1024 * 1024 + 1), 413, "The form is too large."),
     ],
-    ids=["20 fields", "21 fields", "no text", "4 MiB", "a byte more"],
+    ids=["20 fields", "21 fields", "no text", "8 MiB", "a byte more"],
 )
 async def test_a_form_has_a_greatest_size_and_number_of_fields(bench: Bench, content: bytes, status: int, why: str) -> None:
     answer = await bench.browser(may_change=False).post("/login", content=content)
 
     assert (status, True) == (answer.status_code, why in unescape(answer.text))
+
+
+@pytest.mark.parametrize("letter", ["\u00e9", "\r\n"])
+def test_a_form_has_room_for_the_longest_body_that_can_be_edited(letter: str) -> None:
+    """A letter of one byte, as in CCSID 819, becomes six characters; so does a line end."""
+    thousand = urlencode({"body": letter * 1_000})
+
+    assert len(thousand) * _EDIT_BYTES_MAX // 1_000 < _FORM_BYTES_MAX
 
 
 async def test_a_form_of_another_session_is_refused_with_the_remedy(bench: Bench) -> None:
