@@ -58,7 +58,7 @@ ADVICE: Final[dict[int, str]] = {
     Reason.NOT_OPEN_FOR_INQUIRE: "Open the object with OpenOption.INQUIRE.",
     Reason.NOT_OPEN_FOR_OUTPUT: "Open the queue with OpenOption.OUTPUT.",
     Reason.NOT_OPEN_FOR_SET: "Open the queue with OpenOption.SET.",
-    Reason.OBJECT_IN_USE: "The queue is open exclusively, or it is NOSHARE: DISPLAY QSTATUS(...) counts the open handles.",
+    Reason.OBJECT_IN_USE: "DISPLAY QSTATUS(...) TYPE(HANDLE) shows the applications that have a local queue open.",
     Reason.OPTION_NOT_VALID_FOR_TYPE: (
         "An alias or model queue cannot be opened with these options: open the local queue. To get from a topic, subscribe: "
         "@app.listener(topic=...)."
@@ -68,7 +68,10 @@ ADVICE: Final[dict[int, str]] = {
     Reason.PUT_INHIBITED: "The queue is inhibited for puts. ALTER QLOCAL(...) PUT(ENABLED) allows them again.",
     Reason.Q_DELETED: "The queue was deleted while it was open: define it and open it again.",
     Reason.Q_FULL: "The queue holds MAXDEPTH messages: consume some, or ALTER QLOCAL(...) MAXDEPTH(...).",
-    Reason.Q_NOT_EMPTY: "Read or CLEAR the queue first, or close it with CloseOption.DELETE_PURGE.",
+    Reason.Q_NOT_EMPTY: (
+        "Uncommitted messages keep their queue. DELETE ... PURGE, or a close with CloseOption.DELETE_PURGE, deletes all other "
+        "messages with the queue."
+    ),
     Reason.Q_MGR_NAME_ERROR: "Check the name of the queue manager in the URL.",
     Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager, or check host and port.",
     Reason.UNKNOWN_ALIAS_BASE_Q: "The target queue of the alias does not exist: DEFINE it, or ALTER QALIAS(...) TARGET(...).",

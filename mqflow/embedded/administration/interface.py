@@ -256,7 +256,7 @@ class ObjectAdministration(Protocol):
         ...
 
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
-        """Define an object. Raises 2100 if the name is taken, unless `replace` is set and the type is the same."""
+        """Define an object. If the name is taken, raises 2100 without `replace`, and 2043 with `replace` and another type."""
         ...
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
@@ -369,7 +369,7 @@ class Administration(Protocol):
         ...
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
-        """Define a queue. Raises 2100 if the name is taken, unless `replace` is set and the kind is the same."""
+        """Define a queue. If the name is taken, raises 2100 without `replace`, and 2043 with `replace` and another kind."""
         ...
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:

@@ -38,7 +38,7 @@ class ObjectDefinitions:
             return tuple(kept[key] for key in sorted(kept))
 
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
-        """Define an object. Raises 2100 if the name is taken, unless `replace` is set and the type is the same."""
+        """Define an object. If the name is taken, raises 2100 without `replace`, and 2043 with `replace` and another type."""
         command = f"DEFINE {attributes.noun}"
         carry_out(self._state, command, attributes.name, lambda: self._define(attributes, replacing=replace))
 

@@ -89,7 +89,7 @@ class Definitions:
             return None if found is None else attributes_now(found)
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
-        """Define a queue. Raises 2100 if the name is taken, unless `replace` is set and the kind is the same."""
+        """Define a queue. If the name is taken, raises 2100 without `replace`, and 2043 with `replace` and another kind."""
         carry_out(self._state, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
@@ -181,8 +181,11 @@ class Definitions:
         if known is None:
             made = state.define(state.dated(defined))
             return Pending(None, changes=(QueueDefined(made.attributes),), undo=(partial(state.queues.__delitem__, name),))
-        if not replacing or known.attributes.kind != defined.kind:
-            raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
+        kind = known.attributes.kind.name.lower()
+        if not replacing:
+            raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {kind}")
+        if known.attributes.kind != defined.kind:
+            raise Refusal(Reason.OBJECT_TYPE_ERROR, f"It is defined as {kind}, and REPLACE keeps the kind: delete it first")
         # A dynamic queue keeps its definition type. getattr: the field names come from the table.
         settable = (spec.field for spec in QUEUE_ATTRIBUTES if defined.kind in spec.kinds and not spec.read_only)
         return self._alter(known, {field: getattr(defined, field) for field in settable}, force=False)
@@ -190,29 +193,30 @@ class Definitions:
     def _alter(self, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object], *, force: bool) -> Pending[None]:
         if "name" in changes or "kind" in changes:
             raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
-        field = _field_in_use(queue, changes)
-        if field:
+        keyword = _keyword_in_use(queue, changes)
+        if keyword:
             if not force:
-                raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {field} would change under the open handles")
+                detail = f"{_handles(queue)}. ALTER ... FORCE changes {keyword}; the next call on each handle then gets 2041"
+                raise Refusal(Reason.OBJECT_IN_USE, detail)
             with_changes(queue.attributes, changes)  # raises if a value is invalid, before the open handles become invalid
             queue.changes += 1
         return change_queue(self._state, queue, changes)
 
     def _delete(self, queue: LocalQueue | QueueDefinition, *, purge: bool, keep_authorities: bool) -> Pending[None]:
         if queue.handles:
-            raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
+            raise Refusal(Reason.OBJECT_IN_USE, f"{_handles(queue)}. End them, or wait until they close it")
         if isinstance(queue, LocalQueue):
             if queue.uncommitted:
-                raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
+                raise Refusal(Reason.Q_NOT_EMPTY, _uncommitted(queue))
             if queue.available and not purge:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
         return delete_queue(self._state, queue, keep_authorities=keep_authorities)
 
     def _clear(self, queue: LocalQueue) -> Pending[None]:
-        if queue.handles or queue.uncommitted:
-            raise Refusal(
-                Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
-            )
+        if queue.handles:
+            raise Refusal(Reason.OBJECT_IN_USE, f"{_handles(queue)}. End them, or wait until they close it")
+        if queue.uncommitted:
+            raise Refusal(Reason.OBJECT_IN_USE, _uncommitted(queue))
         emptied = empty(self._state, queue)
         change = QueueCleared(queue.name, stored_serials(queue, emptied))
         return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),), then=partial(self._cleared, queue))
@@ -239,7 +243,7 @@ class Definitions:
 
 # MQQMSTA_*.
 _RUNNING, _QUIESCING = 2, 3
-_RESOLVED = ("target", "target_type", "remote_queue", "remote_queue_manager", "transmission_queue")
+_RESOLVED = frozenset({"target", "target_type", "remote_queue", "remote_queue_manager", "transmission_queue"})
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
@@ -247,12 +251,27 @@ def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
     return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
-def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> str:
-    """Return the changed attribute that open handles depend on, or an empty string."""
+def _handles(queue: LocalQueue | QueueDefinition) -> str:
+    """Return a clause that says how often the queue is open and, for a definition, the command that shows the applications."""
+    clause = f"Applications have it open ({len(queue.handles)} handles)"
+    if isinstance(queue, LocalQueue):
+        return clause  # the advice for the reason names DISPLAY QSTATUS
+    return f"{clause}: DISPLAY CONN(*) TYPE(HANDLE) WHERE(OBJNAME EQ '{queue.attributes.name}') shows their connections"
+
+
+def _uncommitted(queue: LocalQueue) -> str:
+    who = "DISPLAY CONN(*) WHERE(UOWSTATE EQ ACTIVE) APPLTAG shows the applications with a unit of work"
+    return f"{queue.uncommitted} puts and gets on it are not committed: wait for the units of work. {who}"
+
+
+def _keyword_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> str:
+    """Return the keyword of a changed attribute that open handles depend on, or an empty string."""
     now = queue.attributes
     if isinstance(queue, QueueDefinition):
-        touched = [  # the error text names the first of them
-            field for field in _RESOLVED if changes.get(field, getattr(now, field)) != getattr(now, field)
+        touched = [
+            spec.keyword
+            for spec in QUEUE_ATTRIBUTES
+            if spec.field in _RESOLVED and changes.get(spec.field, getattr(now, spec.field)) != getattr(now, spec.field)
         ]
         return touched[0] if touched and queue.handles else ""
     if now.shareable and not changes.get("shareable", True) and len(input_handles(queue)) > 1:

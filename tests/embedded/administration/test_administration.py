@@ -6,6 +6,7 @@ import pytest
 
 from mqflow.embedded.administration.interface import HandleStatus
 from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -98,7 +99,7 @@ def test_replace_takes_the_new_definition_and_keeps_the_messages(
 
 
 def test_replace_does_not_change_the_kind(queue_manager: EmbeddedQueueManager) -> None:
-    with refused(Reason.OBJECT_ALREADY_EXISTS):
+    with refused(Reason.OBJECT_TYPE_ERROR):
         queue_manager.administration.define(QueueAttributes(name="Q", kind=QueueType.ALIAS), replace=True)
 
 
@@ -395,3 +396,51 @@ def test_a_replaced_dynamic_queue_stays_dynamic(queue_manager: EmbeddedQueueMana
     connection.close(handle)
     assert (3, 7) == (replaced.definition_type, replaced.max_depth)
     assert queue_manager.administration.queue(handle.name) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("DELETE QLOCAL(Q)", "Applications have it open (1 handles). End them, or wait until they close it. DISPLAY QSTATUS"),
+        ("CLEAR QLOCAL(Q)", "Applications have it open (1 handles). End them, or wait until they close it. DISPLAY QSTATUS"),
+        ("ALTER QLOCAL(Q) USAGE(XMITQ)", "ALTER ... FORCE changes USAGE; the next call on each handle then gets 2041"),
+        ("DELETE QALIAS(ALIAS)", "DISPLAY CONN(*) TYPE(HANDLE) WHERE(OBJNAME EQ 'ALIAS') shows their connections"),
+        ("ALTER QALIAS(ALIAS) TARGET(OTHER)", "ALTER ... FORCE changes TARGET"),
+        ("DELETE QLOCAL(FULL)", "DELETE ... PURGE"),
+        ("DELETE QLOCAL(BUSY) PURGE", "DISPLAY CONN(*) WHERE(UOWSTATE EQ ACTIVE) APPLTAG shows the applications"),
+        ("CLEAR QLOCAL(BUSY)", "DISPLAY CONN(*) WHERE(UOWSTATE EQ ACTIVE) APPLTAG shows the applications"),
+    ],
+)
+def test_a_refused_change_of_a_queue_in_use_says_who_uses_it_or_what_to_do(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, command: str, said: str
+) -> None:
+    run("DEFINE QLOCAL(FULL)\nDEFINE QLOCAL(BUSY)\nDEFINE QALIAS(ALIAS) TARGET(FULL)", queue_manager.administration)
+    connection.open("Q", OpenOption.OUTPUT)
+    put(connection, "FULL")
+    put(connection, "BUSY", in_unit=True)
+    if "ALIAS" in command:
+        connection.open("ALIAS", OpenOption.OUTPUT)
+
+    [refusal] = run(command, queue_manager.administration).responses
+
+    assert said in refusal.text
+    assert "exclusive" not in refusal.text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "DISPLAY QSTATUS(Q) TYPE(HANDLE)",
+        "DISPLAY CONN(*) TYPE(HANDLE) WHERE(OBJNAME EQ 'Q')",
+        "DISPLAY CONN(*) WHERE(UOWSTATE EQ ACTIVE) APPLTAG",
+    ],
+)
+def test_the_commands_of_the_advice_find_the_application(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, command: str
+) -> None:
+    connection.open("Q", OpenOption.OUTPUT)
+    put(connection, in_unit=True)
+
+    [response] = run(command, queue_manager.administration).responses
+
+    assert 1 == len(response.records)
