@@ -29,6 +29,7 @@ from mqflow.bindings.limits import (
     USER_CHARS,
     Unfit,
     numbers_fit,
+    unfit_attribute,
     unfit_get,
     unfit_put,
     unfit_subscription,
@@ -172,10 +173,11 @@ class BoundConnection:
                         raise
                 # The channel carries no buffer of this length, and so no message of this length: every message fits.
                 plan = bound.plan = plan_get(options, whole=True)
+            ends_at = self._clock.monotonic() + options.wait_ms / 1_000
             got = self._get_with_less(bound, plan, bound.room, LEAST_ROOM)
             if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
                 return got
-            return self._get_with_room(bound, plan, got)
+            return self._get_with_room(bound, plan, got, ends_at)
         finally:
             self._turn.release()
 
@@ -194,10 +196,13 @@ class BoundConnection:
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control. pymqi sets one attribute after the other."""
         self._check_lengths(values, "MQSET", handle)
-        said = {
-            selector: int(value) if selector < FIRST_CHARACTER_SELECTOR else padded(str(value), CHARS[selector])
-            for selector, value in values.items()
-        }
+        said: dict[int, int | bytes] = {}
+        for selector, value in values.items():
+            if selector < FIRST_CHARACTER_SELECTOR:
+                said[selector] = int(value)
+            else:
+                self._check(unfit_attribute(selector, str(value), CHARS[selector]), "MQSET", handle.name)
+                said[selector] = str(value).encode().ljust(CHARS[selector])
         bound = self._begin_on("MQSET", handle, BoundHandle)
         try:
             completion, reason = self._mqi.set(self._hconn, bound.number, said)
@@ -377,10 +382,9 @@ class BoundConnection:
                     raise
             room = handle.make_less_room(room, least)
 
-    def _get_with_room(self, handle: BoundHandle, plan: GetStructures, got: Got) -> Got | None:
-        """Get a message that was too long for the buffer. If another program has got it, wait for the next message."""
+    def _get_with_room(self, handle: BoundHandle, plan: GetStructures, got: Got, ends_at: float) -> Got | None:
+        """Get a message that was too long for the buffer. If another program has got it, wait for the next until `ends_at`."""
         wait_ms = plan.options.wait_ms
-        ends_at = self._clock.monotonic() + wait_ms / 1_000
         while True:
             room = handle.make_room(got.data_bytes, converted=plan.converts)
             again = self._get_with_less(handle, plan_get(same_message(plan.options, got.descriptor)), room, got.data_bytes)
@@ -420,7 +424,11 @@ class BoundConnection:
 def _value(selector: int, value: int | bytes) -> int | str:
     if isinstance(value, int):
         return value
-    return value.partition(b"\0")[0].decode("latin-1").ljust(CHARS[selector])
+    text = value.partition(b"\0")[0]
+    try:
+        return text.decode().ljust(CHARS[selector])
+    except UnicodeDecodeError:
+        return text.decode("latin-1").ljust(CHARS[selector])
 
 
 def _name_of(handle: object) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_text
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
@@ -23,6 +23,7 @@ __all__ = (
     "USER_CHARS",
     "Unfit",
     "numbers_fit",
+    "unfit_attribute",
     "unfit_get",
     "unfit_put",
     "unfit_subscription",
@@ -105,6 +106,13 @@ def unfit_subscription(descriptor: SubscriptionDescriptor) -> Unfit | None:
 def unfit_user(alternate_user: str) -> Unfit | None:
     """Return why the name of an alternate user has no room in the MQOD, or None."""
     return _too_long("alternate_user", alternate_user, USER_CHARS, Reason.OD_ERROR)
+
+
+def unfit_attribute(selector: int, text: str, length: int) -> Unfit | None:
+    """Return why a text has no room in an attribute of this length, in UTF-8, or None."""
+    if is_text(text) and len(text.encode()) <= length:
+        return None
+    return Reason.CHAR_ATTR_LENGTH_ERROR, f"{text!r} has no room in the attribute {selector}: {length} bytes of UTF-8"
 
 
 @contextmanager

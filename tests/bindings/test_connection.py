@@ -293,15 +293,15 @@ def test_a_get_into_a_message_handle_is_refused_with_the_way_to_get_properties()
 
 
 def test_an_inquire_returns_numbers_and_texts_of_their_length() -> None:
-    values = {20: 3, 2016: b"ORDERS\0rest", 2013: "Äpfel".encode("latin-1")}
+    values = {20: 3, 2016: b"ORDERS\0rest", 2013: "Äpfel".encode("latin-1"), 2023: "größer €".encode()}
     library = Recorder(inquire=(values, WARNING, Reason.SELECTOR_NOT_FOR_TYPE))
     connection = library.on()
 
-    answer = connection.inquire(opened(connection), (20, 2016, 2013))
+    answer = connection.inquire(opened(connection), (20, 2016, 2013, 2023))
 
-    expected: dict[int, int | str] = {20: 3, 2016: "ORDERS".ljust(48), 2013: "Äpfel".ljust(64)}
+    expected: dict[int, int | str] = {20: 3, 2016: "ORDERS".ljust(48), 2013: "Äpfel".ljust(64), 2023: "größer €".ljust(64)}
     assert Inquired(expected, Reason.SELECTOR_NOT_FOR_TYPE) == answer
-    assert ("inquire", 5, 7, (20, 2016, 2013)) == library.calls[-1]
+    assert ("inquire", 5, 7, (20, 2016, 2013, 2023)) == library.calls[-1]
 
 
 def test_an_attribute_of_unknown_length_is_refused_and_a_number_is_not() -> None:
@@ -320,9 +320,21 @@ def test_a_set_hands_numbers_and_padded_texts_over() -> None:
     library = Recorder()
     connection = library.on()
 
-    connection.set(opened(connection), {2000: 1, 2001: "app", 2023: "data"})
+    connection.set(opened(connection), {2000: 1, 2001: "app", 2023: "größer €"})
 
-    assert ("set", 5, 7, {2000: 1, 2001: name("app", 256), 2023: name("data", 64)}) == library.calls[-1]
+    assert ("set", 5, 7, {2000: 1, 2001: name("app", 256), 2023: "größer €".encode().ljust(64)}) == library.calls[-1]
+
+
+@pytest.mark.parametrize("text", ["x" * 65, "ä" * 33, "\ud800"])
+def test_a_set_of_a_text_without_room_is_refused_and_not_cut(text: str) -> None:
+    library = Recorder()
+    connection = library.on()
+    handle = opened(connection)
+
+    error = refused(lambda: connection.set(handle, {2023: text}))
+
+    expected = f"MQSET on ORDERS (QM1) failed: MQRC_CHAR_ATTR_LENGTH_ERROR (2006). {text!r} has no room in the attribute 2023: "
+    assert (True, ["open"]) == (str(error).startswith(expected), [call for call, *_ in library.calls])
 
 
 def test_a_set_of_a_text_of_unknown_length_is_refused() -> None:
