@@ -50,11 +50,21 @@ def parse_address(text: str) -> Address:
     host, _, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
     if ":" not in text:
         host, port = text, str(_DEFAULT_PORT)
-    host = host.removeprefix("[").removesuffix("]")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
     number = int(port or _DEFAULT_PORT) if (port or "0").isascii() and (port or "0").isdigit() else -1
-    if not host or not 0 <= number <= _PORT_MAX or any(c.isspace() or c == "/" for c in host):
+    if not _is_host(host) or not 0 <= number <= _PORT_MAX:
         raise AddressError(f"{text!r} is not an address; an address is {_FORMS}.")
     return TcpAddress(host, number)
+
+
+def _is_host(text: str) -> bool:
+    """Return whether the text can be the name or the address of a host. The system must be able to look up a name."""
+    if any(c.isspace() or c in "/[]" for c in text):
+        return False
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(text) if ":" in text else text.encode("idna"))
+    return False
 
 
 def is_loopback(host: str) -> bool:

@@ -3,6 +3,7 @@
 The server accepts connections and gives each its own thread (`client_connection`). This module knows no verb and no rule of MQ.
 """
 
+import errno
 import os
 import socket
 import ssl
@@ -53,6 +54,7 @@ LAST_SEND_S: Final = 4.0
 """When the server closes, a peer must receive a reply within this time. Otherwise it gets only a part of the reply."""
 # The longest path of a Unix socket: 108 bytes on Linux, 104 on macOS, minus one for the end.
 _PATH_BYTES_MAX: Final = 103
+_OF_PORTS: Final = frozenset({errno.EADDRINUSE, errno.EACCES})
 _ACCEPT_AGAIN_S: Final = 0.1
 _HELLO_S: Final = 10.0
 """The longest time in seconds until a peer on this machine sends its hello."""
@@ -467,8 +469,9 @@ def serve_tcp(
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        problem = os.strerror(error.errno) if error.errno else str(error)
-        raise ServingError(f"{address} cannot be used to listen: {problem}. Choose another port.") from error
+        problem = (error.strerror or str(error)).partition(" (while")[0]  # Python adds the address as a tuple
+        remedy = "Choose another port" if error.errno in _OF_PORTS else "Name a host or an address of this machine"
+        raise ServingError(f"{address} cannot be used to listen: {problem}. {remedy}.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
     checks = guard or PasswordGuard(passwords, clock, runner)
     login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), checks)

@@ -34,7 +34,27 @@ def test_a_text_names_a_socket_or_a_port(text: str, address: UnixAddress | TcpAd
 
 @pytest.mark.parametrize(
     "text",
-    ["", ":1414", "[]:1414", "mq.example:65536", "mq.example:-1", "mq.example:x", "mq.example:١", "a b", "a/b:1", "a\t:1"],  # noqa: RUF001 - a digit that is not ASCII
+    [
+        "",
+        ":1414",
+        "[]:1414",
+        "mq.example:65536",
+        "mq.example:-1",
+        "mq.example:x",
+        "mq.example:١",  # noqa: RUF001 - a digit that is not ASCII
+        "a b",
+        "a/b:1",
+        "a\t:1",
+        "::1",
+        "2001:db8::5",
+        "fe80::",
+        "a:b:1",
+        "[::1",
+        "::1]",
+        "[::1:1414",
+        "mq..example:1414",
+        f"{'x' * 64}:1414",
+    ],
 )
 def test_any_other_text_is_no_address(text: str) -> None:
     with pytest.raises(AddressError) as raised:

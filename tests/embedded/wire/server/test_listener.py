@@ -406,6 +406,11 @@ def test_a_server_beyond_this_machine_needs_tls_and_a_free_port(owner: EmbeddedQ
         with pytest.raises(ServingError) as taken:
             serve_tcp(owner, server.address, Passwords())
         assert f"{server.address} cannot be used to listen: Address already in use. Choose another port." == str(taken.value)
+    tls: Any = object()
+    with pytest.raises(ServingError) as elsewhere:
+        serve_tcp(owner, TcpAddress("192.0.2.1", 0), Passwords(), tls=tls)
+    said = "192.0.2.1:0 cannot be used to listen: Cannot assign requested address. Name a host or an address of this machine."
+    assert said == str(elsewhere.value)
 
     said = (
         "0.0.0.0:1 can be reached from other machines, so it needs TLS: `mqflow qmgr tls` makes certificates. 127.0.0.1 is for "
