@@ -14,7 +14,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderError
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
-from mqflow.embedded.wire.server.listener import serve
+from mqflow.embedded.wire.server.listener import ServingError, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -27,8 +27,8 @@ _QUEUE: Final = "REHEARSED"
 
 
 def rehearse(name: str) -> None:
-    """Run the rehearsal. If the temporary folder cannot be made, nothing happens, and the real takeover takes longer."""
-    with suppress(OSError, FolderError, MQIError), TemporaryDirectory(prefix="mqflow-") as place:
+    """Run the rehearsal. If the folder cannot be made or used, the rehearsal ends early, and the real takeover takes longer."""
+    with suppress(OSError, FolderError, MQIError, ServingError), TemporaryDirectory(prefix="mqflow-") as place:
         folder = Path(place)
         with EmbeddedQueueManager(name, store=SqliteStore(folder)) as queue_manager:
             queue_manager.administration.define(QueueAttributes(name=_QUEUE))

@@ -119,6 +119,19 @@ def test_a_queue_manager_that_stops_by_itself_is_an_error(short: Path, monkeypat
     assert "QM1 has stopped by itself." == said[0].said[-1]
 
 
+def test_a_standby_does_not_end_if_the_path_of_the_temporary_folder_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (long := tmp_path / ("a" * 100)).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    frozen: list[bool] = []
+    monkeypatch.setattr("gc.freeze", lambda: frozen.append(True))
+
+    takeover_rehearsal.rehearse("QM1")
+
+    assert ([], [True]) == (list(long.iterdir()), frozen)
+
+
 def test_the_second_takeover_of_a_rehearsal_finds_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     depths: list[int] = []
     use = takeover_rehearsal._use
