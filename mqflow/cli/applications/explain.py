@@ -253,7 +253,8 @@ def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | 
                 yield from (row for row in _settings(settings, (*key, each), overrides) if row.value != _NOT_SET)
         else:
             shown = shown_key(key)
-            yield _Row(shown, _shown(value), settings.sources.get(shown, "default"))
+            text = shown_url(value) if name == "url" else _shown(value)
+            yield _Row(shown, text or _NOT_SET, settings.sources.get(shown, "default"))
 
 
 def _shown(value: object) -> str:

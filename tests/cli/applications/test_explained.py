@@ -294,6 +294,21 @@ def test_every_setting_is_shown_once_with_its_source(run: Run, tmp_path: Path) -
     ]
 
 
+@pytest.mark.usefixtures("queues")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_secret_in_the_url_of_a_setting_is_not_shown(
+    run: Run, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    name = written(PLAIN)
+    monkeypatch.setenv("MQFLOW_URL", "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/ccdt.json")
+    monkeypatch.setenv("MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL", "embedded:./data?qmgr=QM1&password=hunter2")
+
+    shown = run("explain", f"{name}:app", "--config", *more)
+
+    assert (0, False) == (shown.exit_code, "hunter2" in shown.output)
+    assert "password=***" in shown.output
+
+
 INCLUDED = """
 from mqflow import App
 app, archive = App(name="orders"), App("embedded:./archive?qmgr=QM2", name="archive")
