@@ -31,13 +31,15 @@ __all__ = (
 
 #: The advice for a reason: one sentence that a person can act on.
 ADVICE: Final[dict[int, str]] = {
-    Reason.ALIAS_BASE_Q_TYPE_ERROR: "An alias may name a local queue only, not another alias: ALTER QALIAS ... TARGET(...).",
+    Reason.ALIAS_BASE_Q_TYPE_ERROR: (
+        "An alias may name a local queue, a remote queue or a topic object: ALTER QALIAS(...) TARGET(...)."
+    ),
     Reason.BACKED_OUT: "The unit of work was backed out; its messages are delivered again.",
     Reason.CONNECTION_BROKEN: "The connection is lost. Nobody knows whether the call took effect.",
     Reason.DATA_LENGTH_ERROR: "The message is longer than the channel allows: raise MAXMSGL of the channel at both ends.",
     Reason.DYNAMIC_Q_NAME_ERROR: "The name for a dynamic queue is a full name, or a prefix of up to 32 characters and '*'.",
     Reason.EXPIRY_ERROR: "Expiry is in tenths of a second: more than 0, or -1 for unlimited.",
-    Reason.GET_INHIBITED: "The queue is inhibited for gets. ALTER QLOCAL(...) GET(ENABLED) allows them again.",
+    Reason.GET_INHIBITED: "Gets are inhibited. ALTER QLOCAL(...) GET(ENABLED), or QALIAS(...) for an alias, allows them again.",
     Reason.HANDLE_NOT_AVAILABLE: "The connection has MAXHANDS open handles: close some, or ALTER QMGR MAXHANDS(...).",
     Reason.HCONN_ERROR: "The connection was disconnected, or belongs to another thread.",
     Reason.HOBJ_ERROR: "The object was closed, or was opened on another connection.",
@@ -65,7 +67,10 @@ ADVICE: Final[dict[int, str]] = {
     ),
     Reason.OPTIONS_ERROR: "These options exclude each other, or a required option is missing.",
     Reason.PERSISTENT_NOT_ALLOWED: "A temporary dynamic queue takes non-persistent messages only.",
-    Reason.PUT_INHIBITED: "The queue is inhibited for puts. ALTER QLOCAL(...) PUT(ENABLED) allows them again.",
+    Reason.PUT_INHIBITED: (
+        "Puts are inhibited. ALTER QLOCAL(...) PUT(ENABLED), or QALIAS(...) for an alias, allows them again. "
+        "For a topic it is ALTER TOPIC(...) PUB(ENABLED)."
+    ),
     Reason.Q_DELETED: "The queue was deleted while it was open: define it and open it again.",
     Reason.Q_FULL: "The queue holds MAXDEPTH messages: consume some, or ALTER QLOCAL(...) MAXDEPTH(...).",
     Reason.Q_NOT_EMPTY: (
