@@ -98,9 +98,11 @@ def change_authorities(action: AuthorityAct, authorities: AuthorityAdministratio
         case DeleteAuthorityCommand(profile, kind, whose):
             authorities.delete(kind, profile, whose.entity, group=whose.group)
             return f"AMQ8863: Authority record {kind}({profile}) of {_named(whose)} is deleted."
-        case RefreshSecurity(what):
-            if what != "AUTHSERV":
-                return f"AMQ8560: The embedded queue manager keeps nothing for {what}, so there is nothing to refresh."
+        case RefreshSecurity("SSL"):
+            return "AMQ8560: A served queue manager reads its certificates only when it starts: start it again to use new ones."
+        case RefreshSecurity("CONNAUTH"):
+            return "AMQ8560: The queue manager reads the users and passwords at each log-in, so there is nothing to refresh."
+        case RefreshSecurity():
             authorities.refresh()
             return "AMQ8560: The queue manager asks the system again for the groups of each user."
         case unknown:

@@ -255,7 +255,7 @@ class DisplayEntity(Struct, frozen=True):
 class RefreshSecurity(Struct, frozen=True):
     """REFRESH SECURITY."""
 
-    #: AUTHSERV forgets the groups of all users. For the other types, this queue manager has nothing to forget.
+    #: AUTHSERV forgets the groups of all users. SSL and CONNAUTH change nothing.
     what: str
 
 

@@ -306,6 +306,12 @@ def test_refresh_security_takes_an_asterisk(queue_manager: EmbeddedQueueManager)
     assert [] == shown(queue_manager, "REFRESH SECURITY(*)")
 
 
+def test_refresh_security_does_not_promise_new_certificates(queue_manager: EmbeddedQueueManager) -> None:
+    [response] = run("REFRESH SECURITY TYPE(SSL)", queue_manager.administration).responses
+
+    assert "reads its certificates only when it starts" in response.text
+
+
 @pytest.mark.parametrize("noun", ["CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"])
 def test_objects_that_no_command_makes_here_are_not_found(queue_manager: EmbeddedQueueManager, noun: str) -> None:
     (response,) = run(f"DISPLAY {noun}(*)", queue_manager.administration).responses
