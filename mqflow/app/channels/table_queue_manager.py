@@ -74,10 +74,9 @@ class TableQueueManager:
     ) -> None:
         """Take a name ("QM1", "*GROUP", "*"), the tables, and the function that makes connections.
 
-        With `ReconnectMode.Q_MGR`, all connections must reach the same queue manager as the first one. With
-        `ReconnectMode.ANY`, each connection can reach another queue manager, and a message from one cannot be requeued on
-        another. Use that mode only if the connections of a program are independent. The mode can depend on the channel's
-        DEFRECON.
+        All connections must reach the same queue manager as the first one, except with `ReconnectMode.ANY`. With that mode,
+        each connection can reach another queue manager, and a message from one cannot be requeued on another. Use it only if
+        the connections of a program are independent. The mode can depend on the channel's DEFRECON.
 
         `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence if the table cannot be read
         any more. It receives the same sentence only once.
@@ -168,7 +167,7 @@ class TableQueueManager:
     def _check(self, connection: Connection, channel: Channel) -> None:
         """Raise 2058 if the connected queue manager has a wrong name.
 
-        With `ReconnectMode.Q_MGR`, raise 2546 if it is not the queue manager that the first connection reached.
+        Unless the mode is `ReconnectMode.ANY`, raise 2546 if it is not the queue manager that the first connection reached.
         """
         reached = connection.queue_manager_name
         if connect_name(self._name).refuses(reached):
@@ -176,12 +175,12 @@ class TableQueueManager:
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=self._name, detail=detail)
         self.reached = True
         mode = self._mode(channel.default_reconnect) if callable(self._mode) else self._mode
-        if mode is not ReconnectMode.Q_MGR:
+        if mode is ReconnectMode.ANY:
             return
         now = Reached(reached, inquire_identifier(connection))
         with self._lock:
             if self._first is None:
                 self._first = now
-            error = admit(mode, self._first, now)
+            error = admit(ReconnectMode.Q_MGR, self._first, now)
         if error is not None:
             raise error

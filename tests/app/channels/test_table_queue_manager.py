@@ -241,10 +241,13 @@ def test_an_entry_with_one_address_that_answers_has_not_failed(network: Network,
 # -- the same queue manager again: 2546, CROPT (q111980)
 
 
-def test_the_first_queue_manager_reached_is_the_only_one_from_then_on(network: Network, made: Made, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [Q_MGR, ReconnectMode.NO])
+def test_the_first_queue_manager_reached_is_the_only_one_from_then_on(
+    network: Network, made: Made, tmp_path: Path, mode: ReconnectMode
+) -> None:
     write(tmp_path, entry("A", "one"), entry("B", "two"))
     network.hosts = {"one": made("QM1"), "two": made("QM2")}
-    table = connecting(network, tmp_path)
+    table = connecting(network, tmp_path, mode=mode)
     table.connect()
     del network.hosts["one"]
 

@@ -28,13 +28,13 @@ class HeartbeatSender:
         self._alive = False
 
     def add(self, frames: Frames) -> None:
-        """Begin to send heartbeats on this socket."""
+        """Begin to send heartbeats on this socket. Raises `RuntimeError` if the system can start no thread."""
         with self._guard:
-            self._beating[frames] = None
             if not self._alive:
-                self._alive = True
                 self._wake.clear()
-                self._runner.start(self._run, "mqflow-heart")
+                self._runner.start(self._run, "mqflow-heart")  # the thread begins with a wait, and then needs the lock
+                self._alive = True
+            self._beating[frames] = None
 
     def remove(self, frames: Frames) -> None:
         """Send no more heartbeats on this socket."""

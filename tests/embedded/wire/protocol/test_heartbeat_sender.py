@@ -17,11 +17,14 @@ class Script:
     def __init__(self) -> None:
         self.said: list[object] = []
         self.steps: list[Callable[[], object]] = []
+        self.fails: list[RuntimeError] = []
 
     def event(self) -> "Script":
         return self
 
     def start(self, target: Callable[[], None], name: str) -> None:
+        if self.fails:
+            raise self.fails.pop()
         self.said.append(name)
         self.run = target
 
@@ -89,6 +92,17 @@ def test_each_socket_gets_four_heartbeats_in_a_silence_and_the_thread_ends_with_
     kit.script.said.clear()
     kit.add(0)
     assert ["clear", "mqflow-heart"] == kit.script.said
+
+
+def test_the_next_socket_starts_the_thread_that_the_system_refused_before() -> None:
+    kit = Kit(2)
+    kit.script.fails.append(RuntimeError("can't start new thread"))
+    with pytest.raises(RuntimeError):
+        kit.add(0)
+
+    kit.add(1)
+
+    assert [1.0, "clear", "beat 1", 1.0, "wake"] == kit.script.ran(nothing, kit.remove(1))
 
 
 def test_the_thread_lives_on_if_a_socket_comes_before_it_has_noticed_the_end_of_the_last() -> None:
