@@ -36,8 +36,10 @@ class LocalFolder(Struct, frozen=True):
 
     def make(self) -> None:
         """See `Folder`."""
+        missing = [each for each in self.path.parents if not each.exists()]
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sync_folder(self.path.parent)
+        for each in (self.path, *missing):
+            _sync_folder(each.parent)
 
     def folders(self) -> list[str]:
         """See `Folder`."""

@@ -1,5 +1,6 @@
 """Every folder keeps the promises of the protocol: on a disk, and in an object store with a real server."""
 
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -44,6 +45,15 @@ def test_files_of_a_folder_inside_are_not_files_of_the_folder(folder: Folder) ->
     inside.make()
     inside.write("a", b"1")
     assert (names(folder), folder.folders(), names(inside)) == ([], ["inside"], ["a"])
+
+
+def test_a_power_cut_loses_no_new_folder_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: set[int] = set()
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.add(os.fstat(descriptor).st_ino))
+
+    folder_at(tmp_path / "a" / "b" / "c").make()
+
+    assert {path.stat().st_ino for path in (tmp_path, tmp_path / "a", tmp_path / "a" / "b")} == synced
 
 
 def test_a_file_that_does_not_exist_is_named_by_the_error(folder: Folder) -> None:

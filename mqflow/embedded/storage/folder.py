@@ -23,6 +23,7 @@ __all__ = (
     "UnusableFileError",
     "file_identity",
     "prepare_folder",
+    "sync_folder",
 )
 
 FileIdentity = tuple[int, int]
@@ -197,7 +198,7 @@ class DataFolder(Struct, frozen=True):
 
 
 def prepare_folder(path: Path, *, create: bool) -> DataFolder:
-    """Return the folder. Create it with mode 0700 if it does not exist.
+    """Return the folder. Create it durably, with mode 0700, if it does not exist.
 
     Raises `ForeignFolderError` if the path is not a folder, or if `create` is False and the folder has no queue manager. Raises
     `UnsafeFolderError` if other users could replace its files.
@@ -206,10 +207,13 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
     folder = DataFolder(path)
     if not create and not folder.in_use:
         raise ForeignFolderError(path, f"there is no {folder.database.name} in it")
+    missing = [each for each in (path, *path.parents) if not each.exists()]
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
         raise ForeignFolderError(path, "it is a file, and a folder is needed") from None
+    for each in missing:  # without this sync, a power cut could lose the folder with all its files
+        sync_folder(each.parent)
     found = path.stat()
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnsafeFolderError(path, "other users may write to it", f"chmod go-w {path}")
@@ -219,6 +223,15 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
     if parent & stat.S_IWOTH and not parent & stat.S_ISVTX:
         raise UnsafeFolderError(path, f"every user may rename the files in {path.parent}", "Choose a folder elsewhere")
     return folder
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names of the files and folders in this folder durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def file_identity(path: Path) -> FileIdentity | None:

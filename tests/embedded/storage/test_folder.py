@@ -1,5 +1,6 @@
 """Folders that a queue manager uses or refuses, and the sentence of each refusal."""
 
+import os
 import pickle
 import stat
 from pathlib import Path
@@ -83,6 +84,16 @@ def test_a_folder_is_created_for_its_user_only_and_on_request_only(tmp_path: Pat
     assert (folder, True) == (prepare_folder(path, create=False), folder.in_use)
     with pytest.raises(ForeignFolderError, match="data: it is a file, and a folder is needed"):
         prepare_folder(folder.database, create=True)
+
+
+def test_a_power_cut_does_not_lose_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+
+    for _ in range(2):
+        prepare_folder(tmp_path / "a" / "b", create=True)
+
+    assert [(tmp_path / "a").stat().st_ino, tmp_path.stat().st_ino] == synced
 
 
 def test_a_file_keeps_its_identity_under_another_name_and_a_link_has_its_own(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqflow.embedded.storage.fence import FileWatch
-from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.folder import DataFolder, sync_folder
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.requests import log_bytes
 from mqflow.embedded.storage.sqlite import rows
@@ -161,7 +161,7 @@ class SqliteMedium:
         except BaseException:
             half.unlink(missing_ok=True)
             raise
-        _sync(target.path)
+        sync_folder(target.path)
 
     def _copy(self, path: Path) -> None:
         # SQLite would create a file that every user can read.
