@@ -63,9 +63,12 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
     """Return the connect options of the URL, with the user and the protection of the channel from the settings.
 
     Files with secrets are read at each connection, not here, because they can change while an application runs. Raises the
-    errors of `where_to`, and `ConfigurationError` for settings that exclude each other.
+    errors of `where_to`. Raises `ConfigurationError` for settings that exclude each other, and for a channel table over ftp, or
+    over http without permission. With pymqi, mqflow reads the table itself when it connects, and checks the permission then.
     """
     where = where_to(url)
+    if where.ccdt_url:
+        _check_table(where.ccdt_url, http_allowed=settings.ccdt_over_http or urlsplit(url).scheme == "pymqi")
     tls = settings.tls
     if settings.token_file and (settings.user or settings.password or settings.password_file):
         raise ConfigurationError("token_file and user with a password exclude each other; set one of them.")
@@ -139,6 +142,16 @@ def _check_address(url: str, values: Mapping[str, str], hosts: tuple[tuple[str, 
         raise ConfigurationError(f"{shown_url(url)!r}: binding={binding} is not known; local and client are.")
     if binding == "local" and (hosts or ccdt):
         raise ConfigurationError(f"{shown_url(url)!r}: a local binding has no channel; leave out binding, or the host or CCDT.")
+
+
+def _check_table(location: str, *, http_allowed: bool) -> None:
+    from mqflow.policy.channels.sources import locate_table  # noqa: PLC0415 - loaded only for a URL with a table
+    from mqflow.policy.channels.table import ChannelTableError  # noqa: PLC0415 - as above
+
+    try:
+        locate_table(location, http_allowed=http_allowed)
+    except ChannelTableError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _from_file(path: str) -> Callable[[], str] | None:

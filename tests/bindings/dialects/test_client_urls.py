@@ -146,6 +146,31 @@ def test_settings_that_exclude_each_other_are_refused(settings: Settings, said: 
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "http_allowed", "said"),
+    [
+        ("ibmmq:///QM1?ccdt=http://app:hunter2@mq.example/t.json", False, "http://***@mq.example/t.json: over http an attacker"),
+        ("auto:///QM1?ccdt=HTTP://mq.example/ccdt.tab", False, "Use https, or ccdt_over_http or --http in a trusted network"),
+        ("ibmmq:///QM1?ccdt=ftp://mq.example/ccdt.json", True, "mqflow does not use ftp"),
+        ("ibmmq:///QM1?ccdt=http://mq.example/ccdt.json", True, None),
+        ("ibmmq:///QM1?ccdt=https://mq.example/ccdt.json", False, None),
+        ("ibmmq:///QM1?ccdt=my tables/AMQCLCHL.TAB", False, None),
+    ],
+)  # fmt: skip
+def test_a_table_that_ibm_s_client_reads_comes_over_http_only_where_that_is_set(
+    url: str, said: str | None, *, http_allowed: bool
+) -> None:
+    settings = Settings(ccdt_over_http=http_allowed)
+    if said is None:
+        assert client_options(url, settings).ccdt_url
+        return
+    with pytest.raises(ConfigurationError) as refused:
+        client_options(url, settings)
+
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
 def test_a_secret_that_cannot_be_read_says_which(tmp_path: Path) -> None:
     options = client_options(URL, Settings(token_file=str(tmp_path / "missing")))
 
