@@ -28,8 +28,9 @@ __all__ = (
 
 
 def object_names(action: DeleteCommand, administration: Administration) -> Collection[str]:
-    """Return the names of all objects of the kind that the noun names."""
-    return {found.name for found in administration.objects.all(OBJECT_KINDS[action.noun].noun)}
+    """Return the names of all objects of the kind that the noun and CHLTABLE name."""
+    found = administration.objects.all(OBJECT_KINDS[action.noun].noun)
+    return {each.name for each in found if action.client in {None, each.is_client}}
 
 
 def define_object(action: DefineCommand, administration: Administration) -> None:

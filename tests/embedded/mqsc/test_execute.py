@@ -210,6 +210,32 @@ def test_a_command_whose_event_cannot_be_put_has_succeeded() -> None:
     assert ["A"] == list(administration.by_name)
 
 
+@pytest.mark.parametrize(
+    ("command", "reported"),
+    [
+        ("ALTER QMGR KeyRPwd(secret) DESCR('a')", "ALTER QMGR KeyRPwd(********) DESCR('a')"),
+        (
+            "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD('se''cret') DESCR('a')",
+            "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD(********) DESCR('a')",
+        ),
+        (
+            "DEFINE AUTHINFO(L) AUTHTYPE(IDPWLDAP) CONNAME('h') ldappwd ( 'secret' )",
+            "DEFINE AUTHINFO(L) AUTHTYPE(IDPWLDAP) CONNAME('h') ldappwd ( ******** )",
+        ),
+    ],
+)
+def test_the_event_of_a_command_has_asterisks_for_a_secret(command: str, reported: str) -> None:
+    events: list[tuple[str, bool]] = []
+
+    class Reported(Definitions):
+        def report_command(self, text: str, *, shows: bool) -> None:
+            events.append((text, shows))
+
+    done(command, Reported())
+
+    assert [(reported, False)] == events
+
+
 def test_deleting_an_unknown_queue_succeeds_with_ignstate(administration: Definitions) -> None:
     done("DELETE QLOCAL(A) IGNSTATE(YES)", administration)
 

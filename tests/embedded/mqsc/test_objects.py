@@ -172,6 +172,12 @@ def test_a_wrong_command_is_refused_in_words(queue_manager: EmbeddedQueueManager
     assert said in refused(queue_manager, script)
 
 
+def test_ignstate_does_not_take_a_channel_of_the_other_table_for_the_channel(queue_manager: EmbeddedQueueManager) -> None:
+    shown(queue_manager, "DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nDELETE CHANNEL(A) CHLTABLE(CLNTTAB) IGNSTATE(YES)")
+
+    assert ["SVRCONN"] == [found["CHLTYPE"] for found in shown(queue_manager, "DISPLAY CHANNEL(A)")]
+
+
 def test_a_definition_copies_the_object_of_its_like(queue_manager: EmbeddedQueueManager) -> None:
     (found,) = shown(queue_manager, "DEF NL(A) NAMES(X) DESCR('one')\nDEF NL(B) LIKE(A) DESCR('two')\nDIS NL(B)")
 
