@@ -175,7 +175,7 @@ class DecisionLedger:
             try:
                 connection = connection or _open_for_writing(self.path)
                 _insert(connection, entries, self._entries_max)
-            except (sqlite3.Error, UnicodeDecodeError, OSError, LedgerError) as error:
+            except (sqlite3.Error, UnicodeError, OSError, LedgerError) as error:
                 if not self.dropped:  # warn only once: `dropped` counts further failures
                     _log.warning("The decision ledger %s cannot be written: %s. Deliveries go on without it.", self.path, error)
                 self.dropped += len(entries)

@@ -4,15 +4,17 @@ This module knows exceptions and records; it catches only the error that `str` o
 """
 
 from datetime import timedelta
-from typing import Final
+from typing import Final, assert_never
+
+from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError
 from mqflow.policy.delivery_delay import DELAY_MS_MAX
-from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
+from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Undecodable
 from mqflow.policy.poison.failure_origin import raised_by
 
-__all__ = ("Reject", "Retry", "UndecodableError", "outcome_of")
+__all__ = ("Reject", "Retry", "UndecodableError", "outcome_of", "readable")
 
 _TEXT_CHARS_MAX: Final = 500
 """The largest number of characters of an exception's text in an outcome. The text goes into events, traces and headers."""
@@ -69,13 +71,30 @@ def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...
             return Failed(error=name, text=text, final=isinstance(error, never_retry), raised=raised)
 
 
+def readable(outcome: Outcome) -> Outcome:
+    """Return an outcome that a handler or middleware has made, with texts that fit into each record, as `outcome_of` does."""
+    match outcome:
+        case Failed() | Undecodable():
+            return replace(outcome, error=_readable(outcome.error), text=_readable(outcome.text))
+        case Interrupted():
+            return Interrupted(_readable(outcome.why))
+        case Completed():
+            return outcome
+        case _:
+            assert_never(outcome)
+
+
 def _named(error: BaseException) -> tuple[str, str]:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return name[:_TEXT_CHARS_MAX], _text(error).encode(errors="backslashreplace").decode()[:_TEXT_CHARS_MAX]
+    return name[:_TEXT_CHARS_MAX], _readable(error)
 
 
-def _text(error: BaseException) -> str:
+def _readable(text: object) -> str:
+    return _text(text).encode(errors="backslashreplace").decode()[:_TEXT_CHARS_MAX]
+
+
+def _text(error: object) -> str:
     try:
         return str(error)
     except Exception as broken:  # noqa: BLE001 - code of the exception itself; the exception matters, not its text

@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
 from mqflow.policy.poison.failure_origin import Raised, raised_by
-from mqflow.policy.poison.outcomes import outcome_of
+from mqflow.policy.poison.outcomes import outcome_of, readable
 from mqflow.runtime.cancellation import is_cancelled_from_within, raise_unless_foreign, remove_cancellation
 from mqflow.runtime.listener.delivery import Delivery
 
@@ -42,6 +42,8 @@ async def call_handler(
     """
     try:
         outcome = await handler(argument) or COMPLETED
+        if outcome is not COMPLETED:
+            outcome = readable(outcome)
     except Exception as error:  # noqa: BLE001 - every exception of the user's code is an outcome
         outcome = outcome_of(error, never_retry)
     except BaseException as error:  # noqa: BLE001 - as above; `_outcome_of` raises the exceptions that are no outcome

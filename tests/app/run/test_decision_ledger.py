@@ -15,6 +15,7 @@ from mqflow.app.run.decision_ledger import (
     LedgerError,
     MessageEvent,
     known_messages,
+    last_entries,
     ledger_file,
     open_ledger,
     story,
@@ -228,6 +229,13 @@ def test_a_ledger_that_cannot_be_written_drops_and_counts_and_touches_no_deliver
 
     assert 2 == ledger.dropped
     assert "Deliveries go on without it" in caplog.text
+
+
+def test_an_event_that_cannot_be_written_is_counted_and_later_events_are_written(path: Path, ledger: DecisionLedger) -> None:
+    told(ledger, replace(disposed(ONE), queue="caf\udce9"))
+    told(ledger, disposed(TWO))
+
+    assert (1, [TWO]) == (ledger.dropped, [entry.message_id for entry in last_entries(path, 9)])
 
 
 def test_a_message_is_found_by_the_first_digits_of_its_identifier(path: Path, ledger: DecisionLedger) -> None:

@@ -1,13 +1,14 @@
 """The outcome of every exception: its cause, whether another delivery can help, and the pause before it."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
-from mqflow.policy.poison.outcomes import Reject, Retry, UndecodableError, outcome_of
+from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Undecodable
+from mqflow.policy.poison.outcomes import Reject, Retry, UndecodableError, outcome_of, readable
 
 
 class NoSuchFlightError(Exception):
@@ -132,6 +133,24 @@ def test_a_text_is_one_that_can_be_written_everywhere(error: Exception, text: st
 
     assert isinstance(outcome, Failed)
     assert text == outcome.text
+
+
+NO_TEXT: Any = ValueError("no price")
+AS_TEXT: Any = "no price"
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        (Failed("Down", "caf\udce9" * 200, final=True), Failed("Down", ("caf\\udce9" * 200)[:500], final=True)),
+        (Failed(NO_TEXT, NO_TEXT, retry_after_s=1), Failed(AS_TEXT, AS_TEXT, retry_after_s=1)),
+        (Undecodable("\udce9"), Undecodable("\\udce9")),
+        (Interrupted("\udce9"), Interrupted("\\udce9")),
+        (Completed(), Completed()),
+    ],
+)
+def test_an_outcome_that_a_handler_makes_itself_has_texts_for_every_record(made: Outcome, kept: Outcome) -> None:
+    assert kept == readable(made)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,13 @@ async def test_an_interrupt_by_a_person_is_raised(call: Callable[..., Awaitable[
         await call(interrupted, BaseExceptionGroup("both", [KeyboardInterrupt(), ValueError()]), ())
 
 
+async def test_the_text_of_an_outcome_that_a_handler_returns_can_be_written_in_utf_8() -> None:
+    async def fails(text: str) -> Outcome:
+        return Failed("Down", text)
+
+    assert Failed("Down", "caf\\udce9") == await call_handler(fails, "caf\udce9", ())
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("then", ["returns", "raises", "waits"])
 async def test_no_cancellation_of_the_handler_reaches_the_next_wait_of_the_worker(then: str) -> None:
