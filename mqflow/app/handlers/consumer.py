@@ -200,14 +200,19 @@ class Consumer:
         return await self.send(outgoing(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:
-        """Put an `Outgoing` message in the open unit of work. If the consumer is not transacted, commit it immediately."""
+        """Put an `Outgoing` message in the open unit of work.
+
+        If the consumer is not transacted, commit the message immediately. If that put raises an error, it is backed out.
+        """
         self._raise_if_backed_out("MQPUT")
         session, _ = await self._opened()
         try:
             async with self._backed_out_if_abandoned(session):
                 put = await self._sender(session)(message)
-        except MQIError as error:
-            if await self._reconnecting.lose(error):
+        except BaseException as error:
+            if not self._transacted:  # middleware can have put the message; no later commit must include it
+                await self._leave_unit(session, error)
+            elif isinstance(error, MQIError) and await self._reconnecting.lose(error):
                 self._forget_unit(str(error), has_messages=bool(self._received or self._sent))
             raise
         self._sent.append(put.descriptor.message_id)

@@ -11,7 +11,8 @@ import anyio
 import msgspec
 import pytest
 
-from mqflow import App, ConfigurationError, Message
+from mqflow import App, ConfigurationError, Message, Outgoing
+from mqflow.app.handlers.outgoing_message import Send
 from mqflow.events import Decided, Disposed, InDoubt, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -22,7 +23,7 @@ from mqflow.policy.poison.disposition import Discard, Requeue, Return, Undecodab
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import ObjectDescriptor
+from mqflow.verbs import ObjectDescriptor, Put
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -158,6 +159,22 @@ async def test_without_a_transaction_the_receive_and_the_move_are_final_at_once(
     assert message is not None
     assert (b"good", [b"poison"]) == (message.body, moved)
     assert 0 == mq.depth("IN")
+
+
+async def test_without_a_transaction_a_put_that_raises_is_not_committed_later(mq: QueueManagerKit) -> None:
+    class Fails:
+        async def publish(self, message: Outgoing, call_next: Send) -> Put:
+            await call_next(message)
+            raise LookupError(message.queue)
+
+    async with mq.run(app := App(middleware=[Fails()])):
+        await mq.put("IN", b"good")
+        async with app.consumer("IN", transacted=False) as consumer:
+            with pytest.raises(LookupError):
+                await consumer.put("OUT", b"refused")
+            await consumer.receive()
+
+    assert ([], 0) == (mq.browse("OUT"), mq.depth("IN"))
 
 
 async def test_a_message_that_may_not_be_moved_is_given_to_the_caller_once_more(mq: QueueManagerKit) -> None:
