@@ -132,9 +132,12 @@ def test_unknown_match_options_are_2247(queue: str, program: Program) -> None:
         program.get(queue, match=MatchOption(0x100))
 
 
-def test_a_wait_below_minus_one_is_2090(queue: str, program: Program) -> None:
+@pytest.mark.parametrize("wait_ms", [-2, 2**31])
+def test_a_wait_below_minus_one_or_beyond_an_mqlong_is_2090(queue: str, program: Program, wait_ms: int) -> None:
+    program.put(queue, b"one")
+
     with refused(Reason.WAIT_INTERVAL_ERROR):
-        program.get(queue, GetOption.WAIT, wait_ms=-2)
+        program.get(queue, GetOption.WAIT, wait_ms=wait_ms)
 
 
 def test_a_buffer_of_less_than_no_bytes_is_2005(queue: str, program: Program) -> None:

@@ -151,6 +151,7 @@ _CONTROLS: Final = {
 _ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
 _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
+_WAIT_MS_MAX: Final = 2**31 - 1
 _ALL_MATCHES: Final = sum(MatchOption)
 _ANY: Final = Match()
 #: The match of a get with COMPLETE_MSG: its segments are returned with the first one.
@@ -162,13 +163,13 @@ _MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(opti
 def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
-    Refuses with 2046 options that exclude each other, with 2090 a wait below -1, and with 2005 a buffer below 0 bytes. Refuses
-    with 2247 unknown match options, and with 2460 PROPERTIES_IN_HANDLE without a message handle. Without a syncpoint option,
-    the get is outside the unit of work, as on Multiplatforms.
+    Refuses with 2046 options that exclude each other, with 2090 a wait below -1 or beyond an MQLONG, and with 2005 a buffer
+    below 0 bytes. Refuses with 2247 unknown match options, and with 2460 PROPERTIES_IN_HANDLE without a message handle. Without
+    a syncpoint option, the get is outside the unit of work, as on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
-    if plan.waits and options.wait_ms < WAIT_UNLIMITED:
-        raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; 0 or more, or -1 for ever")
+    if plan.waits and not WAIT_UNLIMITED <= options.wait_ms <= _WAIT_MS_MAX:
+        raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; 0 to {_WAIT_MS_MAX}, or -1 for ever")
     if options.buffer_bytes_max is not None and options.buffer_bytes_max < 0:
         raise Refusal(Reason.BUFFER_LENGTH_ERROR, f"A buffer of {options.buffer_bytes_max} bytes")
     if plan.in_handle and not options.message_handle:
