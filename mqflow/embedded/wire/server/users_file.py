@@ -3,10 +3,12 @@
 This module knows a file, but no authority: the rights of a user are in authority records.
 """
 
+import fcntl
 import hashlib
 import hmac
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -76,14 +78,16 @@ class UsersFile:
             raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
         made = UserPassword(salt, _hash(password, salt, self._cost), self._cost, administrator)
-        self._write(self._read() | {user: made})
+        with self._alone():
+            self._write(self._read() | {user: made})
 
     def remove(self, user: str) -> bool:
         """Remove the user. Return False if the user does not exist."""
-        known = self._read()
-        found = known.pop(user, None)
-        if found is not None:
-            self._write(known)
+        with self._alone():
+            known = self._read()
+            found = known.pop(user, None)
+            if found is not None:
+                self._write(known)
         return found is not None
 
     def knows(self, user: str, password: str) -> bool:
@@ -111,6 +115,16 @@ class UsersFile:
         except FileNotFoundError:
             return {}
         return msgspec.json.decode(data, type=dict[str, UserPassword])
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other process or thread changes the file, and let none change it in the block."""
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def _write(self, users: dict[str, UserPassword]) -> None:
         new = self._path.with_suffix(".new")

@@ -1,5 +1,6 @@
-"""The file of the users: it is on the disk before it takes its name."""
+"""The file of the users: it is on the disk before it takes its name, and no change of two processes at once is lost."""
 
+import fcntl
 import os
 import secrets
 from pathlib import Path
@@ -23,3 +24,39 @@ def test_the_whole_file_is_synced_before_it_replaces_the_old_one(tmp_path: Path,
     assert [(path.read_bytes(), False)] == synced
     assert ("alice",) == users.names()
     assert 0o100600 == path.stat().st_mode
+
+
+def test_no_other_process_can_change_the_file_between_the_read_and_the_write_of_a_change(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = UsersFile(folder / "users.json", secrets.token_bytes, cost=2)
+    users.set("alice", "a password")
+    locked: list[bool] = []
+    read_bytes, sync = Path.read_bytes, os.fsync
+
+    def note() -> None:
+        other = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked.append(False)
+        except BlockingIOError:
+            locked.append(True)
+        finally:
+            os.close(other)
+
+    def read(path: Path) -> bytes:
+        note()
+        return read_bytes(path)
+
+    def write(descriptor: int) -> None:
+        note()
+        sync(descriptor)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr(os, "fsync", write)
+    users.set("bob", "a password")
+    users.remove("alice")
+
+    assert [True] * 4 == locked
+    assert ("bob",) == users.names()
+    assert [False] == locked[4:]
