@@ -17,7 +17,7 @@ from mqflow.app.errors import shown_url
 from mqflow.policy.health.records import ApplicationStatus, Counts, ListenerStatus, ProcessStatus
 from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.watchdog import stack_of
-from mqflow.world import SYSTEM_WORLD, World
+from mqflow.world import SYSTEM_WORLD, Event, World
 
 __all__ = ("Figures", "Order", "OrderError", "PartlyDoneError", "ProcessSource", "QueueFigures", "Source", "shown_urls")
 
@@ -95,6 +95,13 @@ def shown_urls(*urls: str) -> str:
     return " and ".join(map(shown_url, urls))
 
 
+class _Turn(Struct, frozen=True):
+    """A turn of the event loop that was asked for, and whether it came."""
+
+    asked_at: float
+    came: Event
+
+
 class ProcessSource:
     """The source for an application in one process."""
 
@@ -119,7 +126,7 @@ class ProcessSource:
         self._world: Final = world
         self._loop: LoopCaller | None = None
         self._thread = 0
-        self._blocked_since: float | None = None
+        self._turn: _Turn | None = None
 
     def started(self) -> None:
         """Remember the event loop, and carry out the first orders. The application calls this method when it starts."""
@@ -133,9 +140,9 @@ class ProcessSource:
                 running.order(order.listener, held=order.held, concurrency=order.concurrency)
 
     def status(self) -> ApplicationStatus:
-        """Return the present state of this process. This takes a second if the event loop is blocked."""
+        """Return the present state of this process. The first call takes a second if the event loop is blocked."""
         pid, running = os.getpid(), self._app.current
-        blocked_at = self._blocked()
+        blocked_since, blocked_at = self._blocked()
         listeners: tuple[ListenerStatus, ...] = () if running is None else running.listeners()
         process = ProcessStatus(
             process=pid,
@@ -145,7 +152,7 @@ class ProcessSource:
             missing=() if running is None else running.missing,
             listeners=listeners,
             counts={} if self._counts is None else self._counts(),
-            blocked_since=self._blocked_since,
+            blocked_since=blocked_since,
             blocked_at=blocked_at,
         )
         name = self._app.name or "mqflow" if running is None else running.name
@@ -178,14 +185,20 @@ class ProcessSource:
         if errors:
             raise errors[0]
 
-    def _blocked(self) -> str:
-        """Return the code that blocks the event loop; "" if the event loop is not blocked."""
-        if self._loop is None or self._on_loop(lambda: None):
-            self._blocked_since = None
-            return ""
-        if self._blocked_since is None:
-            self._blocked_since = self._world.clock.monotonic() - _LOOP_ANSWER_S
-        return stack_of(self._thread)
+    def _blocked(self) -> tuple[float | None, str]:
+        """Return the time since when the event loop is blocked, and the code that blocks it; None and "" if it is not blocked.
+
+        An event loop that has not run the function of an earlier call is blocked still, so a later call need not wait.
+        """
+        if self._loop is None or threading.get_ident() == self._thread:
+            return None, ""
+        turn = self._turn
+        if turn is None or turn.came.is_set():
+            turn = self._turn = _Turn(self._world.clock.monotonic(), self._world.runner.event())
+            self._loop(turn.came.set)
+        if turn.came.wait(max(0.0, turn.asked_at + _LOOP_ANSWER_S - self._world.clock.monotonic())):
+            return None, ""
+        return turn.asked_at, stack_of(self._thread)
 
     def _on_loop(self, function: Callable[[], None]) -> bool:
         """Run the function on the event loop. If the loop does not begin it within a second, never run it, and return False."""

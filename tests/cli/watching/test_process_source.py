@@ -12,6 +12,8 @@ from mqflow.cli.watching.control import Order, OrderError, ProcessSource
 from mqflow.cli.watching.counts import EventCounts
 from mqflow.policy.health.records import Doing, ProcessStatus
 from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.virtual_clock import VirtualClock
+from mqflow.world import World
 
 URL = "embedded:data?qmgr=QM1"
 both_loops = pytest.mark.mq_backend("asyncio", "trio")
@@ -118,6 +120,30 @@ async def test_a_blocked_event_loop_is_named_with_the_code_that_blocks_it(monkey
     assert first.blocked_since is not None
     assert first.blocked_since == second.blocked_since
     assert (None, "") == (process_of(source).blocked_since, process_of(source).blocked_at)
+
+
+@pytest.mark.anyio
+async def test_only_the_first_look_at_a_blocked_event_loop_waits() -> None:
+    waits, clock = list[float](), VirtualClock()
+
+    class Waits(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            clock.advance(timeout or 0.0)
+            return self.is_set()
+
+    class Runner:
+        event = Waits
+
+    app = App("embedded::memory:?qmgr=QM1")
+    source = ProcessSource(app, world=World(clock, runner=Runner()))  # type: ignore[arg-type]  # the part of a runner that is used
+    source.started()
+
+    look = threading.Thread(target=lambda: (source.status(), source.status()))
+    look.start()
+    look.join()  # the event loop is blocked meanwhile
+
+    assert [1.0, 0.0] == waits
 
 
 @both_loops
