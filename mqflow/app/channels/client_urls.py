@@ -71,7 +71,10 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
         _check_table(where.ccdt_url, http_allowed=settings.ccdt_over_http or urlsplit(url).scheme == "pymqi")
     tls = settings.tls
     if settings.token_file and (settings.user or settings.password or settings.password_file):
-        raise ConfigurationError("token_file and user with a password exclude each other; set one of them.")
+        raise ConfigurationError(
+            "token_file takes the place of user and password: the token names the user. Leave out token_file, or else user, "
+            "password_file, MQFLOW_USER and MQFLOW_PASSWORD."
+        )
     if (settings.password or settings.password_file) and not settings.user:
         raise ConfigurationError("There is a password, but no user: set user, or MQFLOW_USER.")
     if where.channel and tls.key_repository and not tls.cipher_spec:

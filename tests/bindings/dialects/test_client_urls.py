@@ -135,7 +135,7 @@ def test_no_secret_shows() -> None:
     ("settings", "said"),
     [
         (Settings(password=Secret("x")), "There is a password, but no user"),
-        (Settings(user="app", token_file="t"), "token_file and user with a password exclude each other"),  # noqa: S106 - a file's name
+        (Settings(user="app", token_file="t"), "token_file takes the place of user and password"),  # noqa: S106 - a file's name
         (Settings(tls=TLSSettings(key_repository="k")), "tls.key_repository has no effect without tls.cipher_spec"),
     ],
 )
