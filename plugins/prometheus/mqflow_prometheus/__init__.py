@@ -119,6 +119,7 @@ class PrometheusMetrics:
                 self._paused.labels(event.queue, event.listener).set(0)
             case ListenerStopped():
                 self._running.labels(event.queue, event.listener).set(0)
+                self._paused.labels(event.queue, event.listener).set(0)
             case ListenerPaused():
                 self._paused.labels(event.queue, event.listener).set(1)
             case ListenerResumed():

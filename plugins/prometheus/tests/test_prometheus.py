@@ -121,6 +121,13 @@ def test_a_listener_is_paused_from_pause_to_resumption() -> None:
     assert 0 == registry_after(started, paused, resumed).get_sample_value("mqflow_listener_paused", LISTENER)
 
 
+def test_a_listener_that_has_stopped_does_not_pause() -> None:
+    paused = ListenerPaused(queue="ORDERS.IN", listener="orders", why="nothing took it", delay_s=1)
+    stopped = ListenerStopped(queue="ORDERS.IN", listener="orders")
+
+    assert 0 == registry_after(paused, stopped).get_sample_value("mqflow_listener_paused", LISTENER)
+
+
 def test_a_listener_runs_from_start_to_stop() -> None:
     started = ListenerStarted(queue="ORDERS.IN", listener="orders", concurrency=4)
     stopped = ListenerStopped(queue="ORDERS.IN", listener="orders")
