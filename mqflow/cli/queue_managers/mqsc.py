@@ -18,7 +18,7 @@ from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
 from mqflow.embedded.mqsc.commands import Command, EndCommand
 from mqflow.embedded.mqsc.display import as_json as as_record
 from mqflow.embedded.mqsc.lexer import is_unfinished
-from mqflow.embedded.mqsc.report import lines_of, summary
+from mqflow.embedded.mqsc.report import left_out, lines_of, summary
 
 __all__ = ("command",)
 
@@ -51,7 +51,7 @@ def command(
     file = None if source is None or source == "-" else _file(source)
     if any(requirements.values()):
         raise click.UsageError(
-            "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue need MODULE:APP."
+            "--user, --group, --get, --put, --publish, --request, --delay, --dead-letter-queue and --included need MODULE:APP."
         )
     queue_manager = reach_queue_manager(load({"url": url}).url)
     try:
@@ -100,6 +100,8 @@ def _print(responses: Sequence[Response], *, as_json: bool) -> None:
         if as_json:
             for record in response.records:
                 click.echo(msgspec.json.encode(as_record(record)))
+            for line in left_out(response.command) if isinstance(response.command, Command) else ():
+                note(line)
             if response.verdict is not Verdict.DONE:
                 note(response.text)
             continue

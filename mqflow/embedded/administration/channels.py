@@ -294,7 +294,11 @@ class ChannelDefinitions:
 
 
 def _check(rule: ChannelRule) -> None:
-    """Refuse with 2319 a record that can never match, or that accepts a client program without giving it a user."""
+    """Refuse with 2319 a record with wrong fields.
+
+    Such a record can never match, or accepts a client program without giving it a user. A blocking record with a partner is
+    refused because it would hide the general record of the channel profile from this partner.
+    """
     if not is_channel_pattern(rule.profile):
         raise Refusal(
             Reason.ITEM_VALUE_ERROR, f"{rule.profile!r} is no channel name of 20 characters, with asterisks or without"
@@ -302,6 +306,8 @@ def _check(rule: ChannelRule) -> None:
     if rule.address and not is_address_pattern(rule.address):
         raise Refusal(Reason.ITEM_VALUE_ERROR, f"ADDRESS({rule.address}) is no IP address and no pattern like 192.0.2.*")
     if rule.is_block:
+        if rule.address or rule.client_user or rule.mca_user:
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"A {rule.type} takes neither ADDRESS nor CLNTUSER nor MCAUSER")
         _check_list(rule)
         return
     if (rule.type is RuleType.USERMAP) != bool(rule.client_user):

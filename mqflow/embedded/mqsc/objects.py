@@ -78,7 +78,8 @@ def _base(kind: DefinedKind, action: DefineCommand, objects: ObjectAdministratio
     for found in find_objects(objects, kind.noun, wanted, action.kind):
         return found
     if action.like:
-        raise error_for(Reason.UNKNOWN_OBJECT_NAME, f"DEFINE {action.noun} LIKE", wanted)
+        detail = f"There is no {action.noun} of this name and type"
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, f"DEFINE {action.noun} LIKE", wanted, detail=detail)
     return default_object(kind.noun, action.kind)
 
 

@@ -11,7 +11,7 @@ from mqflow.embedded.mqsc.display import as_text
 from mqflow.embedded.mqsc.interpreter import Response, Results, Verdict
 from mqflow.embedded.mqsc.values import printable
 
-__all__ = ("caret", "lines_of", "summary")
+__all__ = ("caret", "left_out", "lines_of", "summary")
 
 _CONTEXT_CHARS: Final = 60
 
@@ -23,13 +23,18 @@ def lines_of(response: Response) -> Iterator[str]:
         case SyntaxProblem():
             yield from caret(command)
         case Command():
-            if command.ignored:
-                names = ", ".join(command.ignored)
-                yield f"Known to MQSC, not supported by the embedded queue manager yet, and left out: {printable(names)}."
+            yield from left_out(command)
     if response.text:
         yield printable(response.text)
     for record in response.records:
         yield as_text(record)
+
+
+def left_out(command: Command) -> Iterator[str]:
+    """Yield a sentence that names the unsupported attributes of the command, if it has any."""
+    if command.ignored:
+        names = ", ".join(command.ignored)
+        yield f"Known to MQSC, not supported by the embedded queue manager yet, and left out: {printable(names)}."
 
 
 def caret(problem: SyntaxProblem) -> tuple[str, str]:

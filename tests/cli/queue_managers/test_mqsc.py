@@ -75,7 +75,7 @@ def test_a_prompt_runs_each_command_when_it_is_complete_until_end(run: Run, monk
         (("nowhere.mqsc",), "Invalid value for FILE: there is no file 'nowhere.mqsc', and 'nowhere.mqsc' is not MODULE:APP."),
         (
             ("--put", "Q"),
-            "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue need MODULE:APP.",
+            "--user, --group, --get, --put, --publish, --request, --delay, --dead-letter-queue and --included need MODULE:APP.",
         ),
     ],
 )
@@ -114,6 +114,12 @@ def test_json_prints_one_record_on_each_line_and_the_failures_on_stderr(run: Run
         [json.loads(line) for line in shown.stdout.splitlines()],
         shown.stderr,
     )
+
+
+def test_json_names_attributes_that_are_left_out_on_stderr(run: Run) -> None:
+    defined = run("mqsc", "--json", stdin="DEFINE QLOCAL('ORDERS.IN') INDXTYPE(NONE)")
+
+    assert "Known to MQSC, not supported by the embedded queue manager yet, and left out: INDXTYPE.\n" == defined.stderr
 
 
 def test_the_documentation_lists_every_attribute() -> None:

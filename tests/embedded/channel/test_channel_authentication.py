@@ -173,6 +173,7 @@ REFUSED = {
     "a list with a host": ("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.1.2.3', 'a.example')", Reason.ITEM_VALUE_ERROR),
     "addresses of one channel": ("SET CHLAUTH(B) TYPE(BLOCKADDR) ADDRLIST('10.1.2.3')", Reason.ITEM_VALUE_ERROR),
     "removing an address that is not listed": ("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.9.*') ACTION(REMOVE)", 3338),
+    "a list for one address": ("SET CHLAUTH(B) TYPE(BLOCKUSER) USERLIST('x') ADDRESS('10.1.2.3')", Reason.ITEM_VALUE_ERROR),
     "a list without users": ("SET CHLAUTH(B) TYPE(BLOCKUSER)", Reason.ITEM_VALUE_ERROR),
     "a host name": ("SET CHLAUTH(B) TYPE(ADDRESSMAP) ADDRESS('a.example') USERSRC(NOACCESS)", Reason.ITEM_VALUE_ERROR),
     "removing what is not there": ("SET CHLAUTH(B) TYPE(USERMAP) CLNTUSER('x') ACTION(REMOVE)", 3338),
