@@ -236,10 +236,8 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     Raises `LedgerError` if the ledger does not exist or cannot be read.
     """
     with _reading(path) as connection:
-        rows = connection.execute(
-            "SELECT at, event FROM entry WHERE message = ? ORDER BY at, id", (message_id.hex(),)
-        ).fetchall()
-    return tuple(Entry(at, message_id, _decode(event)) for at, event in rows)
+        rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY at, id", (message_id.hex(),))
+        return tuple(Entry(at, message_id, _decode(event)) for at, event in rows)
 
 
 def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
@@ -259,8 +257,8 @@ def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
 def last_entries(path: Path, limit: int) -> tuple[Entry, ...]:
     """Return the last `limit` entries of the ledger, newest first. Raises `LedgerError` like `entries_after`."""
     with _reading(path) as connection:
-        rows = connection.execute("SELECT at, message, event FROM entry ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
-    return tuple(Entry(at, bytes.fromhex(message), _decode(event)) for at, message, event in rows)
+        rows = connection.execute("SELECT at, message, event FROM entry ORDER BY id DESC LIMIT ?", (limit,))
+        return tuple(Entry(at, bytes.fromhex(message), _decode(event)) for at, message, event in rows)
 
 
 @contextmanager
@@ -432,6 +430,9 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # sqlite3 raises this for an error text that it cannot decode
         raise LedgerError(f"The decision ledger {path} cannot be read: {error}.") from error
+    except msgspec.DecodeError as error:
+        problem = f"has an entry that this version of mqflow cannot read: {error}"
+        raise LedgerError(f"The decision ledger {path} {problem}.") from error
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:

@@ -1,7 +1,7 @@
 """The entries of the decision ledger, the events that the ledger leaves out, and its errors, which never affect a delivery."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from mqflow.app.run.decision_ledger import (
     LedgerError,
     MessageEvent,
     known_messages,
+    last_disposals,
     last_entries,
     ledger_file,
     open_ledger,
@@ -213,6 +214,11 @@ def test_a_story_of_two_processes_has_the_order_of_its_times(path: Path, ledger:
     assert [1.0, 1.0, 2.0] == [entry.at for entry in story(path, ONE)]
 
 
+def last_disposal_of_one(path: Path) -> object:
+    with last_disposals(path) as last_disposal:
+        return last_disposal(ONE)
+
+
 def test_only_the_owner_may_read_the_file(path: Path, ledger: DecisionLedger) -> None:
     told(ledger, disposed(ONE))
 
@@ -269,6 +275,18 @@ def test_a_file_that_is_no_ledger_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(LedgerError, match="cannot be read"):
         story(tmp_path / "decisions.db", ONE)
+
+
+@pytest.mark.parametrize("read", [lambda path: last_entries(path, 9), lambda path: story(path, ONE), last_disposal_of_one])
+def test_a_ledger_with_an_event_of_another_version_says_so(
+    path: Path, ledger: DecisionLedger, read: Callable[[Path], object]
+) -> None:
+    told(ledger, disposed(ONE))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE entry SET event = ?", (b'{"type":"Unknown"}',))
+
+    with pytest.raises(LedgerError, match="has an entry that this version of mqflow cannot read: Invalid value 'Unknown'"):
+        read(path)
 
 
 def test_a_ledger_with_a_damaged_definition_says_so(path: Path, ledger: DecisionLedger) -> None:
