@@ -85,10 +85,10 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
             count = getattr(self, name)  # as above
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:
                 raise ConfigurationError(f"{name}={count!r}: it must be a number, 1 or more.")
-        if not isinstance(self.stuck_after_s, int | float):
+        if not (isinstance(self.stuck_after_s, int | float) and self.stuck_after_s >= 0):
             raise ConfigurationError(f"stuck_after_s={self.stuck_after_s!r}: it must be a number of seconds.")
         limit_s: object = self.time_limit_s
-        if limit_s is not None and (not isinstance(limit_s, int | float) or limit_s <= 0):
+        if limit_s is not None and not (isinstance(limit_s, int | float) and limit_s > 0):  # false for nan too
             raise ConfigurationError(
                 f"time_limit_s={self.time_limit_s!r}: it must be more than 0 seconds, or None for no limit."
             )

@@ -1,6 +1,7 @@
 """The declarations of an application, and the errors about declarations that make no sense."""
 
 import functools
+import math
 from collections.abc import Callable, Hashable
 from datetime import datetime
 from decimal import Decimal
@@ -63,6 +64,8 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
         ({"concurrency": 0}, "concurrency=0: it must be a number, 1 or more"),
         ({"unit_of_work": -1}, "unit_of_work=-1: it must be a number, 1 or more"),
         ({"time_limit_s": 0}, "time_limit_s=0: it must be more than 0 seconds"),
+        ({"time_limit_s": math.nan}, "time_limit_s=nan: it must be more than 0 seconds"),
+        ({"stuck_after_s": math.nan}, "stuck_after_s=nan: it must be a number of seconds"),
         ({"backout": 3}, "backout=3: it must be a Backout, backout=Backout(...)"),
         ({"batch": 10}, "batch=10: it must be a Batch, batch=Batch(...)"),
         ({"concurrency": "4"}, "concurrency='4': it must be a number, 1 or more"),
