@@ -97,7 +97,8 @@ def recover(marker: Marker, published: int, *, pending: bool) -> Recovery:
     if marker.segment != published + 1:
         return Refuse(
             f"the marker says segment {marker.segment}, and the last in the journal is {published}: one of them was restored "
-            "from a copy, or is another journal's"
+            "from a copy, or is another journal's. Restore the other one from a copy of the same time. Or land into a new lane "
+            "(--lane): messages that are both on the queue and in the journal are then landed twice"
         )
     if not pending:
         return Refuse(

@@ -544,7 +544,12 @@ def test_the_marker_decides(published: int, pending: bool, expected: Recovery) -
 
 @pytest.mark.parametrize(
     ("published", "pending", "why"),
-    [(4, False, "its pending file is gone"), (3, True, "restored"), (6, False, "restored"), (6, True, "restored")],
+    [
+        (4, False, "its pending file is gone"),
+        (3, True, "restored"),
+        (6, False, "restored"),
+        (6, True, "into a new lane (--lane)"),
+    ],
 )
 def test_what_cannot_be_is_refused(published: int, pending: bool, why: str) -> None:  # noqa: FBT001 - a row of the table
     found = recover(MARKER, published, pending=pending)
