@@ -54,7 +54,7 @@ _SCANNER: Final = Scanner(
         TokenKind.QUOTE: "'",
         TokenKind.FLOAT: r"(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|\d+[eE][+-]?\d+[dDfF]?|\d+[dDfF]",
         TokenKind.INTEGER: r"0[xX][0-9A-Fa-f]{1,16}[lL]?|\d{1,19}[lL]?",
-        TokenKind.WORD: r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*",
+        TokenKind.WORD: r"(?:[^\W\d]|\$)[\w$]*(?:\.(?:[^\W\d]|\$)[\w$]*)*",
         TokenKind.SYMBOL: r"<>|<=|>=|[=<>()+\-*/,]",
     }
 )

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqflow.mqi.properties.property_names import settable_name
 from mqflow.mqi.selectors.selector import SelectorError, Value, compile_selector
 
 PROPERTIES: dict[str, Value] = {
@@ -138,3 +139,9 @@ def test_like_is_the_plain_reading_of_its_pattern(pattern: str, value: str) -> N
 def test_a_calculation_may_be_as_long_as_the_text(text: str, selected: bool) -> None:  # noqa: FBT001 - a table
     """The nested calls for such a selector once exceeded Python's recursion limit when a message arrived."""
     assert compile_selector(text)(lambda _: 1) is selected
+
+
+@pytest.mark.parametrize("name", ["Äpfel", "größe", "$cost", "_a", "π.r2", "a.ß"])
+def test_a_property_may_have_any_letters_in_its_name(name: str) -> None:
+    assert f"usr.{name}" == settable_name(f"usr.{name}")
+    assert compile_selector(f"{name} = 1")({name: 1}.get)
