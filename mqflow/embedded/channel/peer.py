@@ -118,6 +118,8 @@ class ChannelPeer:
         self._conversations: dict[int, Conversation] = {}
         self._agreed: InitialData | None = None
         self._last_heard = arrival.clock.monotonic()
+        #: True if bytes can have arrived that a wait for the socket does not show, because TLS has read them already.
+        self._hides_bytes = False
         self._closed_by_client = False
 
     # -- the contract of a served peer
@@ -131,7 +133,7 @@ class ChannelPeer:
             if not self._rules.lets_in(self._address):
                 return
             self._stream = self._login.secured(self._raw)
-            self._take_bytes()  # flows that came with the end of TLS's handshake: the socket does not show them
+            self._hides_bytes = isinstance(self._stream, TlsStream)
             while not self._ending and not self._closed_by_client and self._heard():
                 pass
         except _SilenceError as error:
@@ -328,15 +330,18 @@ class ChannelPeer:
     # -- the loop
 
     def _heard(self) -> bool:
-        """Wait for bytes or for the end of a wait, then reply. Return False at the end of the stream."""
+        """Wait for bytes or for the end of a wait, then reply. Return False at the end of the stream.
+
+        One call receives once, so a program that sends without a pause does not hold up the waits of its conversations.
+        """
         now = self.now()
         ends = [end for each in self._conversations.values() if (end := each.next_end()) is not None]
         silence_s = self._silence_s()
         limit = min([*ends, self._last_heard + silence_s])
-        waited = self._arrival.arrived.heard_beside(self._stream, max(0.0, limit - now))
+        waited = self._arrival.arrived.heard_beside(self._stream, 0.0 if self._hides_bytes else max(0.0, limit - now))
         if waited.signalled:
             self._arrival.arrived.clear()
-        if waited.readable and not self._take_bytes():
+        if (waited.readable or self._hides_bytes) and not self._take_bytes():
             return False
         if self._waits_in_mqget():
             self._last_heard = self.now()
@@ -357,20 +362,21 @@ class ChannelPeer:
         return 2.0 * (interval_s or _HEARTBEAT_S_MAX) + 60.0  # an interval of 0 means no heartbeats
 
     def _take_bytes(self) -> bool:
-        """Read all bytes that have arrived, and reply to their flows. Return False at the end of the stream."""
-        while not self._ending:
-            try:
-                data = self._stream.recv(_RECEIVE_BYTES, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return True
-            if not data:
-                return False
-            self._last_heard = self.now()
-            self._bytes_received += len(data)
-            if self._tap is not None:
-                self._tap(True, data)
-            for flow in takewhile(lambda _: not self._ending, self._flows.feed(data)):
-                self._receive(flow)
+        """Receive bytes that have arrived, and reply to their flows. Return False at the end of the stream."""
+        try:
+            data = self._stream.recv(_RECEIVE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            self._hides_bytes = False
+            return True
+        if not data:
+            return False
+        self._hides_bytes = isinstance(self._stream, TlsStream)
+        self._last_heard = self.now()
+        self._bytes_received += len(data)
+        if self._tap is not None:
+            self._tap(True, data)
+        for flow in takewhile(lambda _: not self._ending, self._flows.feed(data)):
+            self._receive(flow)
         return True
 
     def _receive(self, flow: Flow) -> None:

@@ -17,7 +17,7 @@ from mqflow.fap import calls
 from mqflow.fap.fields import Writer
 from mqflow.fap.negotiation import Offer, answer
 from mqflow.fap.structures import GetFields, write_descriptor
-from mqflow.fap.transmission_segments import Flow, Flows, Header, SegmentType, segments_of
+from mqflow.fap.transmission_segments import Flow, Flows, Header, SegmentType, segments_of, to_segment
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.world import SYSTEM_RANDOM
@@ -182,6 +182,50 @@ def test_a_program_that_waits_in_mqget_on_a_socket_of_its_own_is_not_silent(begi
 
     assert SegmentType.MQGET + calls.REPLY == answered.header.kind
     assert "silent for 660 seconds" in program.complaints[0]  # after the wait
+
+
+class Busy:
+    """A stream on which more bytes have arrived at each receive: a heartbeat every second, until the program has its reply."""
+
+    def __init__(self, program: Stranger, reply: int) -> None:
+        raw = program.raw
+        self._program, self._raw, self._reply = program, raw, reply
+        self.heartbeats = 0
+        self.fileno, self.setsockopt, self.shutdown, self.close = raw.fileno, raw.setsockopt, raw.shutdown, raw.close
+        self._over = False
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        if self._over or self.heartbeats == 100:
+            self._raw.recv(bufsize, flags)
+            return b""
+        self.heartbeats += 1
+        self._program.clock.advance(1.0)
+        if self.heartbeats > 1:
+            return to_segment(Header(kind=SegmentType.HEARTBEAT), b"")
+        asked = self._raw.recv(bufsize, flags)
+        self._program.socket.sendall(b"more")
+        return asked
+
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
+        self._over = self._over or bytes(data)[9] == self._reply
+        return self._raw.send(data, flags)
+
+
+def test_a_get_is_answered_in_time_also_if_the_program_sends_without_a_pause(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = begin()
+    handle = connect_and_open(program)
+    writer = Writer(ORDER)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=7_000).write(writer)
+    program.call(SegmentType.MQGET, writer.number(100).done(), handle)
+    busy = Busy(program, SegmentType.MQGET + calls.REPLY)
+    monkeypatch.setattr(SameUser, "secured", lambda *_: busy)
+
+    program.answers()
+
+    assert 8 == busy.heartbeats
 
 
 def test_the_last_call_of_a_channel_is_completed_by_its_reply(begin: Begin) -> None:
