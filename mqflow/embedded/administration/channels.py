@@ -151,14 +151,28 @@ class ChannelDefinitions:
             return tuple(sorted(records(self._state, ChannelRule).values(), key=lambda rule: (rule.profile, rule.key)))
 
     def deciding_rule(self, channel: str, address: str, user: str) -> ChannelRule | None:
-        """Return the record that accepts or refuses a client program, or None. Raises 4032 if the channel does not exist."""
+        """Return the record that accepts or refuses a client program, or None.
+
+        Raises 4032 if the channel does not exist, and 2319 if the address is not an IP address. A record with WARN(YES) refuses
+        no program, so any other record comes before a BLOCKADDR record with WARN(YES).
+        """
+        from ipaddress import ip_address  # noqa: PLC0415 - applications that ask for no record need none
+
         self._known("DISPLAY CHLAUTH", channel)
+        try:
+            ip_address(address)
+        except ValueError:
+            detail = f"ADDRESS({address}) is not an IP address"
+            raise error_for(Reason.ITEM_VALUE_ERROR, "DISPLAY CHLAUTH", channel, self._state.name, detail) from None
         with self._state.lock:
             mca_user = str(defined_objects(self._state, "CHANNEL")[channel].values["mca_user"])
             asking = Connecting(channel=channel, address=address, user=user, mca_user=mca_user)
             rules = records(self._state, ChannelRule).values()
             decided = admission(rules, asking, self._state.authorities.administers)
-        return address_blocks(rules, address) or decided.blocked_by or decided.mapping
+        blocking = address_blocks(rules, address)
+        if blocking is not None and not blocking.warn:
+            return blocking
+        return decided.blocked_by or decided.mapping or blocking
 
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:
         """Set a record. Without `replace`, raises 3337 if the record exists already."""

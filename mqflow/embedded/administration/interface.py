@@ -287,7 +287,10 @@ class ChannelAdministration(Protocol):
         ...
 
     def deciding_rule(self, channel: str, address: str, user: str) -> ChannelRule | None:
-        """Return the record that accepts or refuses a client program, or None. Raises 4032 if the channel does not exist."""
+        """Return the record that accepts or refuses a client program, or None.
+
+        Raises 4032 if the channel does not exist, and 2319 if the address is not an IP address.
+        """
         ...
 
     def set_rule(self, rule: ChannelRule, *, replace: bool = False) -> None:

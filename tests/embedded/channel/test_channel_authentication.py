@@ -245,6 +245,9 @@ def test_match_runcheck_shows_the_record_that_decides(queue_manager: EmbeddedQue
     run("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.0.0.*')", queue_manager.administration)
     assert {"CHLAUTH": "*", "TYPE": "BLOCKADDR", "ADDRLIST": "10.0.0.*"} == decides("10.0.0.1", "ann", "ADDRLIST")
     assert {"CHLAUTH": "APP", "TYPE": "USERMAP", "WARN": "NO"} == decides("10.0.1.1", "ann")
+    run("SET CHLAUTH('*') TYPE(BLOCKADDR) ADDRLIST('10.0.0.*') WARN(YES) ACTION(REPLACE)", queue_manager.administration)
+    assert {"CHLAUTH": "*", "TYPE": "BLOCKUSER", "WARN": "NO"} == decides("10.0.0.1", "cid"), "the warning refuses nobody"
+    assert Reason.ITEM_VALUE_ERROR == decides("app.example", "cid")
     run("SET CHLAUTH('*') TYPE(BLOCKADDR) ACTION(REMOVEALL)", queue_manager.administration)
     run("SET CHLAUTH('*') TYPE(ADDRESSMAP) ADDRESS('*') ACTION(REMOVE)", queue_manager.administration)
     run("SET CHLAUTH('*') TYPE(BLOCKUSER) ACTION(REMOVEALL)", queue_manager.administration)
