@@ -200,6 +200,20 @@ def test_a_publication_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     assert Reason.Q_FULL == int.from_bytes(dead.body[8:12], "little")
 
 
+def test_the_copies_of_one_publication_count_towards_the_depth_of_their_queue(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') NPMSGDLV(ALL) USEDLQ(NO)")
+    narrow = queue_manager.define("NARROW.Q", max_depth=1)
+    for topic in ("A", "A/#"):
+        subscribe(program, topic, CREATE, program.handle(narrow))
+
+    with refused(Reason.PUBLICATION_FAILURE):
+        publish(program, "A", b"one")
+
+    assert 0 == queue_manager.depth(narrow)
+
+
 def test_a_failed_publication_in_a_unit_of_work_leaves_the_rest_of_it(
     queue_manager: QueueManagerUnderTest, program: Program, queue: str
 ) -> None:

@@ -5,6 +5,7 @@ hold the queue manager's lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDL
 PubPriority, SubCorrelId. UNCERTAIN: IBM's pages do not name all fields of the publisher's descriptor that a copy keeps.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -165,10 +166,13 @@ def place_copies(
     """
     rule = _rule(publication)
     copies: list[_Copy] = []
+    placed: dict[LocalQueue, int] = {}
     receivers: list[Subscription] = []
     for subscription in subscriptions:
         try:
-            copies.append(_deliverable(state, publication, subscription, copies))
+            copy = _deliverable(state, publication, subscription, placed)
+            copies.append(copy)
+            placed[copy.queue] = placed.get(copy.queue, 0) + 1
             receivers.append(subscription)
         except Refusal as refusal:
             if rule is DeliveryRule.ALL or (rule is DeliveryRule.ALL_DURABLE and subscription.attributes.durable):
@@ -203,12 +207,14 @@ def _resolved(
     )
 
 
-def _deliverable(state: QueueManagerState, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
+def _deliverable(
+    state: QueueManagerState, publication: Publication, subscription: Subscription, placed: Mapping[LocalQueue, int]
+) -> _Copy:
     """Return a copy for the subscription's queue. If this queue refuses it and USEDLQ is YES, use the dead-letter queue."""
     descriptor, body = describe_copy(state, publication, subscription)
     name = subscription.attributes.destination
     try:
-        return _copy_for(state, name, descriptor, body, len(publication.body), before)
+        return _copy_for(state, name, descriptor, body, len(publication.body), placed)
     except Refusal as refusal:
         dead_letter_queue = state.attributes.dead_letter_queue
         if publication.attributes.use_dead_letter_queue != _YES or not dead_letter_queue:
@@ -224,25 +230,30 @@ def _deliverable(state: QueueManagerState, publication: Publication, subscriptio
             now=datetime.fromtimestamp(publication.now_s, UTC),
         )
         try:
-            return _copy_for(state, dead_letter_queue, descriptor, body, len(body), before)
+            return _copy_for(state, dead_letter_queue, descriptor, body, len(body), placed)
         except Refusal:
             raise refusal from None
 
 
 def _copy_for(
-    state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
+    state: QueueManagerState,
+    name: str,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    data_bytes: int,
+    placed: Mapping[LocalQueue, int],
 ) -> _Copy:
     """Return the copy for this queue. Refuses if the queue is inhibited or full, or if MAXMSGL is less than `data_bytes`.
 
-    `data_bytes` is the length of the publisher's data without the added properties. `before` has the earlier copies of this
-    publication. They are not on their queues yet, but they count towards MAXDEPTH.
+    `data_bytes` is the length of the publisher's data without the added properties. `placed` has the number of earlier copies
+    of this publication, by queue. They are not on their queues yet, but they count towards MAXDEPTH.
     """
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
     check_not_staged(queue, descriptor)
     check_room(state, queue, data_bytes)
-    if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
+    if queue.depth + placed.get(queue, 0) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
         # A temporary queue refuses persistent messages (2048): without this line, it would get no persistent publication.
