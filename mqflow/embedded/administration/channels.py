@@ -167,7 +167,7 @@ class ChannelDefinitions:
         with self._state.lock:
             mca_user = str(defined_objects(self._state, "CHANNEL")[channel].values["mca_user"])
             asking = Connecting(channel=channel, address=address, user=user, mca_user=mca_user)
-            rules = records(self._state, ChannelRule).values()
+            rules = tuple(records(self._state, ChannelRule).values())
             decided = admission(rules, asking, self._state.authorities.administers)
         blocking = address_blocks(rules, address)
         if blocking is not None and not blocking.warn:
