@@ -19,7 +19,14 @@ from mqflow.app.handlers.codecs import Codec, Decode
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler, Place
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
+from mqflow.app.handlers.middleware import (
+    ConsumeMiddleware,
+    DecisionMiddleware,
+    Incoming,
+    PublishMiddleware,
+    around_handler,
+    around_put,
+)
 from mqflow.app.handlers.mistakes import check_result
 from mqflow.app.handlers.outgoing_message import MessageIds, Outgoing, PutKeywords, Send, checked_put, outgoing
 from mqflow.app.handlers.unawaited_puts import begin, check
@@ -349,6 +356,7 @@ class _Chain:
         self._never_retry = listener.options.backout.never_retry
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
         self._has_middleware: Final = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
+        self._has_put_middleware: Final = any(isinstance(layer, PublishMiddleware) for layer in self._middleware)
         self._call: Final = around_handler(self._middleware, self._read)
         #: The functions that receive each decision, one for each middleware with `decided`.
         self.decided: Final[Sequence[Witness]] = tuple(
@@ -487,13 +495,29 @@ class _Chain:
         await context.send(replace(reply, queue_manager=request.reply_to_queue_manager))
 
     def _sender(self, delivery: Delivery) -> Send:
+        """Return the function for one put of the delivery. If it raises an error during the delivery, it leaves no put."""
+        own: list[Callable[[], Put]] = []
+
         async def put(message: Outgoing) -> Put:
             if delivery.is_over:  # the delivery can end while middleware runs
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
             coming, put_later = await checked_put(delivery.session, message, self._stager, self._new_message_id)
             if delivery.is_over:  # the delivery can also end while `checked_put` opens the queue
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
+            own.append(put_later)
             delivery.kept_puts.append(put_later)
             return coming
 
-        return around_put(self._middleware, put)
+        if not self._has_put_middleware:
+            return put
+        through = around_put(self._middleware, put)
+
+        async def put_all_or_none(message: Outgoing) -> Put:
+            try:
+                return await through(message)
+            except BaseException:
+                if not delivery.is_over:
+                    delivery.kept_puts[:] = [kept for kept in delivery.kept_puts if kept not in own]
+                raise
+
+        return put_all_or_none

@@ -8,9 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mqflow import App, Context
+from mqflow import App, Context, Outgoing
 from mqflow.app.errors import DeliveryOverError
 from mqflow.app.handlers.middleware import Call, Incoming
+from mqflow.app.handlers.outgoing_message import Send
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
@@ -102,6 +103,28 @@ def test_a_queue_that_cannot_be_opened_is_refused_at_the_call(manager: Manager, 
 
     assert [Reason.UNKNOWN_OBJECT_NAME] * 2 == refused
     assert [b"x"] == manager.bodies("OUT")
+
+
+def test_a_put_whose_middleware_raises_afterwards_is_not_made(manager: Manager, backend: str) -> None:
+    class Refuses:
+        async def publish(self, message: Outgoing, call_next: Send) -> Put:
+            put = await call_next(message)
+            if message.body == b"refused":
+                raise LookupError(message.queue)
+            return put
+
+    app = App(middleware=[Refuses()])
+
+    @app.listener("IN")
+    async def handle(body: str, ctx: Context) -> None:
+        await ctx.put("OUT", "before")
+        with pytest.raises(LookupError):
+            await ctx.put("OUT", "refused")
+        await ctx.put("OUT", body)
+
+    anyio.run(lambda: manager.run(app, "x"), backend=backend)
+
+    assert [b"before", b"x"] == manager.bodies("OUT")
 
 
 def test_a_put_that_is_refused_fails_the_delivery_after_its_handler_returned_and_none_of_its_puts_stays(
