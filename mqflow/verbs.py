@@ -112,7 +112,7 @@ class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     descriptor: MessageDescriptor
     #: The body; cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
     body: bytes
-    #: 0, or the reason of a warning. With 2080 the message stays on the queue; 2079, 2421 and conversion warnings remove it.
+    #: 0, or the reason of a warning. With 2080 the message stays on the queue; a get with any other warning removes it.
     reason: int = Reason.NONE
     #: DataLength: the length of the whole body.
     data_bytes: int
@@ -130,7 +130,7 @@ class Put(Struct, frozen=True, kw_only=True, gc=False):
     descriptor: MessageDescriptor
     resolved_queue: str
     resolved_queue_manager: str
-    #: 0, or the reason of a warning: 2049 or 2104, or 2479 or 2550 for a publication.
+    #: 0, or the reason of a warning: 2049, 2104, 2241 or 2242, or 2479 or 2550 for a publication.
     reason: int = Reason.NONE
 
 
@@ -329,7 +329,7 @@ class InlineConnection(Connection, Protocol):
         """Start MQCMIT. Returns True if the unit of work is durable already; then nothing calls `done`.
 
         If it returns False, the writer's thread calls `done` exactly once, with None or with the error that `commit` would have
-        raised. The caller must call no other verb on this connection before that.
+        raised. The caller must call no other verb on this connection before that. Raises the error if the commit fails at once.
 
         With `behind`, the next unit of work begins immediately, and the caller can call any verb. This requires `only_removes`.
         Units of work become durable in the order of these calls, and each commit has its own answer.
@@ -340,7 +340,8 @@ class InlineConnection(Connection, Protocol):
         """Call `wake` when a get with these options can find a message, or can fail with a new reason.
 
         Returns None if such a get is possible now: get again immediately. Otherwise returns a function that withdraws the
-        request. `wake` runs at most once, in any thread, so it must only notify the event loop. Each message wakes one waiter.
+        request. `wake` runs at most once, in any thread, so it must only notify the event loop. Each message wakes one waiter
+        that takes messages, and each waiter that only browses.
         """
         ...
 
