@@ -87,8 +87,8 @@ class ServedQueueManager:
     def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
         """Return a new connection (MQCONNX).
 
-        Raises 2059 if no process serves at the addresses, and 2058 if the queue manager has another name. Also raises any
-        refusal of the owner.
+        Raises 2059 if no process serves at the addresses, 2058 if the queue manager has another name, and 2195 if the password
+        cannot be read. Also raises any refusal of the owner.
         """
         program = PurePath(sys.argv[0]).name if sys.argv else ""
         return ServedConnection(self._line(application_name or program, user or self._user), self._clock)
@@ -151,14 +151,15 @@ class ServedQueueManager:
         return line
 
     def _read_password(self) -> str:
+        """Return the password. Raises 2195, after which an application connects again: the file may be there then."""
         try:
             return self._password() if callable(self._password) else self._password or ""
         except UnicodeError:  # the error has the bytes of the password
             detail = "The password file is not text in UTF-8"
-            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", queue_manager=self._name, detail=detail) from None
+            raise error_for(Reason.UNEXPECTED_ERROR, "MQCONNX", queue_manager=self._name, detail=detail) from None
         except (OSError, ValueError) as error:
             detail = f"The password cannot be read: {error}"
-            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", queue_manager=self._name, detail=detail) from error
+            raise error_for(Reason.UNEXPECTED_ERROR, "MQCONNX", queue_manager=self._name, detail=detail) from error
 
     def _pulse_for(self, line: Line, address: Address) -> int:
         """Return the number of the line's pulse; 0 if the line sends its own heartbeats.
@@ -212,4 +213,5 @@ def _refusal(error: OSError) -> tuple[Reason, str]:
         case socket.gaierror():
             return Reason.HOST_NOT_AVAILABLE, "The host name is unknown,"
         case _:
-            return Reason.Q_MGR_NOT_AVAILABLE, "No process serves a queue manager"
+            late = isinstance(error, TimeoutError | BlockingIOError)
+            return Reason.Q_MGR_NOT_AVAILABLE, "Nothing answered in time" if late else "No process serves a queue manager"

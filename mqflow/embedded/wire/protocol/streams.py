@@ -44,7 +44,7 @@ class Stream(Protocol):
 
 
 class TlsStream:
-    """A socket with TLS. The first call that sends or receives makes the handshake, unless `handshake` was called before."""
+    """A socket with TLS. Call `handshake` first: `send` and `recv` do not make it."""
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, *, server_side: bool, host: str | None = None) -> None:
         self._raw: Final = raw

@@ -16,6 +16,7 @@ from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAdd
 from mqflow.embedded.wire.protocol.frames import made
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.reconnect.reason_classes import Class, classify
 
 FIRST, SECOND, THIRD = (TcpAddress(name) for name in ("first", "second", "third"))
 ANSWERS = requests.Reply(None, "QM1")
@@ -103,7 +104,9 @@ def test_a_password_that_was_exchanged_is_read_again_for_the_next_connection() -
 @pytest.mark.parametrize(
     ("data", "said"), [(None, "The password cannot be read: "), (b"hunter2\xff", "The password file is not text in UTF-8")]
 )
-def test_a_password_that_cannot_be_read_is_2035_and_is_not_shown(tmp_path: Path, data: bytes | None, said: str) -> None:
+def test_a_password_that_cannot_be_read_is_an_error_after_which_an_application_connects_again(
+    tmp_path: Path, data: bytes | None, said: str
+) -> None:
     if data is not None:
         (tmp_path / "secret").write_bytes(data)
     network = Network(first=ANSWERS)
@@ -111,7 +114,7 @@ def test_a_password_that_cannot_be_read_is_2035_and_is_not_shown(tmp_path: Path,
 
     error = refused(manager.connect)
 
-    assert (Reason.NOT_AUTHORIZED, []) == (error.reason, network.dialled)
+    assert (Reason.UNEXPECTED_ERROR, Class.RECONNECT, []) == (error.reason, classify(error.reason), network.dialled)
     assert said in str(error)
     assert "0xff" not in f"{error}{error.__cause__}"
 
@@ -167,6 +170,7 @@ TLS = Reason.SSL_INITIALIZATION_ERROR
     [
         (GONE, Reason.Q_MGR_NOT_AVAILABLE, "No process serves a queue manager at first:1414 (Connection refused)"),
         (OSError("odd"), Reason.Q_MGR_NOT_AVAILABLE, "No process serves a queue manager at first:1414 (odd)"),
+        (TimeoutError("timed out"), Reason.Q_MGR_NOT_AVAILABLE, "Nothing answered in time at first:1414 (timed out)"),
         (
             socket.gaierror(-2, "Name or service not known"),
             Reason.HOST_NOT_AVAILABLE,
