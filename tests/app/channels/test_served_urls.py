@@ -30,5 +30,5 @@ def test_the_password_file_of_settings_made_by_hand_is_read_when_the_application
     file = tmp_path / "missing"
     manager = open_queue_manager("embedded+tcp://localhost/QM1", settings=Settings(user="app", password_file=str(file)))
 
-    with pytest.raises(MQIError, match=rf"MQCONNX \(QM1\) failed: .* \(2035\)\. The password cannot be read: .*{file}"):
+    with pytest.raises(MQIError, match=rf"MQCONNX \(QM1\) failed: .* \(2195\)\. The password cannot be read: .*{file}"):
         manager.connect()
