@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -78,8 +78,12 @@ def _resource(name: str) -> Resource:
 
 
 def _meter_provider(resource: Resource, environment: Mapping[str, str]) -> MeterProvider | None:
-    counts = _exporter("metrics", environment)
-    return None if counts is None else MeterProvider([PeriodicExportingMetricReader(counts)], resource=resource)
+    found = _exporter("metrics", environment)
+    if found is None:
+        return None
+    # Some exporters are readers: the exporter for Prometheus waits until Prometheus asks.
+    reader = found if isinstance(found, MetricReader) else PeriodicExportingMetricReader(found)
+    return MeterProvider([reader], resource=resource)
 
 
 def _exporter(signal: str, environment: Mapping[str, str]) -> Any:  # `Any`: spans and metrics have exporters of two types

@@ -2,24 +2,31 @@
 
 from typing import Any
 
-from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExporter, MetricExportResult, MetricsData
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 #: The exported spans and metrics, the latest last.
 SPANS: list[InMemorySpanExporter] = []
 METRICS: list["Metrics"] = []
+READERS: list[InMemoryMetricReader] = []
 
 ENTRY_POINTS = """
 [opentelemetry_traces_exporter]
 kept = tests.otel.exporters:spans
 [opentelemetry_metrics_exporter]
 kept = tests.otel.exporters:Metrics
+read = tests.otel.exporters:reader
 """
 
 
 def spans() -> InMemorySpanExporter:
     SPANS.append(InMemorySpanExporter())
     return SPANS[-1]
+
+
+def reader() -> InMemoryMetricReader:
+    READERS.append(InMemoryMetricReader())
+    return READERS[-1]
 
 
 class Metrics(MetricExporter):

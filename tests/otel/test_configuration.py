@@ -66,6 +66,18 @@ async def test_counts_reach_the_exporter_when_the_application_has_ended(mq: Queu
     assert [] == exporters.SPANS
 
 
+async def test_an_exporter_that_reads_the_metrics_itself_does_so(mq: QueueManagerKit) -> None:
+    """The exporter with the name `prometheus` is a reader: it reads the metrics when Prometheus asks for them."""
+    app = application()
+    add_telemetry(app, {"OTEL_METRICS_EXPORTER": "read"})
+
+    await handled(mq, app)
+
+    data = exporters.READERS[-1].get_metrics_data()
+    assert data is not None
+    assert "messaging.client.consumed.messages" in data.to_json()
+
+
 @pytest.mark.parametrize(
     ("variable", "value"), [("OTEL_SERVICE_NAME", "booking"), ("OTEL_RESOURCE_ATTRIBUTES", "service.name=booking,zone=a")]
 )
