@@ -1,8 +1,8 @@
 """A connection to a queue manager that another process owns and serves. Each verb is one round trip.
 
-If the socket is lost, a call raises 2009 or 2549. With 2549 it may have had a durable effect that no backout undoes: for example
-a commit, or a put outside a unit of work. A get outside a unit of work raises 2009, although its message may be gone. This
-module knows no rule of MQ.
+If the socket is lost, a call raises 2009 or 2549. With 2549 it may have had a durable effect that no backout undoes: for
+example a commit, or a put outside a unit of work. A get outside a unit of work raises 2009, although its message may be gone.
+This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Mapping, Sequence
