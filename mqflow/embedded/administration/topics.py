@@ -121,8 +121,13 @@ class TopicDefinitions:
         self._carry_out("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
 
     def _carry_out(self, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
+        def changing() -> Pending[None]:
+            pending = step()
+            self._state.topics.changed()  # another command must not define the same topic string meanwhile
+            return pending
+
         try:
-            carry_out(self._state, command, name, step)
+            carry_out(self._state, command, name, changing)
         finally:
             with self._state.lock:  # needed also after an undone change
                 self._state.topics.changed()

@@ -79,6 +79,23 @@ def test_a_message_put_during_a_clear_stays_if_the_clear_is_refused(rig: Rig) ->
     assert [b"1", b"2"] == [got.body for got in rig.connection.get_many(handle, NEXT, 9)]
 
 
+def test_a_topic_string_is_taken_from_the_moment_of_its_definition(rig: Rig) -> None:
+    """Two topic objects with one topic string would both survive a restart."""
+    rig.store.holds = True
+    defining = Thread(
+        target=rig.administration.publishing.define_topic, args=(TopicAttributes(name="ONE", topic_string="prices"),)
+    )
+    defining.start()
+    while not rig.store.unanswered:
+        assert defining.is_alive()
+    rig.store.holds = False
+
+    with refused(Reason.TOPIC_STRING_ERROR):
+        rig.administration.publishing.define_topic(TopicAttributes(name="TWO", topic_string="prices"))
+    rig.store.answer()
+    defining.join()
+
+
 def _refused_clear(rig: Rig) -> None:
     with refused(Reason.STORAGE_MEDIUM_FULL):
         rig.administration.clear("Q")
