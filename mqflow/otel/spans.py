@@ -219,7 +219,10 @@ class PutSpans:
         inject = self._settings.inject
         if inject == "never" or (inject == "with-properties" and not message.properties):
             return message
-        return replace(message, properties={**message.properties, **carrier.inject(context)})
+        added = carrier.inject(context)
+        # A message that is passed on has the `tracestate` of its sender, which belongs to another trace.
+        kept = {name: value for name, value in message.properties.items() if not added or name != carrier.TRACESTATE}
+        return replace(message, properties=kept | added)
 
     @unfailing
     def _failed(self, span: Span, error: Exception) -> None:

@@ -153,6 +153,14 @@ async def test_baggage_from_a_message_is_neither_read_nor_passed_on() -> None:
     assert {"traceparent"} == set(left_with)
 
 
+async def test_a_message_that_is_passed_on_does_not_keep_the_state_of_the_trace_of_its_sender() -> None:
+    sender = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01", "tracestate": "vendor=sender", "tenant": "a"}
+
+    left = await Telemetry().put(outgoing(sender))
+
+    assert ({"traceparent", "tenant"}, False) == (set(left), left["traceparent"] == sender["traceparent"])
+
+
 async def test_when_handler_and_put_are_over_no_span_is_current() -> None:
     telemetry = Telemetry()
 
