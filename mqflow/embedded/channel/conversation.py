@@ -397,7 +397,8 @@ class Conversation:
         if asked.options:
             raise self._not_served("the SPI verb PUT with options")
         descriptor, body = delayed(asked.descriptor, asked.body, self._line.moment())
-        done = put_message(verbs, call.handle, None, asked.put, descriptor, body, self._line.message_bytes_max)
+        bytes_max = self._line.message_bytes_max + len(body) - len(asked.body)  # MAXMSGL does not count the staging header
+        done = put_message(verbs, call.handle, None, asked.put, descriptor, body, bytes_max)
         content = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return _succeeded(call, content, done.reason, call.handle)
 

@@ -199,6 +199,17 @@ def test_a_message_that_asks_for_a_delay_is_staged(program: Program, queue_manag
     assert [] == found_on(queue_manager, "Q1")
 
 
+def test_maxmsgl_of_the_channel_counts_a_delayed_message_without_its_staging_header(program: Program) -> None:
+    handle, (descriptor, body) = opened(program, "Q1"), with_delay("60000")
+
+    reasons: list[int] = []
+    for most in (len(body), len(body) - 1):
+        program.line.message_bytes_max = most
+        reasons.append(program.call(SegmentType.SPI, spi_put_body(descriptor, body), handle)[1])
+
+    assert [Reason.NONE, Reason.DATA_LENGTH_ERROR] == reasons
+
+
 def test_a_put_of_the_spi_without_a_delay_is_a_put(program: Program, queue_manager: EmbeddedQueueManager) -> None:
     handle = opened(program, "Q1")
 
