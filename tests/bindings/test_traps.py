@@ -17,10 +17,10 @@ from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Format, GetOption, MatchOption, MessageFlag, OpenOption, PutOption
+from mqflow.mqi.options import Format, GetOption, MatchOption, MessageFlag, ObjectType, OpenOption, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.library import install
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
 from tests.bindings.bound import EVERYTHING, connected
 from tests.standin.harness import Program, in_package, only_in
 
@@ -249,6 +249,17 @@ def test_attributes_that_do_not_apply_come_with_those_that_do(program: Program) 
     answer = connection.inquire(connection.open("A", OpenOption.INQUIRE), asked)
 
     assert ([1, -1, "Q".ljust(48), "*" * 48], Reason.SELECTOR_NOT_FOR_TYPE) == (list(answer.values.values()), answer.reason)
+
+
+@in_package
+def test_a_text_in_other_letters_does_not_shift_the_texts_behind_it(program: Program) -> None:
+    program.kit.mqsc("DEFINE PROCESS(P) DESCR('Größe in €') APPLICID('app') USERDATA('data')")
+    connection = connected(program)
+    handle = connection.open(ObjectDescriptor("P", ObjectType.PROCESS), OpenOption.INQUIRE)
+
+    found = connection.inquire(handle, (2011, 2001, 2021)).values
+
+    assert {2011: "Größe in €".ljust(64), 2001: "app".ljust(256), 2021: "data".ljust(128)} == found
 
 
 @in_package

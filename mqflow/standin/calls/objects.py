@@ -5,6 +5,7 @@ Source: IBM, MQOPEN, MQINQ, MQSET and MQSTAT; rc2006, rc2008, rc2021, rc2022, rc
 
 from typing import Final, assert_never
 
+from mqflow.mqi.attributes.objects import NAMELIST_ATTRIBUTES, PROCESS_ATTRIBUTES
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.c_structures import MQOD, MQSTS
@@ -33,7 +34,10 @@ _SELECTORS_MAX: Final = 256
 _STATUS_ASYNC, _STATUS_LAST = 0, 2
 # MQIA_DEF_PUT_RESPONSE_TYPE and MQPRT_ASYNC_RESPONSE.
 _DEFAULT_PUT_RESPONSE, _ASYNC = 184, 2
-_CHARS: Final = {spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES)}
+_CHARS: Final = {spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES)} | {
+    spec.selector: spec.chars for spec in (*NAMELIST_ATTRIBUTES, *PROCESS_ATTRIBUTES) if not spec.items_max
+}
+"""The lengths of text attributes. The list of names in a namelist has no fixed length."""
 
 
 def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int) -> int:
