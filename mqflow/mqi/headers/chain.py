@@ -93,7 +93,9 @@ def join(
     `body_*` describe the body; None means the value of the descriptor. The Encoding and CodedCharSetId of the descriptor set
     the layout of the first header. The same fields of each header set the layout of the next header. `join` sets every Format,
     and all three fields of the last header, to describe the data behind that header. `split` and `join` with the
-    same values give the same bytes. Raises the errors of each header's `to_bytes`.
+    same values give the same bytes, unless the character set of the descriptor is UTF-16 or unknown. No header can have such
+    fields, so the descriptor then has 1208, and the last header names the character set of the body. Raises the errors of each
+    header's `to_bytes`.
     """
     of_body = descriptor.format if body_format is None else body_format
     encoding = descriptor.encoding if body_encoding is None else body_encoding
