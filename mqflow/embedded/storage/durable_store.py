@@ -8,6 +8,7 @@ This module knows no file format and no rule of MQ.
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from errno import EEXIST
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar, assert_never
@@ -153,12 +154,14 @@ class DurableStore:
     def backup(self, folder: Path) -> None:
         """Copy the durable contents into a new folder that a queue manager can open. Writers wait during the copy.
 
-        Raises `FileExistsError` if the folder already has a queue manager, `MQIError` 2192 or 2208 if writing fails, and 2549
-        after `close`.
+        Raises `FileExistsError` if the folder already has a queue manager or a file of one. Raises `MQIError` 2192 or 2208 if
+        writing fails, and 2549 after `close`.
         """
         target = prepare_folder(folder, create=True)
         if target.in_use:
-            raise FileExistsError(17, "There is already a queue manager", str(folder))
+            raise FileExistsError(EEXIST, "There is already a queue manager", str(folder))
+        if (found := target.remains) is not None:  # no queue manager could start there
+            raise FileExistsError(EEXIST, "This file belongs to another queue manager. Name a new folder", str(found))
         with self._reading() as medium:
             try:
                 medium.backup(target)

@@ -164,9 +164,19 @@ class DataFolder(Struct, frozen=True):
         return self.path / f"{self.database.name}-wal"
 
     @property
+    def note(self) -> Path:
+        """The file that says how much of the log is synced."""
+        return self.path / f"{self.database.name}-synced"
+
+    @property
     def in_use(self) -> bool:
         """True if the folder has a queue manager."""
         return self.database.exists()
+
+    @property
+    def remains(self) -> Path | None:
+        """A file that belongs to one database, so that no other database can use the folder; None if there is no such file."""
+        return next((path for path in (self.database, self.log, self.note, self.in_flight) if path.exists()), None)
 
     def half_copy(self, mark: str) -> Path:
         """Return the file for a backup that is not complete yet. Each backup has a mark of its own."""

@@ -503,6 +503,19 @@ def test_a_backup_into_the_folder_of_a_queue_manager_is_refused(kit: Kit) -> Non
     assert f"[Errno 17] There is already a queue manager: '{kit.folder}'" == str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["queue_manager.db-wal", "queue_manager.db-synced", "in_flight"])
+def test_a_backup_beside_a_file_of_another_database_is_refused(kit: Kit, tmp_path: Path, name: str) -> None:
+    """The backup could not be used: a start would refuse it, or count deliveries of the other database."""
+    (tmp_path / "copy").mkdir(mode=0o700)
+    (tmp_path / "copy" / name).touch()
+
+    with pytest.raises(FileExistsError) as raised:
+        kit.store.backup(tmp_path / "copy")
+
+    expected = f"[Errno 17] This file belongs to another queue manager. Name a new folder: '{tmp_path / 'copy' / name}'"
+    assert expected == str(raised.value)
+
+
 def test_a_child_that_was_forked_during_a_call_refuses_every_call_and_waits_for_none(kit: Kit) -> None:
     store, held, reads = kit.store, THREADS.lock(), THREADS.lock()
     store._gate, store._medium_free = held, reads

@@ -147,6 +147,7 @@ class SqliteMedium:
         """Copy the durable contents into a new file in `target`. Writers wait during the copy.
 
         The file gets its name only when it is complete and synced. So a kill leaves no database, and the next copy can succeed.
+        Raises `FileExistsError` if the folder has a database by then.
         """
         if target.in_use:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target.database))
@@ -157,10 +158,9 @@ class SqliteMedium:
             self._copy(half)
             mark_copy(half)
             _sync(half)
-            half.replace(target.database)
-        except BaseException:
+            _name(half, target.database)
+        finally:
             half.unlink(missing_ok=True)
-            raise
         sync_folder(target.path)
 
     def _copy(self, path: Path) -> None:
@@ -245,6 +245,16 @@ def _runs(serials: Sequence[int]) -> Iterator[tuple[int, int]]:
         if at == len(serials) or serials[at] != serials[at - 1] + 1:
             yield serials[first], serials[at - 1]
             first = at
+
+
+def _name(file: Path, name: Path) -> None:
+    """Give the file this name. Raises `FileExistsError` if another process has just made a file with this name."""
+    try:
+        name.hardlink_to(file)
+    except OSError:  # perhaps a file system without links
+        if name.exists():
+            raise
+        file.replace(name)
 
 
 def _sync(path: Path) -> None:

@@ -89,7 +89,7 @@ class SyncedLog:
             found = _found(self._log)
             if found is not None:
                 check_log(folder, found.database_head, found.frames)
-            self._descriptor = _opened_note(_note_of(folder))
+            self._descriptor = _opened_note(folder.note)
             self._mark = None if self._descriptor is None else _read_mark(self._descriptor)
             if lost := loss(found, self._mark, 0 if self._mark is None else _crc_of_page(self._database, self._mark.page)):
                 self.close()
@@ -188,12 +188,8 @@ def forget_lost_log(folder: DataFolder) -> Path | None:
             copyfileobj(source, copy)
             copy.flush()
             os.fsync(copy.fileno())
-    _note_of(folder).unlink(missing_ok=True)
+    folder.note.unlink(missing_ok=True)
     return kept
-
-
-def _note_of(folder: DataFolder) -> Path:
-    return folder.database.with_name(f"{folder.database.name}-synced")
 
 
 def _found(log: Path) -> WriteAheadLog | None:

@@ -255,6 +255,30 @@ def test_a_copy_gets_its_name_only_when_the_disk_has_it(kit: Kit, tmp_path: Path
     assert ([[]], []) == (found, list(copy.path.iterdir()))
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_copy_never_replaces_a_copy_that_another_process_has_made_meanwhile(
+    kit: Kit,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    links: bool,  # noqa: FBT001 - a column
+) -> None:
+    copy, whole = prepare_folder(tmp_path / "copy", create=True), prepare_folder(tmp_path / "whole", create=True)
+    if not links:
+        monkeypatch.setattr("os.link", fails)
+    kit.medium.backup(whole)
+    monkeypatch.setattr("mqflow.embedded.storage.sqlite.medium.mark_copy", lambda _: copy.database.write_text("another"))
+
+    with pytest.raises(OSError, match=r"exist|no links"):
+        kit.medium.backup(copy)
+
+    assert ("another", []) == (copy.database.read_text(), copy.half_copies())
+    assert [] == serials(reopened(whole.path))
+
+
+def fails(*_: object, **__: object) -> None:
+    raise OSError(errno.EPERM, "no links")
+
+
 def test_a_copy_over_the_file_of_another_database_does_not_get_the_changes_in_its_log(kit: Kit, tmp_path: Path) -> None:
     kit.medium.make(added(1), synced=True)
     copy = prepare_folder(tmp_path / "copy", create=True)
