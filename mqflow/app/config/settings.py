@@ -387,7 +387,7 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _L
         if key is None:
             close = closest(variable, _VARIABLES)
             warnings.append(f"{variable} is not a setting, so it is ignored." + (f" Did you mean {close}?" if close else ""))
-        elif text or key[-1] != "password":  # an empty variable has no password, and leaves password_file in use
+        elif text or key[-1] != "password":  # an empty variable is no password
             # If `strict` is false, msgspec reads "5" as a number, but also "null" as None. A variable cannot mean "not set".
             layer[key] = _Given(text, f"environment ({variable})", strict=text.lower() == "null")
     return layer
