@@ -253,7 +253,10 @@ class Changes:
             raise UnfitBodyError(f"The message cannot be put back like this: {error}") from error
         app = self._app
         if app is not None and any(listener.queue == target.queue for listener in app.listeners):
-            why_not = payload_problem(app, target, original, data)
+            try:
+                why_not = payload_problem(app, target, original, data)
+            except Exception as error:  # noqa: BLE001 - code of the application, for example `where` of a listener
+                why_not = f"{type(error).__name__}: {error}"
             if why_not:
                 raise UnfitBodyError(f"The message cannot be put back like this: {why_not}")
         return EditPlan(queue=queue, seen=seen, target=target, before=before, after=after, data=data)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mqflow import App
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.console.audit import AuditLog
-from mqflow.cli.console.changes import ChangeResult, RefusedError, Row, original_text
+from mqflow.cli.console.changes import ChangeResult, RefusedError, Row, UnfitBodyError, original_text
 from mqflow.embedded import mqsc
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, PutOption
@@ -251,6 +252,19 @@ def test_an_edit_that_makes_no_sense_is_refused(bench: Bench, body: bytes, sent:
         bench.changes.plan_edit("ORDERS.BOQ", identifier, sent)
 
     assert str(refused.value).startswith(why)
+
+
+def test_an_edit_whose_check_by_the_application_raises_is_refused_with_the_error(bench: Bench) -> None:
+    app = App()
+
+    @app.listener("ORDERS.IN", where=lambda message: message.properties["usr.customer"] == "A")
+    async def book(order: str) -> None: ...
+
+    bench.use(app)
+    identifier = bench.fail(b"one")
+
+    with pytest.raises(UnfitBodyError, match=r"^The message cannot be put back like this: KeyError: 'usr.customer'$"):
+        bench.changes.plan_edit("ORDERS.BOQ", identifier, "two")
 
 
 def test_one_of_several_messages_with_a_msgid_is_not_edited(bench: Bench) -> None:
