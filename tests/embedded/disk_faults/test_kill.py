@@ -35,6 +35,7 @@ def test_the_kill_loop_notices_an_owner_that_commits_for_the_dead(folder: Path, 
     assert wrong
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("defect", ["forgets what is held", "answers before writing"])
 def test_the_kill_loop_notices_a_queue_manager_that(folder: Path, defect: str) -> None:
     _, wrong = kill_owners(build_disk(folder), folder, 1, LIVES, defect)

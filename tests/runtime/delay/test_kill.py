@@ -58,6 +58,7 @@ def test_no_delayed_message_is_lost_or_doubled_however_often_sender_and_processo
     assert sum(line.startswith("sent") for line in said) > LIVES, "too little was sent to prove anything"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("defect", ["puts outside the unit of work", "commits before the put"])
 def test_the_kill_loop_notices_a_processor_that(defect: str) -> None:
     assert any(lives(seed, defect)[1] for seed in (1, 2, 3))
