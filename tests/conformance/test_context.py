@@ -86,6 +86,16 @@ def test_set_identity_takes_the_identity_only(queue: str, program: Program) -> N
     assert [ApplicationType.UNIX, "conformance", "20260102", "03040567", ""] == fields(got, ORIGIN)
 
 
+@pytest.mark.parametrize(
+    "field", [{"accounting_token": b"short"}, {"user_identifier": "u" * 13}, {"application_origin_data": "12345"}], ids=str
+)
+def test_a_context_without_room_in_its_field_is_2026(queue: str, program: Program, field: dict[str, Any]) -> None:
+    handle = program.open(queue, ALL_RIGHTS)
+
+    with refused(Reason.MD_ERROR):
+        program.put(handle, b"", PutOption.SET_ALL_CONTEXT, **SET | field)
+
+
 def test_pass_all_passes_identity_and_origin_on(queue: str, source: str, program: Program) -> None:
     got = passed_on(program, queue, source, PutOption.PASS_ALL_CONTEXT)
 

@@ -140,6 +140,12 @@ def test_a_wait_below_minus_one_or_beyond_an_mqlong_is_2090(queue: str, program:
         program.get(queue, GetOption.WAIT, wait_ms=wait_ms)
 
 
+@pytest.mark.parametrize("field", ["message_id", "correlation_id", "group_id"])
+def test_an_identifier_to_match_that_is_not_24_bytes_long_is_2026(queue: str, program: Program, field: str) -> None:
+    with refused(Reason.MD_ERROR):
+        program.get(queue, **{field: b"short"})
+
+
 def test_a_buffer_of_less_than_no_bytes_is_2005(queue: str, program: Program) -> None:
     program.put(queue, b"one")
 

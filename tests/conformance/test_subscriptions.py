@@ -508,6 +508,9 @@ def test_another_users_subscription_is_2434_unless_it_is_for_any(
         (MANAGED, {"expiry_tenths": 0}, Reason.EXPIRY_ERROR),
         (MANAGED, {"priority": 10}, Reason.PRIORITY_ERROR),
         (MANAGED, {"level": 10}, Reason.SD_ERROR),
+        (MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, {"accounting_token": b"short"}, Reason.SD_ERROR),
+        (MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, {"application_identity_data": "d" * 33}, Reason.SD_ERROR),
+        (MANAGED | SubscribeOption.ALTERNATE_USER_AUTHORITY, {"alternate_user": "u" * 13}, Reason.SD_ERROR),
     ],
 )  # fmt: skip
 def test_mqsub_refuses_these_options(

@@ -1,6 +1,6 @@
 """The plan of an MQGET: the fields to match, and how the get finds and returns its message.
 
-The code is pure: it refuses options as a queue manager does (2005, 2046, 2090, 2247, 2460), and knows no queue.
+The code is pure: it refuses options as a queue manager does (2005, 2026, 2046, 2090, 2247, 2460), and knows no queue.
 Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
 """
 
@@ -164,8 +164,9 @@ def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
     Refuses with 2046 options that exclude each other, with 2090 a wait below -1 or beyond an MQLONG, and with 2005 a buffer
-    below 0 bytes. Refuses with 2247 unknown match options, and with 2460 PROPERTIES_IN_HANDLE without a message handle. Without
-    a syncpoint option, the get is outside the unit of work, as on Multiplatforms.
+    below 0 bytes. Refuses with 2247 unknown match options, with 2026 an identifier of another length, and with 2460
+    PROPERTIES_IN_HANDLE without a message handle. Without a syncpoint option, the get is outside the unit of work, as on
+    Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and not WAIT_UNLIMITED <= options.wait_ms <= _WAIT_MS_MAX:
@@ -260,4 +261,6 @@ def _match(options: GetOptions, plan: GetPlan) -> Match | None:
 
 def _identifier(wanted: bytes) -> bytes | None:
     """Return the identifier to match; None for all zeros, which match any identifier (MQMI_NONE, MQCI_NONE)."""
+    if len(wanted) != len(NO_ID):
+        raise Refusal(Reason.MD_ERROR, f"An identifier to match is {len(NO_ID)} bytes long, not {len(wanted)}")
     return None if wanted == NO_ID else wanted

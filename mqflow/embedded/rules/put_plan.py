@@ -5,6 +5,7 @@ Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2014, rc2027, rc2029, rc20
 """
 
 import struct
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Final, assert_never
@@ -31,6 +32,14 @@ __all__ = ("Context", "PutPlan", "Stamp", "check_descriptor", "plan_put", "with_
 
 _NO_ACCOUNTING: Final = bytes(32)
 _NO_CONTEXT: Final = MessageDescriptor()
+_CONTEXT_CHARS: Final[Mapping[str, int]] = {
+    "user_identifier": 12,
+    "application_identity_data": 32,
+    "put_application_name": 28,
+    "put_date": 8,
+    "put_time": 8,
+    "application_origin_data": 4,
+}
 
 
 class Context(Enum):
@@ -222,7 +231,10 @@ def _check_report(report: int) -> int:
 def with_context(
     descriptor: MessageDescriptor, context: Context, stamp: Stamp, saved: MessageDescriptor | None
 ) -> MessageDescriptor:
-    """Return the descriptor with its context. `saved` is the message whose context the PASS_* options pass on."""
+    """Return the descriptor with its context. `saved` is the message whose context the PASS_* options pass on.
+
+    Refuses with 2026 a context of the application that has no room in its fields.
+    """
     if context is _DEFAULT:
         return replace(
             descriptor,
@@ -239,8 +251,10 @@ def with_context(
         case Context.NONE:
             return _with_identity(_with_origin(descriptor, _NO_CONTEXT), _NO_CONTEXT)
         case Context.SET_ALL:
+            _check_context(descriptor)
             return descriptor
         case Context.SET_IDENTITY:
+            _check_context(descriptor)
             return _stamped(descriptor, stamp)
         case Context.PASS_IDENTITY:
             return _stamped(_with_identity(descriptor, saved or _NO_CONTEXT), stamp)
@@ -248,6 +262,15 @@ def with_context(
             return _with_origin(_with_identity(descriptor, saved or _NO_CONTEXT), saved or _NO_CONTEXT)
         case _:
             assert_never(context)
+
+
+def _check_context(descriptor: MessageDescriptor) -> None:
+    if len(descriptor.accounting_token) != len(_NO_ACCOUNTING):
+        raise Refusal(Reason.MD_ERROR, f"An accounting token is {len(_NO_ACCOUNTING)} bytes long")
+    for field, chars in _CONTEXT_CHARS.items():
+        value = getattr(descriptor, field)  # the field name comes from the table
+        if len(value) > chars:
+            raise Refusal(Reason.MD_ERROR, f"{field} {value!r} has more than {chars} characters")
 
 
 def _with_identity(descriptor: MessageDescriptor, source: MessageDescriptor) -> MessageDescriptor:

@@ -40,6 +40,9 @@ _LEVEL_MAX: Final = 9
 _USER_DATA_CHARS_MAX: Final = 10_240
 _PRIORITIES: Final = range(-3, 10)
 _ID_BYTES: Final = 24
+_ACCOUNTING_BYTES: Final = 32
+_IDENTITY_CHARS_MAX: Final = 32
+_USER_CHARS_MAX: Final = 12
 _LONG_MAX: Final = 2**31 - 1
 
 
@@ -108,8 +111,18 @@ def _check_fields(descriptor: SubscriptionDescriptor) -> None:
         raise Refusal(Reason.PRIORITY_ERROR, f"PubPriority {descriptor.priority}")
     if not 0 <= descriptor.level <= _LEVEL_MAX:
         raise Refusal(Reason.SD_ERROR, f"SubLevel {descriptor.level}; 0 to {_LEVEL_MAX}")
+    _check_lengths(descriptor)
+
+
+def _check_lengths(descriptor: SubscriptionDescriptor) -> None:
     if len(descriptor.correlation_id) != _ID_BYTES:
         raise Refusal(Reason.SD_ERROR, f"A SubCorrelId is {_ID_BYTES} bytes long")
+    if len(descriptor.accounting_token) != _ACCOUNTING_BYTES:
+        raise Refusal(Reason.SD_ERROR, f"A PubAccountingToken is {_ACCOUNTING_BYTES} bytes long")
+    if len(descriptor.application_identity_data) > _IDENTITY_CHARS_MAX:
+        raise Refusal(Reason.SD_ERROR, f"PubApplIdentityData is longer than {_IDENTITY_CHARS_MAX} characters")
+    if len(descriptor.alternate_user) > _USER_CHARS_MAX:
+        raise Refusal(Reason.SD_ERROR, f"AlternateUserId is longer than {_USER_CHARS_MAX} characters")
 
 
 def _texts(descriptor: SubscriptionDescriptor) -> tuple[str, ...]:
