@@ -163,8 +163,8 @@ _MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(opti
 def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
-    Refuses with 2046 options that exclude each other, with 2090 a wait below -1 or beyond an MQLONG, and with 2005 a buffer
-    below 0 bytes. Refuses with 2247 unknown match options, with 2026 an identifier of another length, and with 2460
+    Refuses with 2046 options that exclude each other, and with 2247 unknown match options. Refuses with 2090 a wait below -1 or
+    beyond an MQLONG, with 2005 a buffer below 0 bytes, and with 2026 an identifier of another length. Refuses with 2460
     PROPERTIES_IN_HANDLE without a message handle. Without a syncpoint option, the get is outside the unit of work, as on
     Multiplatforms.
     """
