@@ -421,17 +421,24 @@ def _named_variable(variable: str) -> _Key | None:
 def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
     named = environment.get(_CONFIG_VARIABLE)
     if named:
-        if not Path(named).is_file():
+        if not _is_file(Path(named)):
             raise SettingsError("(all)", _CONFIG_VARIABLE, f"there is no file {named}.")
         file = Path(named)
         return _table_layer(file, _tool_table(file) if named.endswith("pyproject.toml") else _toml(file))
     for place in (folder.absolute(), *folder.absolute().parents):
         own, shared = place / "mqflow.toml", place / "pyproject.toml"
-        if own.is_file():
+        if _is_file(own):
             return _table_layer(own, _toml(own))
-        if shared.is_file() and _may_have_settings(shared) and (table := _tool_table(shared)):
+        if _is_file(shared) and _may_have_settings(shared) and (table := _tool_table(shared)):
             return _table_layer(shared, table)
     return {}
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # for example a folder that this user cannot search
+        return False
 
 
 def _may_have_settings(pyproject: Path) -> bool:

@@ -102,6 +102,16 @@ def test_the_nearest_file_above_the_folder_is_read(tmp_path: Path) -> None:
     assert 4.0 == load(environment={}, folder=below).drain_s
 
 
+def test_a_folder_that_cannot_be_searched_has_no_settings() -> None:
+    """The system refuses such a name, as it refuses to search a folder of another user."""
+    assert Settings() == load(environment={}, folder=Path("/", "x" * 300, "below"))
+
+
+def test_a_name_of_a_file_that_the_system_refuses_is_an_error_of_the_setting() -> None:
+    with pytest.raises(SettingsError, match=r"from MQFLOW_CONFIG: there is no file x+\."):
+        load(environment={"MQFLOW_CONFIG": "x" * 300})
+
+
 def test_mqflow_config_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text("drain_s = 4\n")
     other = tmp_path / "other.toml"
