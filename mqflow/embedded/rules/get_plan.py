@@ -164,7 +164,7 @@ def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
     Refuses with 2046 options that exclude each other, and with 2247 unknown match options. Refuses with 2090 a wait below -1 or
-    beyond an MQLONG, with 2005 a buffer below 0 bytes, and with 2026 an identifier of another length. Refuses with 2460
+    beyond an MQLONG. Refuses with 2005 a buffer below 0 bytes, and with 2026 an identifier of another length. Refuses with 2460
     PROPERTIES_IN_HANDLE without a message handle. Without a syncpoint option, the get is outside the unit of work, as on
     Multiplatforms.
     """
