@@ -3,6 +3,7 @@
 The server accepts connections and gives each its own thread (`client_connection`). This module knows no verb and no rule of MQ.
 """
 
+import contextlib
 import errno
 import os
 import socket
@@ -505,9 +506,11 @@ def _remove_left_behind(path: Path) -> None:
     if not path.is_socket():
         raise ServingError(f"{path} exists and is not a socket. Choose another path.")
     with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)  # the backlog of a suspended server can be full
         try:
-            probe.connect(str(path))
+            with contextlib.suppress(BlockingIOError):
+                probe.connect(str(path))
         except ConnectionRefusedError:
-            path.unlink()
+            path.unlink(missing_ok=True)
         else:
             raise ServingError(f"Another process serves a queue manager at {path}. Connect to it, or choose another path.")

@@ -1,5 +1,6 @@
 """The places, the time limits and the end of peers at one address. The test makes peers, threads, signals and the clock."""
 
+import contextlib
 import errno
 import select
 import socket
@@ -384,6 +385,23 @@ def test_a_server_takes_the_place_of_a_killed_server_and_of_no_other_file(owner:
         f"[Errno {errno.EADDRINUSE}] Address already in use",
     ] == refusals
     assert [False, True, True] == [path.exists(), file.exists(), link.is_symlink()]
+
+
+def test_a_suspended_server_whose_backlog_is_full_is_not_waited_for(owner: EmbeddedQueueManager, folder: Path) -> None:
+    path = folder / "qm"
+    with contextlib.ExitStack() as opened, socket.socket(socket.AF_UNIX) as suspended:
+        suspended.bind(str(path))
+        suspended.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = opened.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(path))
+
+        with pytest.raises(ServingError, match="Another process serves a queue manager at"):
+            serve(owner, path)
+
+        assert path.is_socket()
 
 
 class Passwords:
