@@ -29,8 +29,7 @@ class Retry(Exception):  # noqa: N818 - as Reject
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         after_s = after.total_seconds() if isinstance(after, timedelta) else after
-        is_number = isinstance(after_s, int | float)
-        if after_s is not None and not (is_number and 0 <= after_s <= DELAY_MS_MAX / 1_000):
+        if after_s is not None and not _is_pause(after_s):
             accepted = f"the pause is a timedelta or seconds, from 0 to {DELAY_MS_MAX // 1_000} (a century)"
             raise ValueError(f"Retry(after={after!r}): {accepted}: timedelta(hours=1).")
         self.after_s = after_s
@@ -72,9 +71,15 @@ def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...
 
 
 def readable(outcome: Outcome) -> Outcome:
-    """Return an outcome that a handler or middleware has made, with texts that fit into each record, as `outcome_of` does."""
+    """Return an outcome that a handler or middleware has made, with texts that fit into each record, as `outcome_of` does.
+
+    A pause that `Retry` refuses is left out: then the pace of the listener sets the pause.
+    """
     match outcome:
-        case Failed() | Undecodable():
+        case Failed(retry_after_s=after_s):
+            pause_s = after_s if _is_pause(after_s) else None
+            return replace(outcome, error=_readable(outcome.error), text=_readable(outcome.text), retry_after_s=pause_s)
+        case Undecodable():
             return replace(outcome, error=_readable(outcome.error), text=_readable(outcome.text))
         case Interrupted():
             return Interrupted(_readable(outcome.why))
@@ -82,6 +87,10 @@ def readable(outcome: Outcome) -> Outcome:
             return outcome
         case _:
             assert_never(outcome)
+
+
+def _is_pause(after_s: object) -> bool:
+    return isinstance(after_s, int | float) and 0 <= after_s <= DELAY_MS_MAX / 1_000  # false for nan
 
 
 def _named(error: BaseException) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """The outcome of every exception: its cause, whether another delivery can help, and the pause before it."""
 
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -144,6 +145,9 @@ AS_TEXT: Any = "no price"
     [
         (Failed("Down", "caf\udce9" * 200, final=True), Failed("Down", ("caf\\udce9" * 200)[:500], final=True)),
         (Failed(NO_TEXT, NO_TEXT, retry_after_s=1), Failed(AS_TEXT, AS_TEXT, retry_after_s=1)),
+        (Failed("Down", retry_after_s=math.inf), Failed("Down")),
+        (Failed("Down", retry_after_s=math.nan), Failed("Down")),
+        (Failed("Down", retry_after_s=-1), Failed("Down")),
         (Undecodable("\udce9"), Undecodable("\\udce9")),
         (Interrupted("\udce9"), Interrupted("\\udce9")),
         (Completed(), Completed()),
