@@ -62,8 +62,8 @@ class StoppedByItselfError(Exception):
 
     def __str__(self) -> str:
         return (
-            f"{self.name} has stopped by itself: {self.failure or 'no reason is known.'} All committed work is on "
-            "the disk. The commits that were under way are in doubt. When the folder is usable again, "
+            f"{self.name} has stopped by itself: {self.failure or 'no reason is known.'} Each commit that got "
+            "its answer was synced to the disk. The commits that were under way are in doubt. When the folder is usable again, "
             f"mqflow qmgr start {self.name} goes on."
         )
 

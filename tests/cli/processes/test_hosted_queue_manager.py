@@ -347,8 +347,8 @@ def test_a_queue_manager_that_stopped_by_itself_says_why_and_how_to_go_on(failur
 
     assert ("QM1", failure) == (error.name, error.failure)
     assert (
-        f"QM1 has stopped by itself: {said} All committed work is on the disk. The commits that were under way are in doubt. "
-        "When the folder is usable again, mqflow qmgr start QM1 goes on."
+        f"QM1 has stopped by itself: {said} Each commit that got its answer was synced to the disk. The commits that were "
+        "under way are in doubt. When the folder is usable again, mqflow qmgr start QM1 goes on."
     ) == str(error)
 
 
