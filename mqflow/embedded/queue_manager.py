@@ -100,7 +100,6 @@ class EmbeddedQueueManager:
         self._publisher: ResourcePublisher | None = None
         #: The running channels and listeners of client programs. Each listener adds itself.
         self.channels: Final = RunningChannels(self._state)
-        self._definitions = Definitions(self._state, self.channels)
         self._user = user or login()
         self._closed = False
         self._stop_said = False
@@ -146,7 +145,7 @@ class EmbeddedQueueManager:
         if not self.administers(user):
             detail = f"User {user} does not administer it: the user that runs the queue manager does, and the group mqm"
             raise error_for(Reason.NOT_AUTHORIZED, "Administration", "", self._state.name, detail)
-        return self._definitions
+        return Definitions(self._state, self.channels, user)
 
     def administers(self, user: str) -> bool:
         """Return whether the user has every authority. While the authority checks are off, every user has every authority."""

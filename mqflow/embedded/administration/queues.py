@@ -51,11 +51,12 @@ _SET: Final = int(OpenOption.SET)
 
 
 class Definitions:
-    """`Administration` of one queue manager."""
+    """`Administration` of one queue manager. `user` is the user of the command events."""
 
-    def __init__(self, state: QueueManagerState, running: RunningChannels) -> None:
+    def __init__(self, state: QueueManagerState, running: RunningChannels, user: str) -> None:
         self._state = state
         self._running = running
+        self._user = user
 
     @property
     def channels(self) -> ChannelDefinitions:
@@ -153,7 +154,7 @@ class Definitions:
     def report_command(self, text: str, *, shows: bool) -> None:
         """Put the command event of a successful MQSC command if CMDEV requires it. Set `shows` for a DISPLAY command."""
         with self._state.lock:
-            mqsc_event(self._state, text, shows=shows)
+            mqsc_event(self._state, text, self._user, shows=shows)
 
     @property
     def objects(self) -> ObjectDefinitions:

@@ -115,13 +115,13 @@ def command_event(state: QueueManagerState, command: int, data: "tuple[Parameter
         _put_command(state, Reason.COMMAND_PCF, command, data, sender)
 
 
-def mqsc_event(state: QueueManagerState, text: str, *, shows: bool) -> None:
-    """Put the command event of a successful MQSC command if CMDEV requires it. Its data is the text of the command."""
+def mqsc_event(state: QueueManagerState, text: str, user: str, *, shows: bool) -> None:
+    """Put the command event of a successful MQSC command of this user if CMDEV requires it. Its data is the command's text."""
     if not _asks_for(state, shows=shows):
         return
     from mqflow.mqi.pcf.structures import CFST  # noqa: PLC0415 - as above
 
-    sender = MessageDescriptor(user_identifier=state.authorities.owner[:12])
+    sender = MessageDescriptor(user_identifier=user[:12])
     _put_command(state, Reason.COMMAND_MQSC, _NO_COMMAND, (CFST(_MQSC, text),), sender)
 
 

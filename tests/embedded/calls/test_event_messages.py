@@ -407,6 +407,19 @@ def test_a_pcf_command_that_succeeds_causes_an_event_with_its_parameters_and_its
     assert () == data.value
 
 
+def test_a_command_event_names_the_administrator_who_ran_the_command() -> None:
+    rig = Rig("ALTER QMGR CMDEV(ENABLED)")
+    with rig.queue_manager:
+        rig.events(COMMAND)
+        run("PING QMGR", rig.queue_manager.administration_of("alice"))
+
+        [event] = rig.events(COMMAND)
+
+    context, _ = event.parameters
+    assert isinstance(context, CFGR)
+    assert CFST(3045, "alice".ljust(12)) in context.value
+
+
 def test_nodisplay_leaves_out_the_commands_that_only_show_something() -> None:
     rig = Rig("ALTER QMGR CMDEV(NODISPLAY)\nDISPLAY QMGR\nDEFINE QLOCAL(Q)\nDISPLAY QLOCAL(Q)")
     with rig.queue_manager:
