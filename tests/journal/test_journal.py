@@ -105,6 +105,8 @@ def test_a_body_that_is_not_a_record_keeps_its_bytes(tmp_path: Path) -> None:
         {"msg_len": 2**63},
         {"event_ts": 2**70},
         {"due_ts": 253_402_300_800_000_000},  # the year 10000: Spark supports it, and Python does not
+        {"event_ts": 253_402_300_799_999_999},  # its window would end in the year 10000
+        {"event_ts": -62_135_596_800_000_000},  # Python makes no local time of the first day of the year 1
     ],
     ids=str,
 )

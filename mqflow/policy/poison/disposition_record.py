@@ -52,12 +52,14 @@ _HOURS: Final = 24
 _MINUTES: Final = 60
 _HUNDREDTHS: Final = 62 * 100
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
+_YEARS: Final = range(2, 9999)
+"""The years of `Time`."""
 
 # The range of the table column. Any program can put to the queue; a number out of range must not stop other records.
 Int: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Long: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Time: TypeAlias = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
-"""The years 1 to 9999, the range of times in Python and SQL."""
+Time: TypeAlias = Annotated[int, Meta(ge=-62_104_060_800_000_000, le=253_370_764_799_999_999)]
+"""The years 2 to 9998. Python and SQL know the years 1 to 9999, also for local times, and for the windows around a time."""
 
 
 class RecordOutcome(StrEnum):
@@ -209,7 +211,8 @@ def _written(record: DispositionRecord) -> DispositionRecord:
 def put_time_us(put_date: str, put_time: str) -> int | None:
     """Return the time of PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, or None if they are not a time, such as 99 o'clock.
 
-    A clock may show the seconds 60 and 61. They count as the first seconds of the next minute.
+    The years 1 and 9999 are no time either, as in `Time`. A clock may show the seconds 60 and 61. They count as the first
+    seconds of the next minute.
     """
     if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:
         return None
@@ -226,6 +229,7 @@ def put_time_us(put_date: str, put_time: str) -> int | None:
 @lru_cache(maxsize=64)  # the messages of a unit of work were mostly put on the same day
 def _day(text: str) -> int | None:
     try:
-        return datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC).toordinal() - _UNIX_DAY
+        day = datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC)
     except ValueError:
         return None
+    return day.toordinal() - _UNIX_DAY if day.year in _YEARS else None

@@ -147,6 +147,8 @@ def test_the_fewest_messages_carry_all_records_in_order(count: int) -> None:
         ("20251009", "08600000", None),
         ("202510 9", "08532000", None),
         ("²0251009", "08532000", None),
+        ("99991231", "23595999", None),  # out of the range of `Time`
+        ("00010101", "00000000", None),
     ],
 )
 def test_a_put_time_is_read_to_the_hundredth(put_date: str, put_time: str, expected: int | None) -> None:
