@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.processes.served_connections import queue_manager_name_at
+from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.cli.text.terminal import note
 from mqflow.embedded.storage.folder import DataFolder, FolderError, prepare_folder
 from mqflow.embedded.storage.sqlite.database import check_identity
@@ -55,8 +56,8 @@ def statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
     for place in places:
         try:
             yield status_of(place)
-        except FolderError as error:
-            note(f"mqflow: {error}")
+        except (FolderError, OSError) as error:
+            note(f"mqflow: {sentence_of(error)}")
 
 
 def status_of(place: Path) -> dict[str, Any]:

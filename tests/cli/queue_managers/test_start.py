@@ -291,6 +291,17 @@ def test_status_has_a_row_for_each_queue_manager(run: Run, owned: EmbeddedQueueM
     ] == [lines[0], *lines[2:]]
 
 
+def test_status_shows_the_other_queue_managers_if_a_file_of_one_cannot_be_opened(run: Run) -> None:
+    Path("LINKED").mkdir(mode=0o700)
+    Path("LINKED/queue_manager.db").symlink_to(Path("QM1/queue_manager.db").absolute())
+
+    result = run("qmgr", "status", "--json")
+
+    assert ("QM1", 0) == (json.loads(result.stdout)["queue_manager"], result.exit_code)
+    assert result.stderr.startswith("mqflow: ")
+    assert "LINKED/queue_manager.db: Too many levels of symbolic links." in result.stderr
+
+
 def test_status_without_a_queue_manager_is_a_note(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
