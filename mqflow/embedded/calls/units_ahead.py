@@ -78,6 +78,5 @@ def give_back(state: QueueManagerState, connection: ConnectionState, count: int)
 def _undo(state: QueueManagerState, unit: UnitOfWork) -> None:
     """Put the messages back on their queues. The application never handled them, so they do not count as gets."""
     for queue, message in unit.gets:
-        queue.statistics.dequeued -= 1
-        queue.statistics.got_bytes -= len(message.body)
+        queue.statistics.give_back(len(message.body))
     back_out(state, unit, count=False)

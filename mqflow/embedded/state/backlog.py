@@ -23,6 +23,7 @@ BEFORE_FIRST: Final = -1
 """The position before every message, at which a browse cursor starts."""
 
 _PRIORITY_MAX: Final = 9
+_PRIORITIES: Final = range(_PRIORITY_MAX, -1, -1)
 _SERIAL_BITS: Final = 56
 _SERIALS: Final = (1 << _SERIAL_BITS) - 1
 # The number of messages that a search in order reads together.
@@ -273,14 +274,21 @@ class Backlog:
     def _places(self, match: Match, after: int) -> Iterable[int] | None:
         """Return the keys after `after` that can match, in order; None if any key can match."""
         if match.serial is not None:
-            keys = (order_key(priority, match.serial) for priority in range(_PRIORITY_MAX, -1, -1))
-            return (key for key in keys if key > after)
+            return self._with_serial(match.serial, after)
         candidates = self._candidates(match)
         if candidates is None or after == BEFORE_FIRST:
             return candidates
         if isinstance(candidates, SortedList):
             return candidates.irange(after, inclusive=(False, True))
         return candidates[bisect_right(candidates, after) :]
+
+    def _with_serial(self, serial: int, after: int) -> Iterator[int]:
+        """Yield the keys after `after` that this serial number can have, in order."""
+        if serial > _SERIALS:  # a program can give any token
+            return
+        yield from (key for priority in _PRIORITIES if (key := order_key(priority, serial)) > after)
+        # Only the staging queue has messages behind those of the lowest priority.
+        yield from (key for key in self._all_after(max(after, order_key(0, _SERIALS))) if serial_of(key) == serial)
 
     def _all_after(self, after: int) -> Iterator[int]:
         # In batches, because a damaged message leaves the queue and so changes the order.

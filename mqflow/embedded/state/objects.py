@@ -80,6 +80,14 @@ class Statistics:
         #: The monotonic time at which the service interval timer started; None while the timer is off.
         self.served_since: float | None = before.served_since if before else None
 
+    def give_back(self, body_bytes: int) -> None:
+        """Count one message less as got, because it was given back. The get can have been before the last reset."""
+        self.got_bytes -= body_bytes
+        if self.dequeued:
+            self.dequeued -= 1
+        else:
+            self.dequeued_before -= 1
+
 
 class LocalQueue(Backlog):
     """A local queue: its messages, the handles that have it open, and the locks and marks of these handles."""

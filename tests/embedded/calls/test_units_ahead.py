@@ -87,6 +87,16 @@ def test_units_given_back_count_no_backout_and_return_to_their_places(rig: Rig) 
     assert [(b"2", 0), (b"3", 0), (b"4", 0)] == left(rig)
 
 
+def test_units_given_back_after_a_reset_of_the_counts_make_no_count_negative(rig: Rig) -> None:
+    ahead(rig, 3)
+    administration = rig.queue_manager.administration
+    administration.reset_queue_statistics("Q")
+
+    rig.connection.give_back()
+
+    assert 0 == administration.reset_queue_statistics("Q").dequeued
+
+
 def test_only_the_last_units_are_given_back(rig: Rig) -> None:
     ahead(rig, 4)
 

@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -93,6 +94,20 @@ def test_a_serial_narrows_every_other_match(descriptors_put: list[MessageDescrip
         found = queue.next_match(replace(match, serial=serial), BEFORE_FIRST)
 
         assert (matches(match, descriptor), serial) == (found is not None, found.serial if found else serial)
+
+
+@pytest.mark.parametrize("priority", [9, 0, -1, -(2**62)])
+def test_a_serial_finds_its_message_at_any_place_and_no_other(priority: int) -> None:
+    """The staging queue orders its messages by due time, which is like a priority far below 0."""
+    queue = LocalQueue(QueueAttributes(name="Q"))
+    for serial in (5, 6):
+        queue.add(message(serial, priority, MessageDescriptor()))
+    found = queue.next_match(Match(serial=6), BEFORE_FIRST)
+
+    assert found is not None
+    assert 6 == found.serial
+    assert queue.next_match(Match(serial=6), found.key) is None
+    assert queue.next_match(Match(serial=1 << 56 | 6), BEFORE_FIRST) is None
 
 
 def test_clear_returns_every_message_and_leaves_an_empty_queue() -> None:
