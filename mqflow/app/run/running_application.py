@@ -430,7 +430,9 @@ class RunningApplication:
             stager=self._stager,
             broadcast=self._broadcast,
         )
-        return replace(spec, **_overrides(self.settings.listener(name, prefix + listener.queue)))
+        spec = replace(spec, **_overrides(self.settings.listener(name, prefix + listener.queue)))
+        # Only the event loop can end a handler at its time limit, and the settings can have set one.
+        return replace(spec, handles_on_thread=spec.handles_on_thread and spec.time_limit_s is None)
 
 
 def _hooks(declared: Declared) -> Sequence[Hook]:

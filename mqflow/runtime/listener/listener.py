@@ -108,7 +108,7 @@ class RunningListener:
                 for number in range(state.concurrency):
                     await workers.start(self._serve, number)
                 self._started = True
-                state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=spec.concurrency))
+                state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=state.concurrency))
                 task_status.started()
                 workers.start_soon(self._keep, f"the watch of {self.name}", self._watch, lambda: True, lambda: None)
         finally:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mqflow import App, Backout, Pace, Reject
+from mqflow.app.config.settings import ListenerSettings, Settings
 from mqflow.events import ConsumerFailed, Decided, Delivered, Disposed, Event, HandlerStuck, InDoubt, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
@@ -519,13 +520,15 @@ def test_a_stuck_handler_is_reported_with_the_stack_of_the_thread_of_its_session
     assert 0 == world.depth()
 
 
-@pytest.mark.parametrize("kept", ["a time limit", "a batch", "middleware", "an async handler"])
+@pytest.mark.parametrize("kept", ["a time limit", "a time limit of the settings", "a batch", "middleware", "an async handler"])
 def test_a_handler_that_needs_the_event_loop_does_not_run_on_the_thread_of_its_session(world: World, kept: str) -> None:
     class Layer:
         async def consume(self, delivery: Any, call_next: Any) -> Any:
             return await call_next(delivery)
 
-    app, names = App(middleware=[Layer()] if kept == "middleware" else []), list[str]()
+    limits = {"IN": ListenerSettings(time_limit_s=10)} if kept == "a time limit of the settings" else {}
+    layers = [Layer()] if kept == "middleware" else []
+    app, names = App(middleware=layers, settings=Settings(listeners=limits)), list[str]()
     world.put(b"x")
 
     def handle(_: bytes) -> None:
