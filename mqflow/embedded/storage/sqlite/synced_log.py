@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.storage.folder import DamagedLogError, DataFolder, UnusableFileError
+from mqflow.embedded.storage.folder import DamagedLogError, DataFolder, UnusableFileError, sync_folder
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, check_log
 from mqflow.embedded.storage.sqlite.wal import LOG_HEAD_BYTES, SALTS, Read, WriteAheadLog, committed_frames, page_of, read_log
 
@@ -173,7 +173,8 @@ def lost_changes(folder: DataFolder) -> str:
 def forget_lost_log(folder: DataFolder) -> Path | None:
     """Delete the note, so that the next owner opens a damaged log without its unreadable part.
 
-    Keeps a copy of the log, and returns its path; None if there is no log. The caller owns the folder.
+    First keeps a durable copy of the log, and returns its path; None if there is no log. The caller owns the folder. Raises
+    `OSError` without a change if the copy fails.
     """
     from shutil import copyfileobj  # noqa: PLC0415 - 1 ms, and only a damaged log needs it
 
@@ -181,13 +182,18 @@ def forget_lost_log(folder: DataFolder) -> Path | None:
     if log.exists():
         copies = (log.with_name(f"{log.name}.damaged-{number}") for number in range(1, 1_000_000))
         kept = next(copy for copy in copies if not copy.exists())
-        with (
-            log.open("rb") as source,
-            os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), "wb") as copy,
-        ):
-            copyfileobj(source, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
+        try:
+            with (
+                log.open("rb") as source,
+                os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), "wb") as copy,
+            ):
+                copyfileobj(source, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
+            sync_folder(folder.path)
+        except OSError:
+            kept.unlink(missing_ok=True)
+            raise
     folder.note.unlink(missing_ok=True)
     return kept
 

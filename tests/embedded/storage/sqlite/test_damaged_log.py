@@ -1,5 +1,6 @@
 """A write-ahead log that lost synced pages refuses the start; a log that a power cut tore does not."""
 
+import errno
 import random
 import shutil
 import sqlite3
@@ -95,6 +96,21 @@ def test_an_accepted_loss_opens_with_the_transactions_before_the_damage_and_keep
     assert kept is not None
     assert damaged == kept.read_bytes()
     assert 0o600 == kept.stat().st_mode & 0o777
+
+
+def test_a_loss_is_not_accepted_without_a_whole_copy_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = _killed(tmp_path)
+    _flipped(killed / LOG, 8 * ((killed / LOG).stat().st_size - 100))
+    before = {path.name: path.read_bytes() for path in killed.iterdir()}
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        forget_lost_log(DataFolder(killed))
+
+    assert before == {path.name: path.read_bytes() for path in killed.iterdir()}
 
 
 @pytest.mark.parametrize(
