@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqflow.app.application import App
-from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, locate, open_queue_manager
 from mqflow.app.config.settings import Settings
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.control import Figures, ProcessSource, QueueFigures, Source, shown_urls
 from mqflow.cli.watching.sockets import ControlServer, socket_for
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import QueueManager
 
 if TYPE_CHECKING:
@@ -94,6 +96,9 @@ def watched_workers(
 ) -> Iterator[None]:
     """Watch the worker processes while the block runs. Their control sockets are in `folder`.
 
+    `served_url` returns the URL of the queue manager for the workers. While it is that of a folder, no process serves the
+    folder yet, and this process does not open it.
+
     `others` has the URLs for the queue managers of included applications, by name.
 
     Raises `ConfigurationError` if the pages cannot be served.
@@ -103,7 +108,12 @@ def watched_workers(
     def opened_there(other: str = "") -> AbstractContextManager[OpenQueueManager]:
         if other:
             return closing(open_queue_manager(others[other], settings=settings.of_queue_manager(other)))
-        return closing(open_queue_manager(served_url(), settings=settings))
+        there = served_url()
+        location = locate(there)
+        if location.kind == "embedded":  # one process can open a folder, and it must be the process that serves it
+            detail = "The process that serves it has not started yet."
+            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", "", location.queue_manager, detail)
+        return closing(open_queue_manager(there, settings=settings))
 
     inquire = _figures_of(("", *others), opened_there, settings)
     made = console(source, inquire, opened_there) if console else None

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.certificates import make_certificates
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import (
@@ -649,3 +649,31 @@ def test_the_parent_of_workers_answers_with_the_depths_of_their_queue_manager(fo
     [refused] = answer.queues
     assert ("IN", True) == (refused.queue, "MQRC_UNKNOWN_OBJECT_NAME (2085)" in refused.refused)
     assert 3 == len(seen)
+
+
+def test_the_parent_of_workers_never_opens_the_folder_that_it_has_others_serve(folder: Path) -> None:
+    """A request can come before the process that serves the folder has started. The parent must not take the folder from it."""
+    (folder / "notes").mkdir()
+    there: list[Callable[[str], AbstractContextManager[object]]] = []
+
+    def console(_source: object, _inquire: object, opened: Callable[[str], AbstractContextManager[object]]) -> Starlette:
+        there.append(opened)
+        return Starlette()
+
+    url = f"embedded:{folder / 'data'}?qmgr=QM1"
+    with watched_workers(
+        "shop",
+        7,
+        url,
+        Settings(),
+        folder / "notes",
+        2,
+        http="",
+        running=dict[int, int],
+        served_url=lambda: url,
+        is_stopping=lambda: False,
+        console=console,
+    ):
+        with pytest.raises(MQIError, match=r"MQRC_Q_MGR_NOT_AVAILABLE \(2059\).*has not started yet"), there[0](""):
+            pass
+        assert not (folder / "data").exists()
