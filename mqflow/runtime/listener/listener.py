@@ -108,6 +108,7 @@ class RunningListener:
                 for number in range(state.concurrency):
                     await workers.start(self._serve, number)
                 self._started = True
+                self._start_missing(workers)  # an operator can have ordered more workers during the start
                 state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=state.concurrency))
                 task_status.started()
                 workers.start_soon(self._keep, f"the watch of {self.name}", self._watch, lambda: True, lambda: None)
@@ -140,11 +141,16 @@ class RunningListener:
         state.order(held=held, concurrency=concurrency)
         for session in self._sessions:
             session.interrupt()
-        if self._workers is not None and self._started and not state.is_stopping:
-            for number in range(state.concurrency):
-                if number not in self._serving:
-                    self._serving.add(number)
-                    self._workers.start_soon(self._serve, number)
+        if self._workers is not None and self._started:
+            self._start_missing(self._workers)
+
+    def _start_missing(self, workers: TaskGroup) -> None:
+        if self._state.is_stopping:
+            return
+        for number in range(self._state.concurrency):
+            if number not in self._serving:
+                self._serving.add(number)
+                workers.start_soon(self._serve, number)
 
     def watch(self) -> None:
         """From now on, record the call that each worker waits for."""

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from mqflow import App, CircuitBreaker, RateLimit
-from mqflow.events import ListenerPaused
+from mqflow.events import ConnectionTried, Event, ListenerPaused
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import Doing, ListenerStatus
 from mqflow.testing.faults import CONNECT, Fault
@@ -223,6 +223,21 @@ async def test_an_application_starts_with_a_listener_that_is_paused_already(mq: 
 
         gate.order(held=False)
         await gate.until_ended(1)
+
+
+async def test_an_order_during_the_start_of_a_listener_starts_the_further_workers(mq: QueueManagerKit) -> None:
+    gate = Gate()
+
+    def order(_: Event) -> None:
+        if gate.status().concurrency == 1:
+            gate.order(concurrency=3)
+
+    order.wants = (ConnectionTried,)  # type: ignore[attr-defined]  # a hook says which events it wants
+    gate.app.hooks.append(order)
+    async with mq.run(gate.app):
+        await anyio.sleep(1)
+
+        assert [Doing.IDLE] * 3 == gate.doing()
 
 
 @pytest.mark.parametrize(("strict_order", "wanted"), [(False, 0), (True, 2)])
