@@ -269,10 +269,11 @@ def _keyword_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, o
     """Return the keyword of a changed attribute that open handles depend on, or an empty string."""
     now = queue.attributes
     if isinstance(queue, QueueDefinition):
+        before = asdict(now)
         touched = [
             spec.keyword
             for spec in QUEUE_ATTRIBUTES
-            if spec.field in _RESOLVED and changes.get(spec.field, getattr(now, spec.field)) != getattr(now, spec.field)
+            if spec.field in _RESOLVED and changes.get(spec.field, before[spec.field]) != before[spec.field]
         ]
         return touched[0] if touched and queue.handles else ""
     if now.shareable and not changes.get("shareable", True) and len(input_handles(queue)) > 1:
