@@ -17,7 +17,7 @@ from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.queues import Definitions
 from mqflow.embedded.calls.event_messages import refusal_event, start_or_stop_event
 from mqflow.embedded.calls.object_records import defined_objects, records
-from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
+from mqflow.embedded.calls.open import MANAGED, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.calls.settle import Answer, stop
 from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.calls.watch import QueueWatcher
@@ -330,11 +330,15 @@ class EmbeddedQueueManager:
             state.store.write([defined(topic.name, topic) for topic in missing], None)
 
     def _drop_orphaned_queues(self) -> None:
-        """Delete managed queues without a subscription. A crash between the writes of queue and subscription can cause them."""
+        """Delete managed queues without a subscription.
+
+        A crash between the writes of queue and subscription leaves such a queue. Each crash leaves the queue of a non-durable
+        subscription whose model makes permanent queues.
+        """
         state = self._state
         held = {subscription.attributes.destination for subscription in state.subscriptions}
         for name, queue in tuple(state.queues.items()):
-            managed = name.startswith(MANAGED_DURABLE) and queue.attributes.definition_type == PERMANENT_DYNAMIC
+            managed = name.startswith(MANAGED) and queue.attributes.definition_type == PERMANENT_DYNAMIC
             if managed and name not in held:
                 drop_managed(state, name)
 

@@ -32,7 +32,7 @@ from mqflow.mqi.topic_strings import is_topic_string, joined
 from mqflow.verbs import ObjectDescriptor
 
 __all__ = (
-    "MANAGED_DURABLE",
+    "MANAGED",
     "PERMANENT_DYNAMIC",
     "TEMPORARY_DYNAMIC",
     "Wanted",
@@ -51,9 +51,10 @@ __all__ = (
     "topic_string_of",
 )
 
-MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
-"""The prefix of the names of managed queues of durable subscriptions."""
+_MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
 _MANAGED_NOT_DURABLE: Final = "SYSTEM.MANAGED.NDURABLE."
+MANAGED: Final = (_MANAGED_DURABLE, _MANAGED_NOT_DURABLE)
+"""The prefixes of the names of managed queues: of durable subscriptions, and of other subscriptions."""
 PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
 _DEFINED: Final[dict[int, Noun]] = {ObjectType.NAMELIST: "NAMELIST", ObjectType.PROCESS: "PROCESS"}
@@ -205,7 +206,7 @@ def managed_queue(state: QueueManagerState, model: str, *, durable: bool, user: 
     if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
         detail = f"The topic's model {model} creates temporary queues, which do not outlive the application"
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
-    return _dynamic(state, found, f"{MANAGED_DURABLE if durable else _MANAGED_NOT_DURABLE}*", user).name
+    return _dynamic(state, found, f"{_MANAGED_DURABLE if durable else _MANAGED_NOT_DURABLE}*", user).name
 
 
 def drop_managed(state: QueueManagerState, name: str) -> None:

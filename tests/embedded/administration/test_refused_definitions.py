@@ -238,13 +238,14 @@ def test_a_topic_and_its_authorities_are_deleted_together_or_not_at_all(rig: Rig
     assert "T" in {topic.name for topic in rig.administration.publishing.topics()}
 
 
-def test_a_managed_queue_without_its_subscription_goes_at_the_next_start() -> None:
-    """A crash came between the write of the queue and the write of the subscription."""
+@pytest.mark.parametrize("name", ["SYSTEM.MANAGED.DURABLE.1", "SYSTEM.MANAGED.NDURABLE.1"])
+def test_a_managed_queue_without_its_subscription_goes_at_the_next_start(name: str) -> None:
+    """A crash came between two writes, or ended a non-durable subscription whose model makes permanent queues."""
     store = ScriptedStore()
     EmbeddedQueueManager("QM1", store=store).close()
     known = next(change.attributes for change in store.written if isinstance(change, QueueManagerDefined))
     queues = tuple(change.attributes for change in store.written if isinstance(change, QueueDefined))
-    left = QueueAttributes(name="SYSTEM.MANAGED.DURABLE.1", kind=QueueType.LOCAL, definition_type=2)
+    left = QueueAttributes(name=name, kind=QueueType.LOCAL, definition_type=2)
     again = ScriptedStore(snapshot=Snapshot(queue_manager=known, queues=(*queues, left), serials=(), next_serial=1))
 
     with EmbeddedQueueManager("QM1", store=again) as queue_manager:
