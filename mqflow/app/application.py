@@ -632,6 +632,7 @@ class App:
             dead_letter_handlers=self._dead_letter_handlers,
             schedules=self._schedules,
             listener_names=[name for names in self._listener_names().values() for both in names.values() for name in both],
+            included=[app.name for app in self.included],
         )
 
     def _listener_names(self) -> "dict[App, dict[str, tuple[str, str]]]":

@@ -13,7 +13,7 @@ from mqflow.cli.watching.control import ProcessSource
 from mqflow.cli.watching.counts import EventCounts, counts_of_all
 from mqflow.cli.watching.figures import figures, figures_of_all
 from mqflow.cli.watching.status_report import worker_rows
-from mqflow.events import Event, ReadinessChanged
+from mqflow.events import Event, ReadinessChanged, Warned
 from mqflow.policy.health.judge import judge
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.hooks import Broadcast
@@ -108,6 +108,23 @@ async def test_a_queue_manager_that_no_application_has_is_refused(mq: QueueManag
     with pytest.raises(ConfigurationError, match="No included application is called archiv:"):
         async with mq.run(app, others={"archiv": mq.beside()}):
             pass
+
+
+async def test_mistyped_settings_of_an_included_application_are_a_warning(mq: QueueManagerKit) -> None:
+    """Without it, the application would silently use the URL in the source code, without a user."""
+    given = {"archve": QueueManagerSettings(url="embedded:./other")}
+    (app, _), events = program(Settings(queue_managers=given)), list[Event]()
+    app.hooks.append(lambda event: events.append(event))  # noqa: PLW0108 - a hook has a parameter with this name
+
+    qm2 = mq.beside("QM2")
+    for kit in (mq, qm2):
+        kit.define("IN")
+
+    async with mq.run(app, others={"archive": qm2}):
+        pass
+
+    [warned] = [event.text for event in events if isinstance(event, Warned) and "settings" in event.text]
+    assert "There are settings for a queue manager 'archve', but no such queue manager. Did you mean 'archive'?" == warned
 
 
 async def test_a_publisher_of_another_queue_manager_is_refused_for_a_handler(mq: QueueManagerKit) -> None:

@@ -30,6 +30,7 @@ __all__ = (
     "TLSSettings",
     "load",
     "mistyped_listeners",
+    "mistyped_queue_managers",
     "password_reader",
     "secret_in",
     "shown_key",
@@ -281,11 +282,23 @@ def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str
 
     An unknown name that is not similar gives no warning, because several applications can share a file.
     """
+    return _mistyped("listener", settings.listeners, known)
+
+
+def mistyped_queue_managers(settings: Settings, known: Iterable[str]) -> Iterator[str]:
+    """Yield a warning for each name in `settings.queue_managers` that is unknown but similar to a known name.
+
+    Without the warning, an included application silently uses the URL in the source code, and no user.
+    """
+    return _mistyped("queue manager", settings.queue_managers, known)
+
+
+def _mistyped(what: str, given: Iterable[str], known: Iterable[str]) -> Iterator[str]:
     names = {_listener_key(name): name for name in known}
-    for name in settings.listeners:
+    for name in given:
         key = _listener_key(name)
         if key not in names and (close := closest(key, names)):
-            yield f"There are settings for a listener {name!r}, but no such listener. Did you mean {names[close]!r}?"
+            yield f"There are settings for a {what} {name!r}, but no such {what}. Did you mean {names[close]!r}?"
 
 
 class SettingsError(ValueError):

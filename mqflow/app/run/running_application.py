@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mqflow.app.channels.location import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
-from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners
+from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners, mistyped_queue_managers
 from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.listener_declaration import Listener
@@ -93,6 +93,8 @@ class Declared(Struct, frozen=True, kw_only=True):
     schedules: "Sequence[Scheduled]" = ()
     #: The names and the queues of all listeners, including those of included applications.
     listener_names: Sequence[str] = ()
+    #: The names of the included applications.
+    included: Sequence[str] = ()
     #: If another application includes this one: the name of this one there, also used for its queue manager; otherwise empty.
     queue_manager: str = ""
 
@@ -123,7 +125,7 @@ class RunningApplication:
             self.queue_manager: Final = self._opened.queue_manager
             ledger = [] if self._opened.ledger is None else [self._opened.ledger]
             self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
-            self._warn_of_mistyped_listeners()
+            self._warn_of_mistyped_names()
             staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
             self._stager: Final = Stager(staging_queue, world)
             readiness = None if whole is None else whole.part_of_readiness(declared.queue_manager)
@@ -144,10 +146,14 @@ class RunningApplication:
         ledger = open_ledger(url, self.settings.ledger, world=world)
         return _Opened(queue_manager, to_close=queue_manager, configuration=configuration, ledger=ledger)
 
-    def _warn_of_mistyped_listeners(self) -> None:
-        if self._declared.queue_manager:  # the including application checks the names of all listeners
+    def _warn_of_mistyped_names(self) -> None:
+        declared = self._declared
+        if declared.queue_manager:  # the including application checks all names
             return
-        for sentence in mistyped_listeners(self.settings, self._declared.listener_names):
+        for sentence in (
+            *mistyped_listeners(self.settings, declared.listener_names),
+            *mistyped_queue_managers(self.settings, declared.included),
+        ):
             self._broadcast(Warned(text=sentence))
 
     def _make_runtime(self, staging_queue: str, readiness: Readiness | None) -> Runtime:

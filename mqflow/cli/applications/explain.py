@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from mqflow.app.application import App
 from mqflow.app.channels.location import OpenQueueManager, locate, reach_queue_manager
-from mqflow.app.config.settings import ListenerSettings, Settings, mistyped_listeners, shown_key
+from mqflow.app.config.settings import ListenerSettings, Settings, mistyped_listeners, mistyped_queue_managers, shown_key
 from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.application_loader import load_application
@@ -59,9 +59,10 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
     if configuration:
         _show("settings", list(_settings(settings)), as_json=as_json)
         return
-    parts = {f"{name}:" if name else "": part for name, part in app.with_settings(settings).items()}
+    names = app.with_settings(settings)
+    parts = {f"{name}:" if name else "": part for name, part in names.items()}
     known = [prefix + name for prefix, (each, _) in parts.items() for of in each.listeners for name in (of.name, of.queue)]
-    for sentence in mistyped_listeners(settings, known):
+    for sentence in (*mistyped_listeners(settings, known), *mistyped_queue_managers(settings, filter(None, names))):
         note(f"warning: {safe(sentence)}")
     for prefix, (each, own) in parts.items():
         _explain_application(each, own, prefix, as_json=as_json)

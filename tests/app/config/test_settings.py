@@ -16,6 +16,7 @@ from mqflow.app.config.settings import (
     TLSSettings,
     load,
     mistyped_listeners,
+    mistyped_queue_managers,
     password_reader,
 )
 from mqflow.policy.reconnect.delays import LADDER
@@ -218,6 +219,14 @@ def test_a_mistyped_listener_gives_a_warning_and_one_of_another_application_does
         "There are settings for a listener 'ODERS.IN', but no such listener. Did you mean 'ORDERS.IN'?",
         "There are settings for a listener 'bok', but no such listener. Did you mean 'book'?",
     ] == list(mistyped_listeners(Settings(listeners=said), ["book", "ORDERS.IN"]))
+
+
+def test_a_mistyped_queue_manager_gives_a_warning_and_one_of_another_application_does_not() -> None:
+    settings = Settings(queue_managers=dict.fromkeys(("archve", "Archive", "rates"), QueueManagerSettings()))
+
+    assert ["There are settings for a queue manager 'archve', but no such queue manager. Did you mean 'archive'?"] == list(
+        mistyped_queue_managers(settings, ["archive"])
+    )
 
 
 REFUSED = [

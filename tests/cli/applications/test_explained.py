@@ -333,6 +333,15 @@ def test_the_url_of_an_included_application_has_its_source(run: Run, tmp_path: P
 
 
 @pytest.mark.usefixtures("queues")
+def test_mistyped_settings_of_an_included_application_are_a_warning(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text('[queue_managers.archve]\nurl = "embedded:./other?qmgr=QM2"\n')
+
+    shown = run("explain", f"{written(INCLUDED)}:app")
+
+    assert "'archve', but no such queue manager. Did you mean 'archive'?" in shown.stderr
+
+
+@pytest.mark.usefixtures("queues")
 def test_a_topic_whose_model_queue_is_missing_is_a_warning(run: Run) -> None:
     text = PLAIN.replace('"ORDERS.IN"', 'topic="Prices/#"')
     assert 0 == run("mqsc", stdin="DEFINE TOPIC(PRICES) TOPICSTR('Prices') MNDURMDL(NOWHERE)").exit_code
