@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.settle import Answer, commit_own_unit, fail, is_refused
+from mqflow.embedded.calls.settle import Answer, back_out, commit_own_unit, fail, is_refused
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
@@ -32,7 +32,8 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
     """The answer of a step, and the changes that must be durable before the caller gets the answer."""
 
     value: _Value
-    #: A unit of work for this step alone, separate from the connection's. It is committed after the changes are durable.
+    #: A unit of work for this step alone, separate from the connection's. It is committed after the changes are durable, and
+    #: backed out if the store refuses the changes.
     own_unit: UnitOfWork | None = None
     #: The changes that the store must write; None if the step changed nothing that must survive a restart.
     changes: Sequence[Change] | None = None
@@ -91,6 +92,8 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
         return
     with state.lock:
         if is_refused(failure):
+            if pending.own_unit is not None:
+                back_out(state, pending.own_unit, count=False)
             for undo in pending.undo:
                 undo()
         else:

@@ -189,6 +189,23 @@ def test_an_administrators_refused_alteration_of_a_subscription_changes_nothing(
     assert "" == found.attributes.user_data
 
 
+@pytest.mark.parametrize("by", ["application", "administrator"])
+def test_a_refused_subscription_leaves_no_retained_publication_on_its_queue(rig: Rig, by: str) -> None:
+    rig.administration.define(QueueAttributes(name="DEST"))
+    topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders")
+    rig.connection.put1(topic, MessageDescriptor(persistence=1), b"1", PutOption.RETAIN)
+    handle = rig.connection.open("DEST", OpenOption.INPUT_SHARED)
+
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        if by == "application":
+            rig.connection.subscribe(replace(DURABLE, options=DURABLE.options & ~SubscribeOption.MANAGED), handle)
+        else:
+            rig.administration.publishing.define_subscription("S", {"topic_string": "orders", "destination": "DEST"})
+
+    assert 0 == rig.administration.queue_status("DEST").depth
+
+
 class NoRoomForMessages(ScriptedStore):
     """A store that takes definitions, but no message."""
 
