@@ -12,6 +12,7 @@ from mqflow.cli.pipeline.folder_uri import exists, folder_uri
 from mqflow.cli.pipeline.spark_session import (
     as_of_option,
     attempted,
+    consumer_option,
     rules_option,
     spark_errors_as_sentences,
     spark_options,
@@ -37,6 +38,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     show_default=True,
     help="With --journal: how much of the bodies bronze gets: none, hash, head:N or full.",
 )
+@consumer_option
 @rules_option
 @as_of_option
 @click.option("--output", type=_FOLDER, default=Path("report"), show_default=True, help="The folder of the page.")
@@ -50,6 +52,7 @@ def command(
     journal: Folder | None,
     tables: Folder,
     payload: str,
+    consumer: str,
     rules: Path | None,
     as_of: datetime | None,
     output: Path,
@@ -59,8 +62,8 @@ def command(
     """Update silver and gold from bronze, and write report.html, report.json and pictures. Needs mqflow[report].
 
     With --journal, the command first updates bronze from the journal. Before that, it lands the messages of each QUEUE in this
-    journal, as `mqflow land --once` does. If your runs of bronze have a --payload, give the same one here. --as-of shows the
-    tables as they were at that time, and changes no table.
+    journal, as `mqflow land --once` does. If your runs of bronze have --payload or --consumer, give the same here. --as-of
+    shows the tables as they were at that time, and changes no table.
     """
     if as_of is not None and (queues or journal is not None):
         raise click.UsageError("--as-of shows tables as they were: leave out --journal and the queues.")
@@ -80,5 +83,5 @@ def command(
             land.command.invoke(landing)
     with started("report", **options) as spark, spark_errors_as_sentences():
         if journal is not None:
-            ctx.invoke(bronze, journal=journal, tables=tables, payload=payload, **options)
+            ctx.invoke(bronze, journal=journal, tables=tables, payload=payload, consumer=consumer, **options)
         click.echo(str(attempted(lambda: jobs.report(spark, tables.uri, output, text, as_of))))

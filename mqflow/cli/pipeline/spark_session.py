@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = (
     "as_of_option",
     "attempted",
+    "consumer_option",
     "existing_tables_option",
     "rules_option",
     "spark_errors_as_sentences",
@@ -51,6 +52,13 @@ as_of_option: Final = click.option(
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"]),
     callback=lambda _ctx, _param, value: None if value is None else value.replace(tzinfo=UTC),
     help="Show the tables as they were at this time (UTC): 2026-01-31T06:00; changes no table.",
+)
+consumer_option: Final = click.option(
+    "--consumer",
+    default="bronze",
+    show_default=True,
+    metavar="NAME",
+    help="The consumer of the journal: each folder of tables of one journal needs a name of its own.",
 )
 rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
 

@@ -16,7 +16,14 @@ import click
 from mqflow.app.config.settings import load
 from mqflow.cli.option_types import duration_s, json_option
 from mqflow.cli.pipeline.folder_uri import journal_uri
-from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
+from mqflow.cli.pipeline.spark_session import (
+    consumer_option,
+    rules_option,
+    spark_errors_as_sentences,
+    spark_options,
+    started,
+    tables_option,
+)
 from mqflow.cli.processes.stop_event import stop_event
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, read_text, safe
@@ -67,6 +74,7 @@ __all__ = ("command",)
     help="End after this number of failures in a row.",
 )
 @click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
+@consumer_option
 @rules_option
 @click.option("--http", metavar="HOST:PORT", help="Serve probes, metrics and lag there; a port alone is on 127.0.0.1.")
 @click.option("--alert-webhook", envvar="MQFLOW_ALERT_WEBHOOK", metavar="URL", help="POST each new alert to this URL.")
@@ -96,6 +104,7 @@ def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: boo
         tables=tables.uri,
         rules=read_text(rules) if rules else None,
         payload=options.pop("payload"),
+        consumer=options.pop("consumer"),
         rows_max=options.pop("rows_per_round"),
         bytes_max=options.pop("bytes_per_round"),
         senders=_senders(options.pop("alert_webhook"), options.pop("alert_command")),

@@ -11,6 +11,7 @@ from mqflow.cli.pipeline.folder_uri import journal_uri
 from mqflow.cli.pipeline.spark_session import (
     as_of_option,
     attempted,
+    consumer_option,
     existing_tables_option,
     rules_option,
     spark_errors_as_sentences,
@@ -47,6 +48,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     show_default=True,
     help="The most bytes of segments in one commit.",
 )
+@consumer_option
 @click.option("--no-consumer", is_flag=True, help="Let `mqflow journal trim` delete segments that are not in the table yet.")
 @spark_options
 def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str, **options: Any) -> None:
@@ -69,7 +71,9 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
     for each in kinds:
         work.check_format(work.table_folder(tables.uri, each))
     limits = {name: options.pop(name) for name in ("rows_per_batch", "bytes_per_batch")}
-    consumer = "" if options.pop("no_consumer") else "bronze"
+    consumer = options.pop("consumer")
+    if options.pop("no_consumer"):
+        consumer = ""
     # Make the folder even if the journal has no messages, because from now on it is a folder of tables.
     tables.make()
     rows = []
@@ -83,8 +87,7 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
                 [written] = attempted(partial(copy, **limits))
             rows.append((each.value, f"{written.rows:,}", str(written.batches), written.table))
             if written.lacking:
-                trimmed = ", ".join(f"{lane} to segment {last}" for lane, last in sorted(written.lacking.items()))
-                note(f"The new table {written.table} lacks the rows of segments that were trimmed: {trimmed}.")
+                note(safe(work.lacking_sentence(written.table, written.lacking)))
     show_table(("Kind", "Rows", "Commits", "Table"), rows, numbers=frozenset({1, 2}))
 
 

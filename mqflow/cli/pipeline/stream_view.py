@@ -125,7 +125,7 @@ def _live_table() -> Iterator[View]:
             def show(self, event: StreamStep) -> None:
                 if isinstance(event, Ran):
                     self._rows[event.stage] += event.taken.rows
-                if isinstance(event, StageFailed):
+                if isinstance(event, StageFailed) or (isinstance(event, Ran) and event.taken.said):
                     live.console.print(_sentence(event), markup=False, highlight=False)
                 self._doing = _sentence(event)
                 self._refresh()

@@ -12,7 +12,7 @@ from mqflow.folders import Folder, folder_at
 from mqflow.pipeline import jobs
 from mqflow.pipeline.stream import alert_sink
 from mqflow.pipeline.stream.alert_sink import Alert, Sender
-from mqflow.pipeline.tables.bronze import BYTES_PER_BATCH, ROWS_PER_BATCH
+from mqflow.pipeline.tables.bronze import BYTES_PER_BATCH, ROWS_PER_BATCH, lacking_sentence
 from mqflow.policy.stream.rounds import Stage, Taken
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Job(Struct, frozen=True, kw_only=True):
     rules: str | None = None
     #: The part of the bodies that bronze keeps.
     payload: str = "full"
+    #: The consumer that keeps segments from a trim until they are in bronze.
+    consumer: str = "bronze"
     #: The most that a round takes from the journal, of each kind: whole segments, at least one.
     rows_max: int = ROWS_PER_BATCH
     bytes_max: int = BYTES_PER_BATCH
@@ -92,8 +94,10 @@ def _bronze(spark: "SparkSession", job: Job) -> Taken:
         job.journal,
         job.tables,
         payload=job.payload,
+        consumer=job.consumer,
         rows_per_batch=job.rows_max,
         bytes_per_batch=job.bytes_max,
         batches_max=1,
     )
-    return Taken(sum(each.rows for each in written), more=any(each.more for each in written))
+    lacking = " ".join(lacking_sentence(each.table, each.lacking) for each in written if each.lacking)
+    return Taken(sum(each.rows for each in written), more=any(each.more for each in written), said=lacking)

@@ -32,6 +32,7 @@ __all__ = (
     "bronze",
     "check_format",
     "kinds_of",
+    "lacking_sentence",
     "lasts",
     "table_folder",
 )
@@ -85,6 +86,12 @@ def kinds_of(journal: str | Path) -> tuple[Kind, ...]:
 def table_folder(tables: str | Path, kind: Kind) -> Folder:
     """Return the folder of the bronze table of a kind. Raises the errors of `folder_at`."""
     return folder_at(tables).folder("bronze").folder(kind.value)
+
+
+def lacking_sentence(table: str, lacking: Mapping[str, int]) -> str:
+    """Return a sentence about the trimmed segments that a new table lacks; empty if it lacks none."""
+    trimmed = ", ".join(f"{lane} to segment {last}" for lane, last in sorted(lacking.items()))
+    return f"The new table {table} lacks the rows of segments that were trimmed: {trimmed}." if lacking else ""
 
 
 def check_format(table: Folder) -> None:

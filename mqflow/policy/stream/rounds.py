@@ -65,7 +65,7 @@ class Taken(Struct, frozen=True):
     rows: int = 0
     #: True if the stage left work for the next round: rows above its limits, or alerts that a receiver did not accept.
     more: bool = False
-    #: Why a receiver did not accept alerts; empty if every receiver accepted all of them.
+    #: Why a receiver did not accept alerts, or which trimmed segments a new table lacks; empty if there is nothing to say.
     said: str = ""
 
 

@@ -160,6 +160,7 @@ def test_retries_without_a_second_table_is_wrong_usage(run: Run, session: list[o
             "",
             {"rows_per_batch": 3, "bytes_per_batch": 4},
         ),
+        (("--consumer", "audit"), "audit", {"rows_per_batch": 500_000, "bytes_per_batch": 2**30}),
     ],
 )
 def test_bronze_copies_each_kind_and_shows_its_rows(
@@ -249,14 +250,17 @@ def test_a_report_of_queues_lands_them_and_copies_the_journal_first(
     assert 3 == run("get", "ORDERS.IN", "--url", url).exit_code
 
 
-def test_a_report_copies_no_more_of_the_data_than_its_payload(run: Run, session: list[object], monkeypatch: Any) -> None:
+def test_a_report_copies_the_journal_with_its_payload_and_its_consumer(
+    run: Run, session: list[object], monkeypatch: Any
+) -> None:
     """With `full`, the bodies that the runs of bronze kept out of the tables would be in them."""
     Journal.create("j").add_lane("A", Kind.PAYLOAD, queue="A", queue_manager="QM1")
     copied = job(monkeypatch, "bronze", [SimpleNamespace(rows=1, batches=1, table="t", lacking={})])
     job(monkeypatch, "report", "report/report.html")
 
-    assert 0 == run("spark", "report", "--journal", "j", "--tables", "new", "--payload", "hash").exit_code
-    assert ["hash"] == [options["payload"] for _, options in copied]
+    words = ("--payload", "hash", "--consumer", "audit")
+    assert 0 == run("spark", "report", "--journal", "j", "--tables", "new", *words).exit_code
+    assert [("hash", "audit")] == [(options["payload"], options["consumer"]) for _, options in copied]
 
     refused = run("spark", "report", "--tables", "tables", "--payload", "some")
     assert (1, 2) == (len(copied), len(session))

@@ -137,11 +137,12 @@ def test_the_stages_share_a_session_until_it_is_lost_and_sigterm_ends_the_stream
             (
                 *("--rules", "rules.tbl", "--payload", "head:9", "--rows-per-round", "3", "--bytes-per-round", "4"),
                 *("--alert-webhook", "https://desk/x", "--alert-command", f"{sys.executable} 'a b'"),
-                *("--every", "5m", "--once", "--attempts", "2"),
+                *("--every", "5m", "--once", "--attempts", "2", "--consumer", "audit"),
             ),
             {
                 "rules": "ACTION(RETRY)",
                 "payload": "head:9",
+                "consumer": "audit",
                 "rows_max": 3,
                 "bytes_max": 4,
                 "senders": (Webhook("https://desk/x"), Command((sys.executable, "a b"))),
