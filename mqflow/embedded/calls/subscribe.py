@@ -315,7 +315,9 @@ def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[
 
 
 def _close_unreturned(state: QueueManagerState, handle: SubscriptionHandle) -> None:
-    """Close the handles of a subscription that the application has not received yet."""
+    """Close the handles of a subscription that the application has not received yet, unless its connection has ended."""
+    if not handle.open:
+        return
     handle.open = False
     handle.subscription.holders.remove(handle)
     handle.connection.subscriptions.discard(handle)

@@ -179,6 +179,30 @@ def test_a_refused_alteration_of_a_subscription_changes_nothing_and_leaves_it_un
     assert "" == rig.connection.subscribe(DURABLE).descriptor.user_data
 
 
+def test_an_alteration_that_is_refused_after_the_end_of_its_connection_changes_nothing(rig: Rig) -> None:
+    first = rig.connection.subscribe(DURABLE)
+    rig.connection.close(first.handle)
+    altering = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="other")
+    reasons: list[int] = []
+
+    def alter() -> None:
+        with refused(Reason.STORAGE_MEDIUM_FULL) as raised:
+            rig.connection.subscribe(altering)
+        reasons.append(raised.value.reason)
+
+    rig.store.holds = True
+    altered = Thread(target=alter)
+    altered.start()
+    while not rig.store.unanswered:
+        assert altered.is_alive()
+    rig.connection.abandon()
+    rig.store.answer(FULL)
+    altered.join()
+
+    [found] = rig.administration.publishing.subscriptions()
+    assert ([Reason.STORAGE_MEDIUM_FULL], "") == (reasons, found.attributes.user_data)
+
+
 def test_an_administrators_refused_alteration_of_a_subscription_changes_nothing(rig: Rig) -> None:
     rig.connection.subscribe(DURABLE)
     rig.store.refuses = FULL
