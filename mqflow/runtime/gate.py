@@ -52,6 +52,8 @@ class Gate:
         #: The state of the rate limit.
         self._due_at = -math.inf
         self._state: BreakerState = CLOSED
+        #: Why the breaker is open, or lets only one message through; empty while it is closed.
+        self.why_open = ""
         #: Set and replaced when the state of the breaker changes, or when the listener stops.
         self._changed = anyio.Event()
         self._is_stopping = False
@@ -111,6 +113,7 @@ class Gate:
             return
         self.wake()
         if isinstance(state, Closed):
+            self.why_open = ""
             self._notify(ListenerResumed(queue=self._queue, listener=self._listener))
         elif isinstance(outcome, Failed) and not outcome.final:
             self._report_open(breaker, before, outcome)
@@ -118,8 +121,8 @@ class Gate:
     def _report_open(self, breaker: CircuitBreaker, before: BreakerState, outcome: Failed) -> None:
         because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
         count = "the message that was let through has" if isinstance(before, HalfOpen) else f"{breaker.failures} in a row have"
-        why = f"the circuit breaker is open: {count} failed, the last with {because}"
-        self._notify(ListenerPaused(queue=self._queue, listener=self._listener, why=why, delay_s=breaker.open_s))
+        self.why_open = f"the circuit breaker is open: {count} failed, the last with {because}"
+        self._notify(ListenerPaused(queue=self._queue, listener=self._listener, why=self.why_open, delay_s=breaker.open_s))
 
     async def _permission(self, wanted: Callable[[], bool] = lambda: True) -> None:
         """Wait until the listener may get a message, or until it stops, or until `wanted` returns false."""

@@ -17,7 +17,7 @@ class Doing(StrEnum):
 
     #: The worker has no connection, or its queue is not open.
     CONNECTING = "connecting"
-    #: The worker waits in a get for a message.
+    #: The worker waits in a get for a message; or for its turn to get, if the listener has a rate limit.
     IDLE = "idle"
     HANDLING = "in handler"
     #: The worker waits for the end of a commit or a backout, or is between two calls.

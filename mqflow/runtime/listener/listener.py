@@ -164,7 +164,7 @@ class RunningListener:
             queue=spec.queue,
             is_topic=spec.subscription is not None,
             concurrency=state.concurrency,
-            paused="an operator has paused it" if state.is_held else state.why_refused,
+            paused=state.why_paused,
             held=state.is_held,
             stuck_after_s=spec.stuck_after_s,
             workers=tuple(self._worker_status(number) for number in sorted(self._serving.copy())),
@@ -189,11 +189,13 @@ class RunningListener:
         if call is not None:
             doing = Doing.IDLE if call.is_get else Doing.SETTLING
             return WorkerStatus(number=number, doing=doing, since=call.since, wait_s=call.wait_s)
-        if state.is_held or state.why_refused:
+        if state.why_paused:
             return WorkerStatus(number=number, doing=Doing.SETTLING if state.is_held and has_session else Doing.PAUSED)
         if not has_session:
             return WorkerStatus(number=number, doing=Doing.CONNECTING)
-        return WorkerStatus(number=number, doing=Doing.IDLE if state.calls is None else Doing.SETTLING)
+        # A worker without a call is between two calls; but if the listener has a gate, the worker waits there for its turn.
+        is_between = state.calls is not None and state.gate is None
+        return WorkerStatus(number=number, doing=Doing.SETTLING if is_between else Doing.IDLE)
 
     def report_stuck(self, longer_than_s: float) -> None:
         """Report each handler that has run longer than `longer_than_s`, with its stack. Report each delivery only once."""

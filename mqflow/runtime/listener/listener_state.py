@@ -94,6 +94,13 @@ class ListenerState:
         self._is_get_refused = False
         self._rest_until = 0.0
 
+    @property
+    def why_paused(self) -> str:
+        """The reason why the listener pauses; empty if it does not pause."""
+        if self.is_held:
+            return "an operator has paused it"
+        return self.why_refused or (self.gate.why_open if self.gate is not None else "")
+
     async def queue(self) -> str:
         """Return the name of the queue to get from. Raises `MQIError` if its subscription cannot be made now."""
         return self.spec.queue if self.subscriber is None else await self.subscriber.queue()

@@ -2,11 +2,12 @@
 
 import os
 import threading
+from typing import Any
 
 import anyio
 import pytest
 
-from mqflow import App
+from mqflow import App, CircuitBreaker, RateLimit
 from mqflow.cli.watching import control
 from mqflow.cli.watching.control import Order, OrderError, ProcessSource
 from mqflow.cli.watching.counts import EventCounts
@@ -204,3 +205,35 @@ async def test_the_handler_that_blocks_the_event_loop_is_marked_and_its_stack_be
         (worker.doing, worker.is_running) for worker in process.listeners[0].workers
     )
     assert process.blocked_at.splitlines()[0].endswith(", in handle")
+
+
+@pytest.mark.parametrize(
+    ("options", "doing", "paused"),
+    [
+        ({"breaker": CircuitBreaker(failures=1, open_s=300.0)}, Doing.PAUSED, "the circuit breaker is open: 1 in a row have"),
+        ({"rate_limit": RateLimit(1, per_s=300.0)}, Doing.IDLE, ""),
+    ],
+    ids=["circuit breaker", "rate limit"],
+)
+async def test_a_worker_that_waits_at_the_gate_has_no_unit_of_work(
+    mq: QueueManagerKit, options: dict[str, Any], doing: Doing, paused: str
+) -> None:
+    mq.define("BOQ")
+    mq.define("IN", BOTHRESH=5, BOQNAME="BOQ")
+    app = App(name="orders")
+    source = ProcessSource(app, URL)
+
+    @app.listener("IN", name="booking", concurrency=2, **options)
+    async def handle(body: str) -> None:
+        if "breaker" in options:
+            raise ValueError(body)
+
+    async with mq.run(app) as running:
+        running.watch()
+        for _ in range(2):
+            await mq.put("IN", "x")
+        await anyio.sleep(100)
+        [listener] = process_of(source).listeners
+
+    assert ([doing] * 2, True) == ([worker.doing for worker in listener.workers], listener.paused.startswith(paused))
+    assert bool(paused) is bool(listener.paused)
