@@ -241,9 +241,9 @@ async def test_a_thread_knows_the_message_that_arrived_directly_before_the_loss_
     async with anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, put, behind, b"2")
         lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
+        assert 2009 == (lost.get_error and lost.get_error.reason)
     await session.close()
 
-    assert 2009 == (lost.get_error and lost.get_error.reason)
     assert [b"1", b"2"] == [got.body for got in session.lingering]
 
 
