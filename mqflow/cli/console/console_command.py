@@ -19,7 +19,7 @@ from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
 from mqflow.cli.pipeline.folder_uri import existing_folder_uri
 from mqflow.cli.watching.control import Figures, Source
-from mqflow.cli.watching.named_applications import reports
+from mqflow.cli.watching.named_applications import every_report
 from mqflow.cli.watching.server import LOOPBACK, http_address, serving_pages
 from mqflow.cli.watching.status_report import StatusReport, report
 from mqflow.folders import Folder
@@ -98,9 +98,6 @@ def command(
     host, _ = http_address(http)
     known = _hosts(host, hosts, is_protected=tls is not None)
 
-    def answering() -> list[StatusReport]:
-        return [each for _, each in reports(None) if each is not None]
-
     app = None if application is None else load_application(application)
     others = {} if app is None else {name: part for name, part in app.with_settings(settings).items() if name}
     openers = {name: _another(each, own) for name, (each, own) in others.items()}
@@ -108,7 +105,7 @@ def command(
     made = _console(
         lambda name: openers[name](),
         {"": (app, settings), **others},
-        answering,
+        partial(every_report, None),
         queues=queues,
         rules=rules,
         tables=tables,

@@ -5,9 +5,9 @@ from pathlib import Path
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.watching.sockets import Answer, applications, control_folder
 from mqflow.cli.watching.status_report import StatusReport, report
-from mqflow.policy.health.records import ApplicationStatus
+from mqflow.policy.health.records import ApplicationStatus, SilentProcess
 
-__all__ = ("one", "reports")
+__all__ = ("every_report", "one", "reports")
 
 
 def reports(name: str | None) -> list[tuple[Path, StatusReport | None]]:
@@ -20,6 +20,18 @@ def reports(name: str | None) -> list[tuple[Path, StatusReport | None]]:
         (path, None if answer is None or answer.status is None else report(answer.status, answer.queues))
         for path, answer in answers
     ]
+
+
+def every_report(name: str | None) -> list[StatusReport]:
+    """Return the reports as `reports` does; for an application that does not answer, a report that says so."""
+    return [_silent(path) if found is None else found for path, found in reports(name)]
+
+
+def _silent(path: Path) -> StatusReport:
+    name, _, process = path.stem.rpartition(".")
+    number = int(process) if process.isdecimal() else 0
+    silent = SilentProcess(process=number, number=0, for_s=0.0)
+    return report(ApplicationStatus(application=name or path.stem, process=number, silent=(silent,)), ())
 
 
 def one(name: str) -> tuple[Path, ApplicationStatus]:

@@ -70,7 +70,8 @@ def headline(report: StatusReport) -> str:
     processes = (
         f"{len(status.processes)} of {status.expected} processes" if status.expected > 1 else f"process {status.process}"
     )
-    return f"{status.application} on {status.url}: {state}, {processes}"
+    place = f" on {status.url}" if status.url else ""
+    return f"{status.application}{place}: {state}, {processes}"
 
 
 def _show(path: Path, report: StatusReport, *, rates: bool) -> None:

@@ -129,7 +129,8 @@ def worker_rows(status: ApplicationStatus) -> Iterator[tuple[str, ...]]:
                 doing = doing_now(worker, listener, process)
                 yield (str(process.process), listener.name, listener.queue, str(worker.number), doing)
     for silent in status.silent:
-        yield (str(silent.process), "", "", "", f"the process does not answer for {silent.for_s:.0f} s")
+        time = f" for {silent.for_s:.0f} s" if silent.for_s else ""
+        yield (str(silent.process), "", "", "", f"the process does not answer{time}")
 
 
 def doing_now(worker: WorkerStatus, listener: ListenerStatus, process: ProcessStatus) -> str:

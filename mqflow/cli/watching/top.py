@@ -9,7 +9,7 @@ import click
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
 from mqflow.cli.text.terminal import safe, sparkline
-from mqflow.cli.watching.named_applications import reports
+from mqflow.cli.watching.named_applications import every_report
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
@@ -72,7 +72,7 @@ def command(application: str | None, every_s: float, turns: int | None) -> None:
     history, waiting, turn = History(), THREADS.event(), 0
     with Live(auto_refresh=False) as live:
         while True:
-            found = [report for _, report in reports(application) if report is not None]
+            found = every_report(application)
             for report in found:
                 history.note(report, SYSTEM_CLOCK.monotonic())
             live.update(view(found, history), refresh=True)

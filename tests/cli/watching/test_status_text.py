@@ -13,7 +13,9 @@ from rich.console import Console
 
 from mqflow.cli.watching import ctl, sockets, status
 from mqflow.cli.watching.control import Order, OrderError, QueueFigures
+from mqflow.cli.watching.named_applications import every_report
 from mqflow.cli.watching.sockets import ControlServer
+from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import History, Scale, StatusReport, doing_now, report, scale, worker_rows
 from mqflow.cli.watching.top import view
 from mqflow.policy.health.records import (
@@ -150,6 +152,17 @@ def test_a_process_that_does_not_answer_is_one_line_or_one_record(
     assert [(1, "shop.9 does not answer.\n")] * 2 == [(each.exit_code, each.stdout) for each in (shown, rates)]
     assert {"silent": "shop.9"} == json.loads(record.stdout)
     assert f"shop.9 does not answer on {folder}/shop.9.sock. A process that is stopped (SIGSTOP) does not." in order.stderr
+
+
+def test_top_and_the_console_show_an_application_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "_ALL_S", 0.05)
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(str(folder / "shop.9.sock"))
+        stopped.listen()
+        [found] = every_report(None)
+
+    assert ("shop: not ready, process 9", ("0 of 1 processes answer.",)) == (headline(found), found.health.why)
+    assert [("9", "", "", "", "the process does not answer")] == list(worker_rows(found.status))
 
 
 @pytest.mark.parametrize(
