@@ -22,7 +22,7 @@ from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded import mqsc
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import ConsumerFailed, Disposed, Event
+from mqflow.events import ConsumerFailed, Disposed, Event, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.chain import Header
 from mqflow.mqi.options import GetOption, OpenOption, QueueType
@@ -132,9 +132,10 @@ class QueueManagerKit:
         `others` has the queue managers of included applications, by name; `beside` makes them. Each of these kits gets the
         events and the faults of its own queue manager.
 
-        The application connects as `user`; the default is the user that administers the queue manager. If a consumer failed and
-        started again (`ConsumerFailed`), the end of the block raises `AssertionError`, unless the test expects `incidents`. It
-        also raises `AssertionError` if the application does not start, or does not drain, within a virtual hour.
+        The application connects as `user`; the default is the user that administers the queue manager. The end of the block
+        raises `AssertionError` if a consumer failed and started again (`ConsumerFailed`), or if a queue manager was given up. A
+        test that expects this sets `incidents`. The block also raises `AssertionError` if the application does not start, or
+        does not drain, within a virtual hour.
         """
         if anyio.current_time() != self.clock.monotonic():
             raise RuntimeError(
@@ -162,8 +163,7 @@ class QueueManagerKit:
                     finally:
                         scope.deadline = anyio.current_time() + _START_OR_END_S
                 if running.incidents and not incidents:
-                    failed = next(event for event in reversed(self.events) if isinstance(event, ConsumerFailed))
-                    raise AssertionError(f"{failed.consumer} ended although nothing stopped it.\n{failed.traceback}")
+                    raise AssertionError(_incident([*self.events, *(event for kit in others.values() for event in kit.events)]))
         finally:
             for each, note in notes:
                 each.hooks.remove(note)
@@ -267,6 +267,14 @@ class QueueManagerKit:
                 *events,
             )
         )
+
+
+def _incident(events: Sequence[Event]) -> str:
+    """Return the text about the last consumer that failed. Without one, a queue manager was given up: return the warnings."""
+    failed = [event for event in events if isinstance(event, ConsumerFailed)]
+    if failed:
+        return f"{failed[-1].consumer} ended although nothing stopped it.\n{failed[-1].traceback}"
+    return "\n".join(event.text for event in events if isinstance(event, Warned))
 
 
 def _why_disposed(event: Event) -> Why:

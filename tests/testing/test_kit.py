@@ -4,11 +4,15 @@ import anyio
 import msgspec
 import pytest
 
+from mqflow import Backout
 from mqflow.app.application import App
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.message import Message
 from mqflow.events import Decided, Reconnected, Settled
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.listener.worker_events import WorkerEvents
+from mqflow.testing.faults import FOREVER, Fault
 from mqflow.testing.kit import MQSCError, QueueManagerKit
 
 app = App("embedded::memory:?qmgr=QM1", name="flights")
@@ -206,6 +210,52 @@ async def test_an_application_that_does_not_start_or_does_not_end_fails_its_test
     with pytest.raises(AssertionError, match="stuck did not start, or did not end, within 3600 virtual seconds"):
         async with mq.run(stuck):
             assert not at_the_start
+
+
+async def test_a_failed_consumer_of_an_included_application_fails_the_test(
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise LookupError("a defect")
+
+    monkeypatch.setattr(WorkerEvents, "delivered", fails)
+    both, archive = App(name="both"), App(name="archive")
+    both.include_app(archive)
+    (qm2 := mq.beside()).define("IN")
+
+    @archive.listener("IN", backout=Backout(threshold=3, queue="SYSTEM.DEFAULT.LOCAL.QUEUE"))
+    async def keep(_: bytes) -> None:
+        raise AssertionError("no message reaches the handler")
+
+    async def steps() -> None:
+        async with mq.run(both, others={"archive": qm2}):
+            await qm2.put("IN", b"")
+            await anyio.sleep(1)
+
+    with pytest.raises(AssertionError, match=r"worker 0 of listener .*keep ended although nothing stopped it"):
+        await steps()
+
+
+async def test_a_queue_manager_that_is_given_up_fails_the_test(mq: QueueManagerKit) -> None:
+    both, archive = App(name="both"), App(name="archive")
+    both.include_app(archive)
+    qm2 = mq.beside()
+    for kit in (mq, qm2):
+        kit.define("IN")
+
+    @both.listener("IN", backout=Backout(threshold=3, queue="SYSTEM.DEFAULT.LOCAL.QUEUE"))
+    @archive.listener("IN", backout=Backout(threshold=3, queue="SYSTEM.DEFAULT.LOCAL.QUEUE"))
+    async def keep(_: bytes) -> None: ...
+
+    async def steps() -> None:
+        async with mq.run(both, others={"archive": qm2}) as running:
+            await running.wait_ready()
+            qm2.faults.add(Fault(verb="MQCONNX", reason=Reason.NOT_AUTHORIZED, times=FOREVER))
+            qm2.faults.break_connections()
+            await anyio.sleep(60)
+
+    with pytest.raises(AssertionError, match="The queue manager archive is given up"):
+        await steps()
 
 
 def test_an_application_cannot_run_outside_virtual_time(mq: QueueManagerKit, queues: None) -> None:
