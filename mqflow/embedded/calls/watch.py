@@ -7,7 +7,8 @@ Source: IBM q026930 (conditions for a trigger event), q027000 (properties of tri
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -28,6 +29,8 @@ from mqflow.mqi.options import Format, MessageType, Persistence
 from mqflow.policy.poison.report import ReportMessage
 
 __all__ = ("QueueWatcher",)
+
+_FIFO: Final = 1
 
 
 class QueueWatcher:
@@ -152,13 +155,20 @@ def _message(queue: QueueAttributes, values: Mapping[str, Any]) -> TriggerMessag
 
 
 def _qualifying(queue: LocalQueue, arrived: QueuedMessage | None) -> int:
-    """Return the number of messages with priority TRIGMPRI or higher.
+    """Return the number of messages with priority TRIGMPRI or higher, but not many more than TRIGDPTH.
 
     With TRIGMPRI(0), this is the depth, including uncommitted messages. With a higher TRIGMPRI, only the available messages and
     the message just put count (mqflow's own choice).
     """
-    lowest = queue.attributes.trigger_message_priority
+    attributes = queue.attributes
+    lowest = attributes.trigger_message_priority
     if lowest == 0:
         return queue.depth
-    others = [message is not arrived and message.descriptor.priority >= lowest for message in queue.first(queue.available)]
-    return sum(others) + (arrived is not None)
+    enough = max(attributes.trigger_depth, 2)  # FIRST distinguishes one message from more messages
+    if attributes.message_delivery_sequence != _FIFO:
+        found = queue.count_from(lowest, enough)
+    else:  # the place of a message does not tell its priority
+        found = sum(
+            1 for _ in islice((each for each in queue.first(queue.available) if each.descriptor.priority >= lowest), enough)
+        )
+    return found + (arrived is not None and not queue.holds(arrived.key))

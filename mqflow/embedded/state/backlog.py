@@ -210,6 +210,10 @@ class Backlog:
         found = [self.messages.get(key) for key in keys]
         return filter(None, (self.at(key, _READ_AHEAD) for key in keys) if None in found else found)
 
+    def count_from(self, priority: int, most: int) -> int:
+        """Return how many available messages have a place of this priority or a higher one, but not more than `most`."""
+        return bisect_right(self._order.first_ones(most), order_key(priority, _SERIALS))
+
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
         """Take these messages off the queue. They must be its first messages, in order."""
         if len(messages) == 1 or self._is_indexed:

@@ -6,11 +6,15 @@ import pytest
 
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.store import Snapshot, StoredSerials
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.trigger import TM_BYTES, TriggerMessage, parse, to_bytes
 from mqflow.mqi.options import Encoding, Format, GetOption, OpenOption, PutOption
 from mqflow.verbs import GetOptions, Got
 from tests.conformance.under_test import ManualClock
+from tests.embedded.storage.scripted_store import ScriptedStore
 
 OUTSIDE = GetOptions(options=GetOption.NO_SYNCPOINT)
 SCRIPT = """
@@ -218,3 +222,19 @@ def test_a_queue_whose_trigger_messages_come_back_to_it_triggers_once_for_a_mess
 
     queues = ("INIT", "SYSTEM.DEAD.LETTER.QUEUE")
     assert 2 == sum(rig.queue_manager.administration.queue_status(name).depth for name in queues)
+
+
+def test_a_count_for_trigmpri_reads_no_message_from_disk() -> None:
+    known = QueueManagerAttributes(name="QM1")
+    serials = (StoredSerials("Q", 0, (1, 2)), StoredSerials("Q", 7, (3,)))
+    queue = QueueAttributes(name="Q", trigger=True, trigger_message_priority=5, process="RUN", initiation_queue="INIT")
+    snapshot = Snapshot(queue_manager=known, queues=(queue, QueueAttributes(name="INIT")), serials=serials, next_serial=4)
+    store = ScriptedStore(snapshot=snapshot)
+    with EmbeddedQueueManager("QM1", store=store) as queue_manager:
+        run("DEFINE PROCESS(RUN)", queue_manager.administration)
+        connection = queue_manager.connect()
+        initiation = connection.open("INIT", OpenOption.INPUT_SHARED)
+        connection.put1("Q", MessageDescriptor(priority=9), b"1", PutOption.NO_SYNCPOINT)
+
+        assert connection.get(initiation, OUTSIDE) is not None
+    assert [] == store.asked_for
