@@ -147,6 +147,7 @@ class QueueManagerKit:
         notes += [(each, others[each.name]._note) for each in known]  # noqa: SLF001 - another object of this class
         for each, note in notes:
             each.hooks.append(note)
+        failure: BaseException | None = None
         try:
             application = app.running(
                 self.faults.wrap(self.queue_manager, user=user),
@@ -160,6 +161,9 @@ class QueueManagerKit:
                     scope.deadline = math.inf
                     try:
                         yield running
+                    except BaseException as error:
+                        failure = error
+                        raise
                     finally:
                         scope.deadline = anyio.current_time() + _START_OR_END_S
                 if running.incidents and not incidents:
@@ -170,7 +174,7 @@ class QueueManagerKit:
         if scope.cancelled_caught:
             raise AssertionError(
                 f"{app.name or 'mqflow'} did not start, or did not end, within {_START_OR_END_S:g} virtual seconds."
-            )
+            ) from failure
 
     async def put(
         self,

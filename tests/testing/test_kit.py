@@ -212,6 +212,20 @@ async def test_an_application_that_does_not_start_or_does_not_end_fails_its_test
             assert not at_the_start
 
 
+async def test_an_application_that_does_not_end_does_not_hide_the_failure_of_the_test(mq: QueueManagerKit) -> None:
+    stuck = App("embedded::memory:?qmgr=QM1", name="stuck")
+    stuck.on_stop(anyio.sleep_forever)
+
+    async def steps() -> None:
+        async with mq.run(stuck):
+            raise LookupError("the failure of the test")
+
+    with pytest.raises(AssertionError, match="stuck did not start, or did not end") as raised:
+        await steps()
+
+    assert "the failure of the test" == str(raised.value.__cause__)
+
+
 async def test_a_failed_consumer_of_an_included_application_fails_the_test(
     mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
