@@ -289,7 +289,7 @@ def fields_from(answered: Mapping[int, int | str], table: Mapping[int, Attribute
         if spec is None:
             continue
         if isinstance(value, str):
-            if not value.startswith("*"):  # MQINQ fills a character attribute that does not apply with asterisks
+            if value.strip("*") or not value:  # MQINQ fills a character attribute that does not apply with asterisks
                 found[spec.field] = value.rstrip()
         elif value != NOT_APPLICABLE or (spec.words and NOT_APPLICABLE in spec.words.values()):
             found[spec.field] = value

@@ -132,6 +132,10 @@ def test_an_attribute_that_does_not_apply_keeps_its_default() -> None:
     assert QueueAttributes(name="ORDERS.ALIAS") == queue_attributes_from("ORDERS.ALIAS", answered)
 
 
+def test_a_text_that_begins_with_an_asterisk_applies() -> None:
+    assert "* urgent" == queue_attributes_from("ORDERS.IN", {2013: "* urgent".ljust(64)}).description
+
+
 def test_the_answers_of_mqinq_about_the_queue_manager_give_a_record() -> None:
     answered: dict[int, int | str] = {2006: "DEAD.LETTERS".ljust(48), 2: 819, 68: -1}
 
