@@ -69,6 +69,7 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
         if _is_added(folder, asked, table, query):
             return
         try:
+            before = -1 if table is None else table.version()
             with disk_full_error(folder.uri):
                 version = _create(folder, asked, files, query) if table is None else _append(asked, table, files, query)
         except CommitFailedError:  # another program has committed meanwhile: look at its transactions
@@ -79,7 +80,7 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
             if table is not None or not has_log(folder):
                 raise
             continue  # another program has created the table meanwhile
-        _sync(folder, version)
+        _sync(folder, before, version)
         if table is not None and asked.vacuum_hours is not None:
             table.vacuum(asked.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
         return
@@ -108,6 +109,7 @@ def _append(asked: Commit, table: "DeltaTable", files: Sequence[WrittenFile], qu
         list(asked.partition_by),
         commit_properties=_properties(asked, query),
     )
+    table.update_incremental()  # after its own commit, delta-rs still has the version before
     return table.version()
 
 
@@ -206,12 +208,12 @@ def _properties(asked: Commit, query: str) -> "CommitProperties":
     return CommitProperties(app_transactions=[Transaction(name, number) for name, number in numbers.items()] or None)
 
 
-def _sync(folder: Folder, version: int) -> None:
-    """Sync the log entry of the version to the disk: delta-rs does not do this."""
+def _sync(folder: Folder, before: int, version: int) -> None:
+    """Sync the log entries after `before` up to the version to the disk: delta-rs does not do this."""
     if folder.path is None:
         return
     log = folder.path / LOG
-    for path in (log / f"{version:020d}.json", log, folder.path):
+    for path in (*(log / f"{number:020d}.json" for number in range(before + 1, version + 1)), log, folder.path):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

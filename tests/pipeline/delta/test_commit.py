@@ -1,5 +1,6 @@
 """A commit to a Delta table, without Spark: its files, its transactions, and other programs that commit at the same time."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,39 @@ def test_new_columns_join_a_table_only_when_asked_and_others_stay(tmp_path: Path
     rows = DeltaTable(uri).to_pyarrow_table().sort_by("n").select(["n", "more"]).to_pylist()
     assert [{"n": 1, "more": "x"}, {"n": 2, "more": None}] == rows
     assert [2, None] == sorted(DeltaTable(f"{uri}2").to_pyarrow_table()["n"].to_pylist(), key=str)
+
+
+@pytest.mark.parametrize(
+    ("column", "versions"), [("n", {1}), ("other", {1, 2})], ids=["a version", "also the version of new columns"]
+)
+def test_a_commit_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, versions: set[int]) -> None:
+    """After a commit a trim can delete the segments. A log that lacks a version after a power failure cannot be read."""
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, pa.table({column: [1], "lane": ["A"]}), partition_by=["lane"])
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def told(number: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{number}").readlink().name)
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", told)
+    added(uri, 2, merge_schema=True)
+
+    assert max(versions) == DeltaTable(uri).version()
+    assert {f"{number:020}.json" for number in versions} == {name for name in synced if name.endswith(".json")}
+
+
+def test_a_commit_with_a_vacuum_keeps_its_own_files(tmp_path: Path) -> None:
+    """A task can write its files hours before the commit."""
+    uri = str(tmp_path / "t")
+    added(uri, 1)
+    files = written(uri, 2)
+    os.utime(tmp_path / "t" / files[0].path, (0, 0))
+
+    add_files(Commit(uri=uri, schema=SCHEMA, partition_by=("lane",), vacuum_hours=1), files)
+
+    assert [1, 2] == content(uri)
 
 
 def test_a_task_writes_row_groups_and_files_of_limited_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
