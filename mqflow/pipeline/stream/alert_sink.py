@@ -173,8 +173,8 @@ class _Known(Struct, frozen=True):
 def begin(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> None:
     """Start the record of a sender in this folder: alerts that exist now are never sent. Later calls do nothing."""
     folder.make()
-    if not folder.exists(_file(sender)):
-        folder.replace(_file(sender), msgspec.json.encode(_Known(tuple(each.key for each in alerts))))
+    with suppress(FileExistsError):
+        folder.create(_file(sender), msgspec.json.encode(_Known(tuple(each.key for each in alerts))))
 
 
 def send(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> int:

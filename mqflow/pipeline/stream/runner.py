@@ -69,12 +69,12 @@ def keep_up(
     stopping: Callable[[], bool],
     tell: Callable[[StreamStep], None],
 ) -> bool:
-    """Run stages until the stream ends. Return True if the last round left alerts that a receiver did not accept.
+    """Run stages until the stream ends. Return True if a receiver did not accept an alert when alerts were sent last.
 
     `pause` waits at most the given seconds, and less if the stream is stopped. Raises `StreamError` if a failure is permanent,
     or if a stage has failed `attempts_max` times in a row.
     """
-    position, last = Position(), Exception()
+    position, last, owes = Position(), Exception(), False
     while True:
         now_s = world.clock.monotonic()
         match next_action(position, limits, now_s, stopping=stopping()):
@@ -89,6 +89,7 @@ def keep_up(
                     tell(StageFailed(step.stage, failure, position.failures, position.not_before_s - ended_s, error))
                 else:
                     position = after_stage(position, step.stage, taken, limits, now_s)
+                    owes = taken.more if step.stage is Stage.ALERTS else owes
                     tell(Ran(step.stage, taken, world.clock.monotonic() - now_s))
             case Wait(seconds):
                 tell(Waits(seconds))
@@ -96,7 +97,7 @@ def keep_up(
             case GiveUp() as given_up:
                 raise _given_up(given_up, last) from last
             case End():
-                return bool(position.owed) and not position.due
+                return owes
             case never:
                 assert_never(never)
 

@@ -149,6 +149,25 @@ def test_a_refused_alert_is_sent_again_and_those_before_it_are_not(folder: Folde
     assert "secret-path" not in str(refused.value)
 
 
+def test_a_second_stream_that_starts_at_the_same_time_makes_no_new_alert_old(tmp_path: Path, receiver: Receiver) -> None:
+    folder, webhook = folder_at(tmp_path / "alerts"), Webhook(receiver.url)
+
+    class Early(Struct, frozen=True):
+        """The folder as the second stream has seen it just before the start of the first."""
+
+        def exists(self, _: str) -> bool:
+            return False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(folder, name)
+
+    early: Any = Early()
+    begin(folder, webhook, ())
+    begin(early, webhook, [ALERT])
+
+    assert 1 == send(folder, webhook, [ALERT])
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307])
 def test_a_webhook_that_redirects_has_not_taken_the_alert(tmp_path: Path, receiver: Receiver, status: int) -> None:
     """A client that follows a redirect asks for the other page with GET and without the alert, and gets 200 there."""

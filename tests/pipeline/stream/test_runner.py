@@ -140,6 +140,14 @@ def test_alerts_that_nobody_took_are_owed_at_the_end() -> None:
     assert stages.keep_up()
 
 
+def test_a_stop_in_the_round_after_a_refused_alert_does_not_hide_it() -> None:
+    refused = Taken(0, more=True, said="The webhook http://x did not take an alert: timed out.")
+    stages = Stages({Stage.BRONZE: [Taken(5), Taken(5)], Stage.ALERTS: [refused]}, stops_after=6)
+
+    assert stages.keep_up(Limits(every_s=30))
+    assert [*Stage, Stage.BRONZE, Stage.SILVER] == stages.ran
+
+
 class _FromADeadJvm(Exception):  # noqa: N818 - like an error of PySpark, whose text comes from the JVM
     def __str__(self) -> str:
         raise JVM
