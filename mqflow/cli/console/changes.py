@@ -293,7 +293,7 @@ class Changes:
             moves.error = refusal.message
             moves.in_doubt = int(isinstance(refusal.__cause__, MQIError) and leaves_in_doubt(refusal.__cause__))
             moves.stayed = 1 - moves.in_doubt
-        except (MQIError, ConfigurationError) as error:  # there was no connection
+        except MQIError as error:  # there was no connection
             moves.error, moves.stayed = sentence_of(error), 1
         except Exception as defect:
             moves.error = f"{type(defect).__name__}: {defect}"

@@ -99,12 +99,14 @@ def command(
     known = _hosts(host, hosts, is_protected=tls is not None)
 
     app = None if application is None else load_application(application)
-    others = {} if app is None else {name: part for name, part in app.with_settings(settings).items() if name}
-    openers = {name: _another(each, own) for name, (each, own) in others.items()}
-    openers[""] = _one_at_a_time(settings.url, partial(opened, url))
+    applications: Mapping[str, tuple[App | None, Settings]]
+    applications = {"": (None, settings)} if app is None else _with_urls(app, settings)
+    openers = {name: _another(own) for name, (_, own) in applications.items() if name}
+    first = applications[""][1].url
+    openers[""] = _one_at_a_time(first, partial(opened, first))
     made = _console(
         lambda name: openers[name](),
-        {"": (app, settings), **others},
+        applications,
         partial(every_report, None),
         queues=queues,
         rules=rules,
@@ -131,12 +133,15 @@ def console_of_application(
             status = source.status()
             return [report(status, figures(status.queues))]
 
-        there = {
-            name: (each, replace(own, url=own.url_over(each.url))) for name, (each, own) in app.with_settings(settings).items()
-        }
+        there = _with_urls(app, settings)
         return _console(opened_there, there, answering, hosts=hosts, audit=_AUDIT if allow_changes else None)
 
     return make
+
+
+def _with_urls(app: App, settings: Settings) -> dict[str, tuple[App, Settings]]:
+    """Return the application and each included one, with its settings and the URL that `mqflow run` uses."""
+    return {name: (each, replace(own, url=own.url_over(each.url))) for name, (each, own) in app.with_settings(settings).items()}
 
 
 def _console(
@@ -234,7 +239,6 @@ def _one_at_a_time(url: str, opened_there: _Opened) -> _Opened:
     return opened_alone if locate(url).kind == "embedded" else opened_there
 
 
-def _another(app: App, settings: Settings) -> _Opened:
+def _another(settings: Settings) -> _Opened:
     """Return a function that opens the queue manager of an included application."""
-    url = settings.url_over(app.url)
-    return _one_at_a_time(url, lambda: closing(reach_queue_manager(url, settings=settings)))
+    return _one_at_a_time(settings.url, lambda: closing(reach_queue_manager(settings.url, settings=settings)))

@@ -291,6 +291,29 @@ async def test_each_queue_manager_of_an_application_has_a_console_and_one_login_
     assert "queue=archive" not in first + second
 
 
+@pytest.mark.anyio
+async def test_a_console_finds_the_queue_managers_of_an_application_as_mqflow_run_does(
+    run: Run, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MQFLOW_URL", raising=False)
+    (tmp_path / "both.py").write_text(
+        "from mqflow import App\n"
+        "app, archive = App('embedded:./first?qmgr=QM1'), App('embedded:./second?qmgr=QM2', name='archive')\n"
+        "app.include_app(archive)\n"
+    )
+    script = tmp_path / "queues.mqsc"
+    script.write_text("DEFINE QLOCAL(KEPT)")
+    for place in ("first?qmgr=QM1", "second?qmgr=QM2"):
+        assert 0 == run("mqsc", str(script), "--url", f"embedded:./{place}").exit_code
+
+    done = run("console", "--app", "both:app")
+
+    browser = await Browser(started.pages[0], done.stderr.split()[-1]).log_in()
+    pages = [await browser.get(f"{place}/{page}") for place in ("", "/at/archive") for page in ("", "decisions", "delayed")]
+    assert [200] * 6 == [page.status_code for page in pages]
+    assert ("<h1>QM1</h1>" in pages[0].text, "<h1>QM2</h1>" in pages[3].text) == (True, True)
+
+
 def test_the_audit_log_names_the_queue_manager_of_an_included_application(bench: Bench) -> None:
     AuditLog(bench.audit, bench.clock, "archive").write(action="redrive")
 
