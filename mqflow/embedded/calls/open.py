@@ -13,7 +13,7 @@ from mqflow.embedded.calls.authority_records import end_authorities, give_to_cre
 from mqflow.embedded.calls.message_selection import compile_selection
 from mqflow.embedded.calls.object_records import defined_objects
 from mqflow.embedded.calls.pending_answer import Pending
-from mqflow.embedded.calls.wait import announce, stop_waiting, wake_all
+from mqflow.embedded.calls.wait import stop_waiting, wake_all
 from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.embedded.rules.open_options import INPUT, check_open_options
 from mqflow.embedded.rules.refusal import Refusal
@@ -169,9 +169,7 @@ def put_back(queue: LocalQueue, emptied: Emptied) -> None:
     queue.put_back(emptied)
     for handle in queue.selecting:
         handle.passed_over = BEFORE_FIRST
-    first = queue.next_match(None, BEFORE_FIRST) if queue.waiters else None
-    if first is not None:
-        announce(queue, first)
+    wake_all(queue)
 
 
 def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:

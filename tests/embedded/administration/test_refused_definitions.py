@@ -14,7 +14,16 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType, SubscribeOption
+from mqflow.mqi.options import (
+    CloseOption,
+    GetOption,
+    MatchOption,
+    ObjectType,
+    OpenOption,
+    PutOption,
+    QueueType,
+    SubscribeOption,
+)
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, ObjectDescriptor, Subscribed
@@ -77,6 +86,24 @@ def test_a_message_put_during_a_clear_stays_if_the_clear_is_refused(rig: Rig) ->
 
     handle = rig.connection.open("Q", EVERYTHING)
     assert [b"1", b"2"] == [got.body for got in rig.connection.get_many(handle, NEXT, 9)]
+
+
+def test_a_get_that_waits_for_one_message_during_a_clear_wakes_if_the_clear_is_refused(rig: Rig) -> None:
+    for byte in (b"1", b"2"):
+        rig.connection.put1("Q", MessageDescriptor(message_id=byte * 24), byte, PutOption.NO_SYNCPOINT)
+    rig.store.holds = True
+    clearing = Thread(target=_refused_clear, args=(rig,))
+    clearing.start()
+    while not rig.store.unanswered:
+        assert clearing.is_alive()
+    woken: list[bool] = []
+    second = replace(NEXT, match=MatchOption.MSG_ID, message_id=b"2" * 24)
+    withdraw = rig.connection.on_arrival(rig.connection.open("Q", EVERYTHING), second, lambda: woken.append(True))
+    rig.store.answer(FULL)
+    clearing.join()
+
+    assert withdraw is not None
+    assert [True] == woken
 
 
 def test_a_topic_string_is_taken_from_the_moment_of_its_definition(rig: Rig) -> None:
