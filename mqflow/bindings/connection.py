@@ -230,7 +230,7 @@ class BoundConnection:
             self._refuse(completion, reason, "MQSUB", descriptor.name or descriptor.object_string or descriptor.object_name)
         subscribed = answered(descriptor, said, strings)
         name = subscribed.name or subscribed.topic_string
-        if queue is None:
+        if queue is None or signed(hobj) != signed(given):  # MQSUB has opened a managed queue
             queue = managed = BoundHandle(self, signed(hobj), name, OpenOption.INPUT_AS_Q_DEF, "")
             self._name_managed(managed)
         handle = BoundSubscription(self, signed(hsub), name)

@@ -429,6 +429,16 @@ def test_a_subscribe_with_a_queue_gives_its_handle_and_keeps_it() -> None:
     assert ["open", "subscribe"] == [call for call, *_ in library.calls]
 
 
+def test_a_managed_subscription_gets_from_its_managed_queue_also_if_a_queue_was_given() -> None:
+    library = Recorder(inquire=({2016: b"MANAGED.1"}, 0, 0), subscribe=lambda _hconn, sd, _hobj: (sd, 8, 9, 0, 0))
+    connection = library.on()
+    managed = SubscriptionDescriptor(object_string="fruit", options=SubscribeOption.CREATE | SubscribeOption.MANAGED)
+
+    done = connection.subscribe(managed, opened(connection))
+
+    assert (8, "MANAGED.1") == ((queue := done.queue).number, queue.name)  # type: ignore[attr-defined]
+
+
 def test_a_managed_queue_without_a_name_still_gets() -> None:
     """The user needs no authority to inquire the queue."""
     connection = Recorder(inquire=({}, FAILED, Reason.NOT_AUTHORIZED)).on()
