@@ -5,7 +5,6 @@ checksum, the place, the schema version and the link of each segment. This file 
 no stream.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -33,7 +32,6 @@ __all__ = ("journal_frame",)
 
 _CHECKED_AT_ONCE: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
-_GLOB: Final = re.compile(r"([\\{}\[\]*?])")
 _SCAN: Final = {
     # No setting of the session may make the scan skip a file, or change a time.
     "ignoreCorruptFiles": "false",
@@ -62,14 +60,14 @@ def journal_frame(
         with ThreadPoolExecutor(_CHECKED_AT_ONCE) as threads:
             checked = list(threads.map(lambda segment: check_segment(segment, kind, befores[segment.place]), segments))
         linked = [contents.link is not None for contents in checked]
-        scanned = [_escaped(root + name) for name, is_parquet in zip(names, linked, strict=True) if is_parquet]
+        scanned = [root + name for name, is_parquet in zip(names, linked, strict=True) if is_parquet]
         read = [segment for segment, is_parquet in zip(segments, linked, strict=True) if not is_parquet]
     frames = [_read(spark, kind, read, payload)] if read else []
     if scanned:
         if journal.folder.path is not None:
             frames.append(parquet_scan.scanned(spark, ddl(kind), scanned, _SCAN))
         else:
-            frames.append(spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*scanned))
+            frames.append(spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*map(parquet_scan.escaped, scanned)))
     return reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], ddl(kind))
 
 
@@ -79,10 +77,6 @@ def _befores(journal: Journal, segments: Sequence[Segment]) -> dict[tuple[str, i
         mine = [segment for segment in segments if segment.lane == lane]
         found |= {(lane, number): before for number, before in journal.lane(lane).befores(mine).items()}
     return found
-
-
-def _escaped(uri: str) -> str:
-    return _GLOB.sub(r"\\\1", uri)
 
 
 def _reached(spark: "SparkSession", folder: Folder) -> str | None:
@@ -134,5 +128,5 @@ def _read_by_spark(
                 segment = segments["/" + "/".join(path.split("/")[-3:])]
                 yield from read_bytes(segment, data.as_py(), kind, befores[segment.place], payload)
 
-    files = spark.read.format("binaryFile").options(**_SCAN).load([_escaped(root + name) for name in segments])
+    files = spark.read.format("binaryFile").options(**_SCAN).load([parquet_scan.escaped(root + name) for name in segments])
     return files.select("path", "content").mapInArrow(rows, ddl(kind))

@@ -39,6 +39,12 @@ def test_rows_have_what_the_log_says_of_their_partitions(spark: SparkSession, tm
     assert sorted([(*row, None) for row in rows], key=repr) == found(spark, tmp_path / "t")
 
 
+def test_a_folder_can_have_a_name_that_spark_takes_for_a_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    added(spark, tmp_path / "[prod]{1,2}" / "t", (1, "A", None))
+
+    assert [(1, "A", None, None)] == found(spark, tmp_path / "[prod]{1,2}" / "t")
+
+
 def test_files_of_no_version_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
     added(spark, tmp_path / "t", (1, "A", None))
     added(spark, tmp_path / "t", (2, "A", None), mode="overwrite")
