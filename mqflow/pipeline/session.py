@@ -77,8 +77,8 @@ def spark_session(
     """Return a session with mqflow's formats: the existing session (under spark-submit), or a new one.
 
     A new session runs on this machine (`local[*,3]`: all cores, and three attempts for a task) unless `master` names another.
-    `remote` is a Spark Connect URL (`sc://host`), which needs no Java here. Time is UTC, workers run this Python, and Spark
-    listens on 127.0.0.1 only.
+    `remote` is a Spark Connect URL (`sc://host`), which needs no Java here. Time is UTC, and workers run this Python. Without a
+    cluster, Spark listens on 127.0.0.1 only.
 
     Raises `SparkMissingError` if PySpark is missing, too old or too new, and `JavaError` if Java is missing or too old.
     """

@@ -2,7 +2,8 @@
 
 Tasks write Parquet files. The driver adds them to the table in one commit of delta-rs with a transaction (application, batch),
 so a replayed batch is not added twice. Files of failed tasks belong to no version; `vacuumHours` removes them by age, because
-Spark does not name them. This file needs `mqflow[delta]`. It loads Spark, so only `register` imports it.
+Spark does not name them. It also removes the files that only earlier versions have. This file needs `mqflow[delta]`. It loads
+Spark, so only `register` imports it.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence

@@ -135,7 +135,11 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_settings": self._settings, "_manifest": self._manifest, "_draining": None, "_left": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the beginning of the manifest; a new query with an old manifest continues at the end of the old query."""
+        """Return the beginning of the manifest.
+
+        A new query with an old manifest begins with the batches that are still there. These can be the last batch of the old
+        query, and one batch that the old query has not committed.
+        """
         journal, lane = self._lane()
         return to_offset(journal.id, {lane.name: lane.trimmed})
 

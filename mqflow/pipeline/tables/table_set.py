@@ -198,8 +198,8 @@ class TableSet(Struct, frozen=True):
             if len(kept) == 1 and runs and runs[0].previous:
                 first = datetime.fromtimestamp(runs[0].ended_s, UTC)
                 raise PipelineError(
-                    f"{self.folder.uri} has no run as old as {when:%Y-%m-%d %H:%M}: `mqflow spark optimize` removed it. The "
-                    f"first run that is kept ended at {first:%Y-%m-%d %H:%M:%S} UTC."
+                    f"{self.folder.uri} has no run as old as {when:%Y-%m-%d %H:%M}: `mqflow spark optimize` or `erase` removed "
+                    f"it. The first run that is kept ended at {first:%Y-%m-%d %H:%M:%S} UTC."
                 )
         return msgspec.structs.replace(self, pinned=kept[-1])
 
