@@ -49,6 +49,16 @@ def test_a_put_to_a_remote_queue_waits_on_its_transmission_queue_behind_an_mqxqh
     assert Format.STRING.ljust(8).encode() in got.body[:XQH_BYTES]
 
 
+@pytest.mark.parametrize("definition", ["QALIAS(ALIAS)", "QREMOTE(ORDERS)", "QLOCAL(TO.FAR)"])
+def test_a_definition_on_the_way_that_is_inhibited_for_puts_refuses_the_put(
+    far: QueueManagerUnderTest, program: Program, definition: str
+) -> None:
+    defined(far, f"ALTER {definition} PUT(DISABLED)")
+
+    with refused(Reason.PUT_INHIBITED):
+        program.connection.put1("ALIAS", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+
 def test_the_first_definition_gives_the_default_persistence(far: QueueManagerUnderTest, program: Program) -> None:
     program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
 
