@@ -19,7 +19,7 @@ from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string
 from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.calls.queue_attributes import with_changes
 from mqflow.embedded.calls.retained import clear_retained
-from mqflow.embedded.calls.subscribe import expires_at, new_subscription, register, remove_subscription
+from mqflow.embedded.calls.subscribe import end_expired, expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
@@ -38,6 +38,8 @@ __all__ = ("TopicDefinitions",)
 _ADMINISTRATIVE: Final = int(
     SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC | SubscribeOption.ANY_USERID
 )
+_DISABLED: Final = 1
+_NO: Final = 2
 # In this file a mapping has `Any` values: the table of attributes gives each value its type.
 _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "selection", "level", "wildcard_schema")
 
@@ -70,6 +72,7 @@ class TopicDefinitions:
         """Return the status of each topic with an object, a subscription, a publisher or a retained publication."""
         state = self._state
         with state.lock:
+            end_expired(state)
             counts: dict[str, int] = {}
             for subscription in state.subscriptions:
                 topic = subscription.attributes.topic_string
@@ -97,14 +100,18 @@ class TopicDefinitions:
         self._carry_out("CLEAR TOPICSTR", topic_string, lambda: self._clear(topic_string))
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
-        """Return all subscriptions, sorted by name."""
+        """Return all subscriptions, sorted by name. Expired subscriptions that no program uses end first."""
         with self._state.lock:
+            end_expired(self._state)
             found = [_subscription_status(self._state, subscription) for subscription in self._state.subscriptions]
         return tuple(sorted(found, key=lambda status: status.attributes.name))
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
         """Define an administrative subscription. Without `replace`, raises 2432 if the name is taken."""
-        if replace and self._state.subscriptions.get(name) is not None:
+        with self._state.lock:
+            end_expired(self._state)
+            known = self._state.subscriptions.get(name) is not None
+        if known and replace:
             self.alter_subscription(name, values)
         else:
             self._carry_out("DEFINE SUB", name, lambda: self._define_subscription(name, values))
@@ -182,6 +189,7 @@ class TopicDefinitions:
         return Pending(None, changes=clear_retained(self._state, topic_string), undo=(undo,))
 
     def _subscription(self, name: str) -> Subscription:
+        end_expired(self._state)
         found = self._state.subscriptions.get(name)
         if found is None:
             raise Refusal(Reason.NO_SUBSCRIPTION)
@@ -204,9 +212,14 @@ class TopicDefinitions:
         wanted = _with(state, plain, values)
         topic = topic_string_of(state, wanted.topic_object, wanted.topic_string)
         wanted = replace(wanted, topic_string=topic)
+        rules = state.topics.effective(topic)
+        if rules.subscribe == _DISABLED:
+            raise Refusal(Reason.SUB_INHIBITED, f"SUB(DISABLED) holds for topic {topic}")
+        if rules.durable_subscriptions == _NO:
+            raise Refusal(Reason.DURABILITY_NOT_ALLOWED, f"DURSUB(NO) holds for topic {topic}, and DEFINE SUB is durable")
         check_selection(wanted.selection)
         if wanted.managed:
-            model = state.topics.effective(topic).durable_model
+            model = rules.durable_model
             wanted = replace(wanted, destination=managed_queue(state, model, durable=True, user=wanted.user))
         else:
             _check_destination(state, wanted.destination)

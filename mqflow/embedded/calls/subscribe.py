@@ -46,6 +46,7 @@ from mqflow.verbs import ObjectDescriptor, Subscribed
 
 __all__ = (
     "close_subscription",
+    "end_expired",
     "expires_at",
     "new_subscription",
     "register",
@@ -73,7 +74,7 @@ def subscribe(
         raise Refusal(Reason.Q_MGR_QUIESCING)
     if len(connection.handles) + len(connection.subscriptions) >= state.attributes.max_handles:
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE)
-    _end_expired(state)
+    end_expired(state)
     found = state.subscriptions.get(wanted.name) if wanted.name else None
     if found is None:
         if not wanted.options & SubscribeOption.CREATE:
@@ -455,7 +456,10 @@ def _check_group(state: QueueManagerState, wanted: SubscriptionAttributes, given
             raise Refusal(Reason.DUPLICATE_GROUP_SUB, f"{other.name} has this topic in the group")
 
 
-def _end_expired(state: QueueManagerState) -> None:
+def end_expired(state: QueueManagerState) -> None:
+    """End the expired subscriptions that no program uses, with their managed queues. Does nothing after a stop."""
+    if state.stopped:
+        return
     now = state.clock.wall()
     for subscription in state.subscriptions:
         expires_at = subscription.attributes.expires_at

@@ -92,13 +92,22 @@ def with_values(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -
             options = options | option if plain.pop(field) == on else options & ~option
     plain.pop("destination_queue_manager", None)
     if "correlation_id" in plain:
-        digits = str(plain["correlation_id"])
-        plain["correlation_id"] = bytes.fromhex(digits).ljust(len(NO_ID), b"\0")
-        if len(plain["correlation_id"]) != len(NO_ID):
-            raise ValueError(f"DESTCORL has up to {2 * len(NO_ID)} hexadecimal digits")
+        plain["correlation_id"] = _correlation_id(str(plain["correlation_id"]))
         options |= SubscribeOption.SET_CORREL_ID
     if options & SubscribeOption.WILDCARD_CHAR:
         options &= ~SubscribeOption.WILDCARD_TOPIC
     else:
         options |= SubscribeOption.WILDCARD_TOPIC
     return replace(attributes, options=options, **plain)
+
+
+def _correlation_id(digits: str) -> bytes:
+    try:
+        found = bytes.fromhex(digits)
+    except ValueError:
+        found = None
+    if found is None or len(found) > len(NO_ID):
+        raise ValueError(
+            f"DESTCORL({digits}) is not valid: up to {len(NO_ID)} bytes as pairs of hexadecimal digits are accepted"
+        )
+    return found.ljust(len(NO_ID), b"\0")

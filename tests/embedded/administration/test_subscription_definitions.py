@@ -153,3 +153,37 @@ def test_a_destination_at_another_queue_manager_is_refused(rig: Rig, command: st
     assert Reason.UNKNOWN_OBJECT_Q_MGR == rig.refused(f"{command} DESTQMGR(QM2)")
 
     rig.mqsc(f"{command} DESTQMGR(QM1)")
+
+
+@pytest.mark.parametrize(
+    ("switch", "reason"), [("SUB(DISABLED)", Reason.SUB_INHIBITED), ("DURSUB(NO)", Reason.DURABILITY_NOT_ALLOWED)]
+)
+def test_a_topic_that_forbids_the_subscription_forbids_it_to_administrators_too(rig: Rig, switch: str, reason: Reason) -> None:
+    rig.mqsc(f"ALTER TOPIC(T) {switch}")
+
+    assert reason == rig.refused("DEFINE SUB(D) TOPICSTR('prices/fruit') DEST(Q)")
+
+
+def test_an_expired_subscription_does_not_exist_for_administrators(rig: Rig) -> None:
+    rig.mqsc("DEFINE SUB(E) TOPICSTR('prices') DESTCLAS(MANAGED) EXPIRY(10)")
+    managed = rig.sub("E").destination
+    rig.clock.advance(1)
+
+    assert Reason.NO_SUBSCRIPTION == rig.refused("ALTER SUB(E) USERDATA('x')")
+    assert Reason.UNKNOWN_OBJECT_NAME == rig.refused("DISPLAY SUB(E)")
+    assert rig.queue_manager.administration.queue(managed) is None
+    rig.mqsc("DEFINE SUB(E) TOPICSTR('prices') DESTCLAS(MANAGED)")
+
+
+def test_a_wrong_destcorl_is_refused_in_words(rig: Rig) -> None:
+    [response] = run("ALTER SUB(S) DESTCORL('4')", rig.queue_manager.administration).responses
+
+    assert "DESTCORL(4) is not valid: up to 24 bytes as pairs of hexadecimal digits are accepted" in response.text
+
+
+def test_after_a_stop_subscriptions_are_shown_as_they_were(rig: Rig) -> None:
+    rig.mqsc("ALTER SUB(S) EXPIRY(10)")
+    rig.queue_manager.close()
+    rig.clock.advance(1)
+
+    assert "S" == rig.sub("S").name
