@@ -273,8 +273,8 @@ def password_reader(settings: Settings) -> Callable[[], str] | None:
 
 
 def secret_in(path: str) -> str:
-    """Return the text in the file, without its line end. Raises `OSError`, and `ValueError` if the file is not UTF-8."""
-    return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    """Return the text in the file, without byte order mark and line end. Raises `OSError`, and `ValueError` if it is not UTF-8."""
+    return Path(path).read_text(encoding="utf-8-sig").rstrip("\r\n")
 
 
 def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str]:
@@ -466,7 +466,7 @@ def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds v
     import tomllib  # noqa: PLC0415 - an application without such a file does not load it
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:  # tomllib can also raise errors of `int`
         raise SettingsError("(all)", str(path), f"the file cannot be read as TOML: {error}.") from error
 

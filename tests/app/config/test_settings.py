@@ -315,6 +315,13 @@ def test_a_password_from_the_environment_wins_over_the_file(tmp_path: Path) -> N
     assert Secret("a") == settings.password
 
 
+def test_the_byte_order_mark_of_an_editor_belongs_to_no_setting_and_no_password(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2\n", encoding="utf-8-sig")
+    (tmp_path / "mqflow.toml").write_text(f"password_file = '{tmp_path / 'secret'}'\n", encoding="utf-8-sig")
+
+    assert Secret("hunter2") == load(environment={}, folder=tmp_path).password
+
+
 def test_an_empty_variable_is_no_password(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("hunter2\n")
