@@ -75,7 +75,7 @@ class WorkersSource:
         processes: list[ProcessStatus] = []
         silent: list[SilentProcess] = []
         application = self._empty.application
-        answers = self._ask_all(running)
+        answers = self._ask_all(running, Request())
         for number, process in sorted(running.items()):
             answer = answers[number]
             if self._running().get(number) != process:  # the process has ended meanwhile
@@ -104,7 +104,7 @@ class WorkersSource:
         answer. A process that does not answer gets the order at its next start, unless another process refused the order.
         """
         asked = dict(self._running())
-        answers = {number: self._ask(number, Request(order)) for number in sorted(asked)}
+        answers = self._ask_all(asked, Request(order))
         refused, done = _refused(answers), _done(answers)
         if refused and not done:
             raise OrderError(next(iter(refused.values())))
@@ -112,7 +112,7 @@ class WorkersSource:
             self._remember(order)
             # A process that has started meanwhile may have read the orders in force before that.
             started = [number for number, process in self._running().items() if asked.get(number) != process]
-            answers |= {number: self._ask(number, Request(order)) for number in sorted(started)}
+            answers |= self._ask_all(started, Request(order))
             refused, done = _refused(answers), _done(answers)
         if refused:
             raise PartlyDoneError(
@@ -135,14 +135,14 @@ class WorkersSource:
                 self._orders[key] = part
         (self._folder / _ORDERS).write_bytes(msgspec.json.encode(tuple(self._orders.values())))
 
-    def _ask_all(self, numbers: Iterable[int]) -> dict[int, Answer | None]:
+    def _ask_all(self, numbers: Iterable[int], request: Request) -> dict[int, Answer | None]:
         """Ask these worker processes at the same time, so that several slow processes take no longer than one."""
-        answers = dict[int, Answer | None]()
+        answers: dict[int, Answer | None] = dict.fromkeys(sorted(numbers))
 
         def ask_one(number: int) -> None:
-            answers[number] = self._ask(number, Request())
+            answers[number] = self._ask(number, request)
 
-        for thread in [self._world.runner.start(partial(ask_one, number), "mqflow worker status") for number in numbers]:
+        for thread in [self._world.runner.start(partial(ask_one, number), "mqflow worker status") for number in answers]:
             thread.join()
         return answers
 

@@ -252,12 +252,18 @@ def test_slow_worker_processes_are_asked_at_the_same_time(folder: Path, stack: E
             both.wait()
             return super().status()
 
-    for number in (1, 2):
-        serve(stack, worker_socket(folder, number), Slow(number))
+        def order(self, order: Order) -> None:
+            both.wait()
+            super().order(order)
 
-    status = WorkersSource("orders", 1, "embedded:data", folder, 2, lambda: {1: 101, 2: 102}, wait_s=30.0).status()
+    sources = [serve(stack, worker_socket(folder, number), Slow(number)) for number in (1, 2)]
+    parent = WorkersSource("orders", 1, "embedded:data", folder, 2, lambda: {1: 101, 2: 102}, wait_s=30.0)
+
+    status = parent.status()
+    parent.order(Order(listener="booking", held=True))
 
     assert [101, 102] == [each.process for each in status.processes]
+    assert [1, 1] == [len(each.orders) for each in sources]
 
 
 def test_a_killed_worker_process_disappears(folder: Path, stack: ExitStack) -> None:
