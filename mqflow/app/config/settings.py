@@ -273,7 +273,7 @@ def password_reader(settings: Settings) -> Callable[[], str] | None:
 
 
 def secret_in(path: str) -> str:
-    """Return the text in the file, without byte order mark and line end. Raises `OSError`, and `ValueError` if it is not UTF-8."""
+    """Return the text in the file, without byte order mark and line end. Raises `OSError`, or `ValueError` if not UTF-8."""
     return Path(path).read_text(encoding="utf-8-sig").rstrip("\r\n")
 
 
@@ -457,7 +457,7 @@ def _is_file(path: Path) -> bool:
 def _may_have_settings(pyproject: Path) -> bool:
     """Return whether the file can have [tool.mqflow]. To load tomllib and to parse a file takes some milliseconds."""
     try:
-        return re.search(_TOOL_TABLE, pyproject.read_text(encoding="utf-8"), re.MULTILINE) is not None
+        return re.search(_TOOL_TABLE, pyproject.read_text(encoding="utf-8-sig"), re.MULTILINE) is not None
     except (OSError, ValueError):
         return True  # `_toml` says why it cannot be read
 
