@@ -10,7 +10,7 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Protocol, TextIO
@@ -74,11 +74,15 @@ def wrapped(line: str, indent: int) -> str:
 
 
 def note(text: str) -> None:
-    """Print a line on stderr that is not part of the result. With `NOTES`, a command can write its notes to its log instead."""
+    """Print a line on stderr that is not part of the result. With `NOTES`, a command can write its notes to its log instead.
+
+    If stderr cannot be written (a log on a full disk, a closed terminal), the line is lost, and the command continues.
+    """
     context = click.get_current_context(silent=True)
     log: Callable[[str], object] | None = None if context is None else context.meta.get(NOTES)
     if log is None:
-        click.echo(text, err=True)
+        with suppress(OSError):
+            click.echo(text, err=True)
     else:
         log(text)
 

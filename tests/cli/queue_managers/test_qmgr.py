@@ -235,6 +235,17 @@ def test_a_queue_manager_whose_storage_fails_exits_with_1(run: Run) -> None:
     assert "its lock was deleted, replaced" in printed
 
 
+def test_a_queue_manager_whose_log_cannot_be_written_serves(run: Run) -> None:
+    """The log can be on the full disk that an application must drain."""
+    words = (sys.executable, "-m", "mqflow.cli", "qmgr", "serve", "QM1")
+    with Path("/dev/full").open("w") as full, subprocess.Popen(words, stderr=full) as serving:
+        while row(run)["status"] != "active":
+            assert serving.poll() is None
+            threading.Event().wait(0.02)
+        assert 0 == run("mqsc", stdin="DEFINE QLOCAL(NEW)").exit_code
+        assert 0 == run("qmgr", "stop", "QM1").exit_code
+
+
 def test_a_second_start_is_refused(run: Run) -> None:
     first = run("qmgr", "start", "QM1", "--listen", "127.0.0.1:0")
     pid = owner_pid(DataFolder(Path("QM1")))

@@ -1,5 +1,6 @@
 """How commands print for people, and read texts."""
 
+import errno
 import io
 import os
 import sys
@@ -90,6 +91,20 @@ def test_a_number_has_the_right_noun(number: int, expected: str) -> None:
 )
 def test_only_unsafe_characters_become_escapes(text: str, expected: str) -> None:
     assert expected == safe(text)
+
+
+class Full(io.StringIO):
+    """A file on a full disk."""
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_note_that_cannot_be_written_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of a queue manager can be on the full disk that an application drains."""
+    monkeypatch.setattr(sys, "stderr", Full())
+
+    note("no room")
 
 
 def test_a_note_goes_to_stderr_or_to_the_log_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
