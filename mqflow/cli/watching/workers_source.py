@@ -133,7 +133,9 @@ class WorkersSource:
                 key = part.listener, part.held is not None
                 self._orders.pop(key, None)
                 self._orders[key] = part
-        (self._folder / _ORDERS).write_bytes(msgspec.json.encode(tuple(self._orders.values())))
+        written = self._folder / f"{_ORDERS}.new"
+        written.write_bytes(msgspec.json.encode(tuple(self._orders.values())))
+        written.replace(self._folder / _ORDERS)  # a worker process that starts now reads the old orders or the new ones
 
     def _ask_all(self, numbers: Iterable[int], request: Request) -> dict[int, Answer | None]:
         """Ask these worker processes at the same time, so that several slow processes take no longer than one."""

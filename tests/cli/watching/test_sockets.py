@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -363,6 +364,18 @@ def test_an_order_names_the_worker_process_that_did_not_take_it(folder: Path, st
         workers(folder, {1: 101, 2: 102}).order(Order(listener="booking", held=True))
     assert 1 == len(source.orders)
     assert (Order(listener="booking", held=True),) == first_orders(worker_socket(folder, 2))
+
+
+def test_a_worker_process_that_reads_the_orders_while_they_change_reads_whole_orders(folder: Path, stack: ExitStack) -> None:
+    serve(stack, worker_socket(folder, 1), Named(1))
+    parent, pause = workers(folder, {1: 101}), Order(listener="booking", held=True)
+    parent.order(pause)
+
+    with (folder / "orders.json").open("rb") as begun:
+        parent.order(Order(listener="booking", held=False))
+        read = msgspec.json.decode(begun.read(), type=tuple[Order, ...])
+
+    assert (pause,) == read
 
 
 def test_an_order_reaches_a_worker_process_that_starts_while_the_order_is_carried_out(folder: Path, stack: ExitStack) -> None:
