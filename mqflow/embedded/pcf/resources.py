@@ -154,6 +154,8 @@ class ResourcePublisher:
         now = state.clock.monotonic()
         since, before = self._last.get(topic, (now, (0,) * len(counted)))
         self._last[topic] = now, counted
+        if any(value < earlier for value, earlier in zip(counted, before, strict=True)):
+            before = (0,) * len(counted)  # the queue was deleted and defined again, so its counts began again
         name = () if resource.queue is None else (CFST(_Q_NAME, resource.queue.name.ljust(48)),)
         numbers = [
             CFIN64(number, value - earlier if kind == _DELTA else value)

@@ -172,6 +172,19 @@ def test_a_publication_has_what_was_counted_since_the_one_before(rig: Rig) -> No
     assert 1 == len(rig.work)
 
 
+def test_the_counts_of_a_queue_that_is_defined_again_begin_again_and_are_never_negative(rig: Rig) -> None:
+    puts = rig.subscribe(f"{ROOT}/STATQ/ORDERS.IN/PUT")
+    for _ in range(3):
+        rig.program.put1("ORDERS.IN", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+    rig.work[0]()
+    rig.figures(puts)
+    mqsc.run("DELETE QLOCAL(ORDERS.IN) PURGE\nDEFINE QLOCAL(ORDERS.IN)", rig.queue_manager.administration)
+    rig.program.put1("ORDERS.IN", MessageDescriptor(), b"12", PutOption.NO_SYNCPOINT)
+    rig.work[0]()
+
+    assert {"MQPUT/MQPUT1 count": 1, "MQPUT byte count": 2, "interval": INTERVAL_S * 1_000_000} == rig.figures(puts)
+
+
 def test_a_unit_of_many_gets_counts_the_bytes_of_each(rig: Rig) -> None:
     gets = rig.subscribe(f"{ROOT}/STATQ/ORDERS.IN/GET")
     handle = rig.program.open("ORDERS.IN", OpenOption.INPUT_SHARED)
