@@ -115,21 +115,21 @@ class HadoopFolder(Struct, frozen=True):
 
     def _asked(self, uri: str, ask: Callable[[Any, Any, Any], T]) -> T:  # Any: py4j has no types
         """Return the answer of the file system of this URI. Raises `OSError`."""
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Spark; no types
+        from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Spark; no types
         from pyspark.errors import PySparkException  # noqa: PLC0415 - only this call needs Spark
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
-        session: Any = SparkSession.getActiveSession()
-        if session is None or not hasattr(session, "_jsparkSession"):
-            raise FolderError(f"{uri} needs a Spark session with a JVM of its own: Spark Connect cannot list its files.")
-        jvm = session._jvm  # noqa: SLF001 - PySpark has no other way to Hadoop's file systems
         try:
+            session: Any = SparkSession.getActiveSession()
+            if session is None or not hasattr(session, "_jsparkSession"):
+                raise FolderError(f"{uri} needs a Spark session with a JVM of its own: Spark Connect cannot list its files.")
+            jvm = session._jvm  # noqa: SLF001 - PySpark has no other way to Hadoop's file systems
             path = jvm.org.apache.hadoop.fs.Path(uri)
             system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001 - as above
             return ask(jvm, system, path)
         except Py4JJavaError as error:
             raise _error_of(uri, error.java_exception) from error
-        except PySparkException as error:  # PySpark gives some errors of Java a type of its own
+        except (Py4JError, PySparkException) as error:  # the JVM has ended; PySpark gives some errors of Java a type of its own
             raise FolderError(f"{uri}: {error}") from error
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -123,6 +124,18 @@ def test_a_lost_segment_and_a_folder_without_a_journal_are_refused(spark: SparkS
         jobs.bronze(spark, f"{uri}/lanes", tmp_path / "tables")
     with pytest.raises(FolderError, match="UnknownHostException"):
         jobs.bronze(spark, "hdfs://no-such-name-node.invalid/journal", tmp_path / "tables")
+
+
+def test_a_jvm_that_has_ended_is_an_error_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream measures its lag while it waits for a new session: an error of py4j would end it."""
+
+    def ended(_: object = None) -> None:
+        raise Py4JNetworkError("An error occurred while trying to connect to the Java server (127.0.0.1:40001)")
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", ended)
+
+    with pytest.raises(FolderError, match=r"hdfs://name/journal: .* connect to the Java server"):
+        HadoopFolder("hdfs://name/journal").files()
 
 
 WRITES: tuple[Callable[[HadoopFolder], object], ...] = (
