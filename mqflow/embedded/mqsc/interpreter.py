@@ -4,7 +4,6 @@ After a failed command the next command runs, as in runmqsc. This module knows n
 Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER only the given attributes), q085100.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from enum import Enum, auto
@@ -57,10 +56,10 @@ from mqflow.embedded.mqsc.objects import (
 from mqflow.embedded.mqsc.parser import parse
 from mqflow.embedded.mqsc.status import of_local_queues, show_deciding_rule, show_status_of
 from mqflow.embedded.mqsc.topics import define_subscription, define_topic, show_subscriptions, show_topics
+from mqflow.embedded.mqsc.values import without_secrets
 from mqflow.embedded.mqsc.vocabulary import KINDS, OBJECT_KINDS, QUEUE_TYPES
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.lexer import STRING
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.reason_codes import Reason
@@ -75,9 +74,6 @@ _DEFAULTS: Final = {
     kind: queue for kind in QueueType for queue in SYSTEM_QUEUES if queue.name == f"SYSTEM.DEFAULT.{kind.name}.QUEUE"
 }
 """The original default queues. DEFINE uses them if the administrator has deleted the defaults of the queue manager."""
-
-_SECRET: Final = re.compile(rf"(\b(?:PASSWORD|LDAPPWD|KEYRPWD|INITKEY)\s*\(\s*)(?:{STRING}|[^)]*+)", re.IGNORECASE)
-"""An attribute with a secret. The queue manager does not keep secrets, but a script for IBM MQ can have them."""
 
 _NUMBERS: Final[dict[int, str]] = {
     Reason.OBJECT_IN_USE: "AMQ8148",
@@ -164,14 +160,10 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
         text = f"{number}: {error}" if number else str(error)
         return Response(verdict=Verdict.FAILED, command=command, text=text, reason=int(error.reason))
     if not isinstance(action, EndCommand):
-        with suppress(MQIError):  # the command has succeeded, even if its event cannot be put
-            administration.report_command(_without_secrets(command.text), shows=isinstance(action, Display))
+        # The command has succeeded, even if its event cannot be put. Programs can read events, so they have no passwords.
+        with suppress(MQIError):
+            administration.report_command(without_secrets(command.text), shows=isinstance(action, Display))
     return response
-
-
-def _without_secrets(text: str) -> str:
-    """Return the text of a command with asterisks for each password, because programs can read command events."""
-    return _SECRET.sub(r"\1********", text)
 
 
 def carry_out(action: Act, administration: Administration) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from mqflow.embedded.mqsc.commands import Command, SyntaxProblem
 from mqflow.embedded.mqsc.display import as_text
 from mqflow.embedded.mqsc.interpreter import Response, Results, Verdict
-from mqflow.embedded.mqsc.values import printable
+from mqflow.embedded.mqsc.values import printable, without_secrets
 
 __all__ = ("caret", "left_out", "lines_of", "summary")
 
@@ -38,9 +38,9 @@ def left_out(command: Command) -> Iterator[str]:
 
 
 def caret(problem: SyntaxProblem) -> tuple[str, str]:
-    """Return the invalid line of the script, and a line with a caret under the error."""
+    """Return the invalid line of the script without its passwords, and a line with a caret under the error."""
     before = max(0, problem.column - 1 - _CONTEXT_CHARS)
-    shown = printable(problem.source)[before : problem.column + _CONTEXT_CHARS]
+    shown = printable(without_secrets(problem.source))[before : problem.column + _CONTEXT_CHARS]
     return f"   {shown}", f"   {' ' * (problem.column - 1 - before)}^"
 
 

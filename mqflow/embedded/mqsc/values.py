@@ -1,5 +1,6 @@
 """Converts attribute values between MQSC words and Python values, according to the table of attributes."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Final
@@ -10,12 +11,13 @@ from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.mqi.attributes.queue import AttributeSpec, QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
-from mqflow.mqi.lexer import Token
+from mqflow.mqi.lexer import STRING, Token
 from mqflow.mqi.names import is_object_name
 
-__all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_value", "typed", "word_of")
+__all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_value", "typed", "without_secrets", "word_of")
 
 _DIGITS_MAX: Final = 10
+_SECRET: Final = re.compile(rf"(\b(?:PASSWORD|LDAPPWD|KEYRPWD|INITKEY)\s*\(\s*)({STRING}|[^)]*+)", re.IGNORECASE)
 _BOOLEANS: Final = frozenset(
     field.name for record in (QueueAttributes, QueueManagerAttributes) for field in fields(record) if field.type is bool
 )
@@ -83,6 +85,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(" " if unicodedata.category(character)[0] in "CZ" else character for character in text)
+
+
+def without_secrets(text: str) -> str:
+    """Return the text of a command with an asterisk for each character of a password.
+
+    The embedded queue manager keeps no passwords, but a script for IBM MQ can have them.
+    """
+    return _SECRET.sub(lambda found: found[1] + "*" * len(found[2]), text)
 
 
 def typed(spec: AttributeSpec, number: int) -> Value:

@@ -213,10 +213,10 @@ def test_a_command_whose_event_cannot_be_put_has_succeeded() -> None:
 @pytest.mark.parametrize(
     ("command", "reported"),
     [
-        ("ALTER QMGR KeyRPwd(secret) DESCR('a')", "ALTER QMGR KeyRPwd(********) DESCR('a')"),
+        ("ALTER QMGR KeyRPwd(secret) DESCR('a')", "ALTER QMGR KeyRPwd(******) DESCR('a')"),
         (
             "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD('se''cret') DESCR('a')",
-            "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD(********) DESCR('a')",
+            "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD(**********) DESCR('a')",
         ),
         (
             "DEFINE AUTHINFO(L) AUTHTYPE(IDPWLDAP) CONNAME('h') ldappwd ( 'secret' )",
@@ -306,6 +306,15 @@ def test_a_mistake_is_shown_with_a_caret_under_it(administration: Definitions) -
 
     assert "x)" == source[caret.index("^") :]
     assert message.startswith("AMQ8405: Syntax error in line 1, column 27: MAXDEPTH(X) is not valid.")
+
+
+def test_a_mistake_is_shown_without_the_passwords_of_its_line(administration: Definitions) -> None:
+    command = "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD('secret') MAXDEPTH(1)"
+
+    source, caret, _ = lines_of(only(command, administration))
+
+    assert "PASSWORD(********) MAXDEPTH(1)" in source
+    assert source.index("MAXDEPTH") == caret.index("^")
 
 
 def test_a_mistake_far_into_a_long_line_is_shown_with_the_text_around_it(administration: Definitions) -> None:
