@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from mqflow.app.application import App
 from mqflow.app.channels.location import SERVED_SOCKET, locate
 from mqflow.app.config.settings import Settings
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.run.signals import EXIT_CUT_OFF, end_process, run_until_signal, threads_left
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
@@ -238,7 +238,7 @@ class _Announcement:
         if isinstance(event, ListenerStarted):
             worker = os.environ.get(WORKER)
             # For a worker process, the parent process has printed the URL.
-            more = f" in worker {worker}." if worker else f" of {self._url}; Ctrl-C drains and stops."
+            more = f" in worker {worker}." if worker else f" of {shown_url(self._url)}; Ctrl-C drains and stops."
             note(f"Listening on {event.queue}{more}")
 
 

@@ -11,7 +11,7 @@ import click
 from msgspec.structs import fields
 
 from mqflow.app.config.settings import load
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.run.decision_ledger import Entry, MessageEvent, entries_after, ledger_file
 from mqflow.cli.messages.browse import named_condition
 from mqflow.cli.option_types import duration_s, json_option, url_option
@@ -72,7 +72,7 @@ def ledger_of(url: str | None) -> Path:
     path = ledger_file(settings.url, settings.ledger)
     if path is None:
         raise ConfigurationError(
-            f"{settings.url} has no data folder on this machine, so it has no ledger beside the data. If the application has a "
+            f"{shown_url(settings.url)} has no data folder on this machine, so it has no ledger beside the data. If the application has a "
             "ledger file (the setting ledger.file, or MQFLOW_LEDGER_FILE), name the same file for this command."
         )
     return path

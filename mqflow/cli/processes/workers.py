@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from mqflow.app.channels.location import SERVED_SOCKET, Location, locate, served_url
 from mqflow.app.config.settings import Settings
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.run.decision_ledger import ledger_file
 from mqflow.app.run.signals import EXIT_CUT_OFF, cover_interrupt, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
@@ -177,7 +177,7 @@ class _Workers:
                 signal_group.start_soon(self._pass_on, signals)
                 async with self._served(url, location, owner) as served, anyio.create_task_group() as workers:
                     if served is not None:
-                        note(f"{count} workers on {url}{served.server}; Ctrl-C drains and stops.")
+                        note(f"{count} workers on {shown_url(url)}{served.server}; Ctrl-C drains and stops.")
                         self._command.extend(("--url", served.url))
                         self.url = served.url
                         if self._ready is not None:

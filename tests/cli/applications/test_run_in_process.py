@@ -26,6 +26,7 @@ from mqflow.cli.processes.recycling import Recycling
 from mqflow.cli.processes.workers import WorkersOptions
 from mqflow.cli.text.log_lines import NameTheMessage, log_handler
 from mqflow.embedded.storage.folder import DataFolder
+from mqflow.events import ListenerStarted
 from tests.cli.conftest import Run
 
 _numbers = count()
@@ -195,6 +196,15 @@ def test_a_run_says_where_it_listens_and_why_it_ends(run: Run, tmp_path: Path, b
     assert (0, "", said) == (done.exit_code, done.stdout, sorted(done.stderr.splitlines()))
     assert ["order 0", "order 1", "order 2"] == [order for order, *_ in sys.modules[name].seen]
     assert not (tmp_path / "ready").exists()
+
+
+def test_the_line_about_a_listener_hides_a_secret_in_the_url(capsys: pytest.CaptureFixture[str]) -> None:
+    announce = module._Announcement("ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/t.json")
+
+    announce(ListenerStarted(queue="IN", listener="book", concurrency=1))
+
+    said = capsys.readouterr().err
+    assert (True, False) == (said.startswith("Listening on IN of ibmmq://"), "hunter2" in said)
 
 
 @pytest.mark.usefixtures("level")

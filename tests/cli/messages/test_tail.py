@@ -215,3 +215,10 @@ def test_tail_looks_again_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> No
     module._pause()
 
     assert [module._LOOK_EVERY_S] == waits
+
+
+def test_a_queue_manager_without_a_ledger_is_named_without_its_secret(run: Run) -> None:
+    refused = run("tail", "--url", "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/t.json")
+
+    assert "has no data folder on this machine" in refused.stderr
+    assert "hunter2" not in refused.output

@@ -326,6 +326,18 @@ def test_a_served_queue_manager_needs_no_other_process(
     assert "1 workers on embedded+unix:qm/served.sock?qmgr=QM1; Ctrl-C drains and stops.\n" == capsys.readouterr().err
 
 
+def test_the_line_about_the_workers_hides_a_secret_in_the_url(
+    python: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    python("exit 2")
+
+    url = "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/t.json"
+    assert 2 == run_workers(replace(OPTIONS, url=url), Settings(), None)
+
+    said = capsys.readouterr().err
+    assert (True, False) == (said.startswith("1 workers on ibmmq://"), "hunter2" in said)
+
+
 @pytest.mark.parametrize("other", ["embedded:./archive?qmgr=QM2", "embedded::memory:"])
 def test_another_queue_manager_of_the_application_must_be_served(python: Callable[[str], None], other: str) -> None:
     python("exit 2")
