@@ -85,9 +85,12 @@ class Authorities:
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:
+            if self.administers(user):  # not remembered, because the owner can make the user an ordinary user again
+                return whole(kind)
             if len(self._held) >= _REMEMBERED_MAX:
                 self._held.clear()
-            found = self._held[key] = self._look_up(user, kind, name)
+            granting = self._records.values()
+            found = self._held[key] = granted(granting, kind, name, user=user, groups=self.groups_of(user))
         if kind is AuthorityKind.QUEUE and self.creators.get(name) == user:
             return whole(kind)
         return found
@@ -115,11 +118,6 @@ class Authorities:
         """Forget the answers and the groups of all users: the next check asks the system again (REFRESH SECURITY)."""
         self._groups.clear()
         self._held.clear()
-
-    def _look_up(self, user: str, kind: AuthorityKind, name: str) -> frozenset[Authority]:
-        if self.administers(user):
-            return whole(kind)
-        return granted(self._records.values(), kind, name, user=user, groups=self.groups_of(user))
 
     def _sentence(self, user: str, kind: AuthorityKind, name: str, lacking: list[Authority]) -> str:
         words = " and ".join(lacking)

@@ -93,3 +93,14 @@ def test_answers_about_queues_with_ever_new_names_are_not_remembered_for_ever() 
     assert held == {frozenset({Authority.PUT})}
     assert asked == 1
     assert sum(len(value) for value in vars(authorities).values() if isinstance(value, dict)) < 15_000
+
+
+def test_a_user_that_administers_no_more_loses_every_authority_at_once() -> None:
+    administrators = {"alice"}
+    authorities = Authorities({}, Users("mqm", lambda _: frozenset()))
+    authorities.require(lambda user: user in administrators)
+    before = authorities.held("alice", AuthorityKind.QUEUE, "Q")
+
+    administrators.clear()
+
+    assert (True, frozenset()) == (Authority.GET in before, authorities.held("alice", AuthorityKind.QUEUE, "Q"))
