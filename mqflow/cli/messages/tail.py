@@ -72,8 +72,9 @@ def ledger_of(url: str | None) -> Path:
     path = ledger_file(settings.url, settings.ledger)
     if path is None:
         raise ConfigurationError(
-            f"{shown_url(settings.url)} has no data folder on this machine, so it has no ledger beside the data. If the "
-            "application has a ledger file (the setting ledger.file, or MQFLOW_LEDGER_FILE), name the same file for this command."
+            f"{shown_url(settings.url)} has no data folder on this machine, so it has no ledger beside the data. If "
+            "the application has a ledger file (the setting ledger.file, or MQFLOW_LEDGER_FILE), name the same file for this "
+            "command."
         )
     return path
 
