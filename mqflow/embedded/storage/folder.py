@@ -5,6 +5,7 @@ This file knows paths and modes, but no SQL, no lock and no rule of MQ.
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -223,7 +224,8 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
     except FileExistsError:
         raise ForeignFolderError(path, "it is a file, and a folder is needed") from None
     for each in missing:  # without this sync, a power cut could lose the folder with all its files
-        sync_folder(each.parent)
+        with suppress(OSError):  # some file systems sync no folder, and SQLite ignores this too
+            sync_folder(each.parent)
     found = path.stat()
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnsafeFolderError(path, "other users may write to it", f"chmod go-w {path}")
