@@ -163,7 +163,7 @@ class PCFMessage(Struct, frozen=True):
 def to_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the message as bytes; a text with `ccsid` 0 is written in the character set of the message.
 
-    Raises `MQIError` 2119 if a text has a character that the character set lacks.
+    Raises `MQIError` 2119 if a text has a character that the character set lacks, and 2115 if the character set is unknown.
     """
     order = byte_order(encoding)
     header = message.header
