@@ -83,6 +83,8 @@ def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -
         _sync(folder, before, version)
         if table is not None and asked.vacuum_hours is not None:
             table.vacuum(asked.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
+            table.update_incremental()
+            _sync(folder, version, table.version())  # a vacuum commits too
         return
 
 
