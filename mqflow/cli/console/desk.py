@@ -80,7 +80,10 @@ class GroupsPage(Struct, frozen=True, kw_only=True):
     """The failure groups of a queue, or the messages of one group."""
 
     queue: str
+    #: The largest groups, largest first.
     groups: tuple[FailureGroup, ...]
+    #: The number of all groups.
+    group_count: int
     #: The messages of the chosen group, in the order of the queue; empty if no group was chosen.
     messages: tuple[FailedMessage, ...] = ()
     group: FailureGroup | None = None
@@ -217,7 +220,8 @@ class Desk:
         of_group = (message for message in messages if group_name(message, now=now) == group)
         return GroupsPage(
             queue=queue,
-            groups=groups,
+            groups=groups[:_SHOWN_MAX],
+            group_count=len(groups),
             messages=tuple(islice(of_group, _SHOWN_MAX)) if chosen else (),
             group=chosen,
             looked_at=len(messages),

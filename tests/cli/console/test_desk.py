@@ -1,5 +1,6 @@
 """The answers of the desk behind the pages: groups, messages, searches and stories, with their limits."""
 
+import re
 from contextlib import nullcontext
 
 import pytest
@@ -14,7 +15,7 @@ from mqflow.events import Delivered
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.policy.health.records import ApplicationStatus, ListenerStatus, ProcessStatus
-from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
+from tests.cli.console.conftest import FAILED, TEXT, UNDECODABLE, Bench
 
 BOQ = "ORDERS.BOQ"
 
@@ -166,6 +167,19 @@ def test_a_group_shows_its_first_three_messages(bench: Bench) -> None:
     [group] = bench.desk.groups(BOQ).groups
 
     assert (4, sent[:3]) == (group.messages, [sample.message_id for sample in group.samples])
+
+
+@pytest.mark.anyio
+async def test_a_page_shows_the_largest_groups_and_the_number_of_all(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any program that may put to the queue can write another exception into each message."""
+    monkeypatch.setattr(desk, "_SHOWN_MAX", 1)
+    for why in (UNDECODABLE, FAILED, FAILED):
+        bench.fail(b"order", why)
+
+    page, shown = bench.desk.groups(BOQ), (await (await bench.browser().log_in()).get(f"/queue?queue={BOQ}")).text
+
+    assert (["ValueError"], 2) == ([group.exception for group in page.groups], page.group_count)
+    assert "3 messages in 2 groups. The largest group is shown." in re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", shown))
 
 
 def test_a_queue_that_only_an_application_or_an_option_names_is_in_the_overview(bench: Bench) -> None:
