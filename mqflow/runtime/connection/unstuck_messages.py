@@ -29,7 +29,8 @@ class UnstuckMessages:
         self._selection: Final = selection
         self._stuck: Final = stuck
         self._browses = GetOption.BROWSE_FIRST
-        self._handle: ObjectHandle | None = None
+        #: The handle for these gets; None until the first get.
+        self.handle: ObjectHandle | None = None
 
     async def get(self, wait_s: float) -> Got | None:
         """Get the next message under syncpoint. Return None if no message comes within the wait, or if the listener stops.
@@ -39,10 +40,10 @@ class UnstuckMessages:
         """
         session = self._session
         options = INPUT | OpenOption.BROWSE
-        if self._handle is None:
+        if self.handle is None:
             target = ObjectDescriptor(self._queue, selection=self._selection)
-            self._handle = await session.call(session.connection.open, target, options)
-        handle = self._handle
+            self.handle = await session.call(session.connection.open, target, options)
+        handle = self.handle
         wait_ms = max(0, round(wait_s * 1_000))
         while True:
             browse = GetOptions(options=self._browses | GetOption.WAIT | _AS_IT_IS, wait_ms=wait_ms)

@@ -18,7 +18,7 @@ from mqflow.world import Clock
 
 __all__ = ("Retries", "with_all_backouts")
 
-_PASS: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _AS_DELIVERED: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
@@ -47,16 +47,20 @@ class Retries(Struct, frozen=True):
         """Return whether this message waits on the staging queue if its pause is `pause_s`."""
         return pause_s > self.in_worker_s and may_wait(got.descriptor)
 
-    def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
+    def stage(
+        self, connection: Connection, handle: ObjectHandle | None, got: Got, queue: str, count: int, after_s: float
+    ) -> None:
         """Stage the message that was got on this handle. It is delivered to `queue` after `after_s`, with `count` backouts.
 
+        With None for the handle, another message was got later, and the put sets the context from the descriptor.
         Raises `MQIError` if the staging queue refuses the message, or if the processor may not put to `queue`. On an embedded
         queue manager, the message is put to `queue`, and the queue manager stages it.
         """
         now, delay_ms = moment(self.clock), max(1, round(after_s * 1_000))
+        put = _PUT | (PutOption.SET_ALL_CONTEXT if handle is None else PutOption.PASS_ALL_CONTEXT)
         if self.staging_queue == EMBEDDED_STAGING_QUEUE:
             asked, body = staged(got.descriptor, got.body, delay_ms=delay_ms, now=now, backout_count=count)
-            connection.put1(queue, asked, body, _PASS, context=handle)
+            connection.put1(queue, asked, body, put, context=handle)
             return
         target, options = ObjectDescriptor(queue), _AS_DELIVERED
         if not self.own_authority:
@@ -64,4 +68,4 @@ class Retries(Struct, frozen=True):
             options |= OpenOption.ALTERNATE_USER_AUTHORITY
         connection.close(connection.open(target, options))
         descriptor, body = staged(got.descriptor, got.body, target=queue, delay_ms=delay_ms, now=now, backout_count=count)
-        connection.put1(self.staging_queue, descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=handle)
+        connection.put1(self.staging_queue, descriptor, body, put | PutOption.NEW_MSG_ID, context=handle)

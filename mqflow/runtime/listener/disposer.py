@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.message_group import follows_first
 from mqflow.policy.poison import backout, redelivery_delay, settlement
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Outcome, Return
@@ -23,7 +24,7 @@ from mqflow.runtime.listener.backout_settings import BackoutSettings, why_unknow
 from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
 from mqflow.runtime.listener.handler_call import call_handler, call_handler_within
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.poison_mover import PoisonMover
+from mqflow.runtime.listener.poison_mover import ContextNotSetError, PoisonMover
 from mqflow.runtime.listener.settler import SessionLost
 from mqflow.runtime.listener.unit import (
     CALL_HANDLER,
@@ -175,10 +176,13 @@ class Disposer:
         if delivery.has_puts:  # these puts would be committed together with the staged message
             return None
         queue, since = got.resolved_queue or self._spec.queue, self._state.clock.wall()
+        handle = (unit.handle or self._handle) if unit.deliveries[-1] is delivery else None
         try:
-            await self._session.call(retries.stage, self._session.connection, self._handle, got, queue, count, pause_s)
+            await self._session.call(retries.stage, self._session.connection, handle, got, queue, count, pause_s)
         except MQIError as error:
             _raise_if_lost(error)
+            if handle is None and error.reason == Reason.NOT_AUTHORIZED:  # as in `_move`, the message needs its own unit
+                return None
             text = f"{self._spec.name}: a message cannot be staged for its pause, so the worker waits with it. {error}"
             self._state.broadcast(Warned(text=text, queue=self._spec.queue))
             return None
@@ -201,17 +205,20 @@ class Disposer:
     ) -> DeliveryDone | BackOut:
         """Move the message in its unit of work, with the middleware's puts in `part`. If the move fails, back out the unit.
 
-        If the unit is backed out, no handler gets the message again: the next worker that gets it tries to move it.
+        If the unit is backed out, no handler gets the message again: the next worker that gets it tries to move it. The unit is
+        also backed out if the user may not set the context of a message that is not the last of the unit.
         """
         failed = (delivery,) if was_handled else ()
         if delivery.has_puts:  # these puts must be undone first
             return BackOut(failed, outcome)
         got = delivery.got
         try:
-            disposal = await self._mover().carry_out(got, plan, self._events.why(count, settings, outcome))
+            disposal = await self._mover(unit, delivery).carry_out(got, plan, self._events.why(count, settings, outcome))
             if part.kept_puts and not isinstance(disposal.disposition, Return):
                 await self._session.call(put_kept, part)
                 delivery.put_message_ids += part.put_message_ids
+        except ContextNotSetError:  # at its next delivery the message is the last of its unit
+            return BackOut(failed, outcome)
         except MQIError as error:
             _raise_if_lost(error)
             return BackOut(failed, outcome, refusal=Refusal(f"a poison message could not be moved: {error}", int(error.reason)))
@@ -237,7 +244,8 @@ class Disposer:
         own = settings.kept(own, delivery.got.descriptor, self._spec.behaviour)
         plan = (follows_first(first.disposal.disposition, own[-1]),)
         try:
-            disposal = await self._mover().carry_out(delivery.got, plan, self._events.why(first.count, settings, first.outcome))
+            mover = self._mover(unit, delivery)
+            disposal = await mover.carry_out(delivery.got, plan, self._events.why(first.count, settings, first.outcome))
         except MQIError as error:
             _raise_if_lost(error)
             key = message_key(first.delivery.got)
@@ -252,15 +260,16 @@ class Disposer:
         unit.disposed.append(disposed)
         return DONE
 
-    def _mover(self) -> PoisonMover:
+    def _mover(self, unit: Unit, delivery: Delivery) -> PoisonMover:
         return PoisonMover(
             self._session,
-            self._handle,
+            unit.handle or self._handle,
             self._handle.name,
             self._spec.behaviour,
             self._state.application_name,
             self._state.clock,
             self._spec.answers_requests,
+            has_context=unit.deliveries[-1] is delivery,
         )
 
     # -- decisions

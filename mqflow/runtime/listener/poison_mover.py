@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mqflow.events import Attempt, ReportSent
 from mqflow.many_verbs import inquire_dead_letter_queue, leads_back, open_to_put, put_somewhere
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.errors import MQIError, NotAuthorizedError, error_for
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message, report
@@ -24,9 +24,10 @@ from mqflow.runtime.connection.session import Session
 from mqflow.verbs import Got, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("Disposal", "PoisonMover")
+__all__ = ("ContextNotSetError", "Disposal", "PoisonMover")
 
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_TARGET_WITH_CONTEXT: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _TOO_BIG: Final = frozenset(
     {
         Reason.MSG_TOO_BIG_FOR_Q,
@@ -36,6 +37,11 @@ _TOO_BIG: Final = frozenset(
     }
 )
 _MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+_MOVE_WITH_CONTEXT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+
+
+class ContextNotSetError(Exception):
+    """The message must be got again alone: its context is not saved, and the user may not set it on the target (2035)."""
 
 
 class Disposal(Struct, frozen=True):
@@ -64,11 +70,14 @@ class PoisonMover(Struct, frozen=True):
     clock: Clock
     #: True if the sender of a request gets an answer if its request is moved or discarded.
     answers_requests: bool = False
+    #: True if the message was got last on the handle, which then has the context of the message: its user, put time and so on.
+    #: Otherwise a put passes on the context of another message, so the mover sets the context from the descriptor.
+    has_context: bool = True
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
         """Try the destinations of the plan in order, until one accepts the message. Return all attempts, with their reasons.
 
-        Raises `MQIError` if the connection is lost, or if the last destination of the plan fails.
+        Raises `MQIError` if the connection is lost, or if the last destination of the plan fails. Raises `ContextNotSetError`.
         """
         attempts: list[Attempt] = []
         while True:
@@ -108,12 +117,19 @@ class PoisonMover(Struct, frozen=True):
     async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
         """Put the message. Raises 2522 if the target is the message's own queue, because it would come back again and again."""
         connection, call = self.session.connection, self.session.call
-        target = await call(open_to_put, connection, queue, _TARGET)
+        opening, putting = (_TARGET, _MOVE) if self.has_context else (_TARGET_WITH_CONTEXT, _MOVE_WITH_CONTEXT)
+        context = self.handle if self.has_context else None
+        try:
+            target = await call(open_to_put, connection, queue, opening)
+        except NotAuthorizedError as error:
+            if self.has_context:
+                raise
+            raise ContextNotSetError(str(error)) from error
         try:
             if leads_back(target, self.handle, got.resolved_queue):
                 detail = f"The name leads back to {got.resolved_queue}, where the message came from"
                 raise error_for(Reason.INVALID_DESTINATION, "MQPUT", queue, connection.queue_manager_name, detail)
-            await call(put_somewhere, connection, target, descriptor, body, _MOVE, context=self.handle)
+            await call(put_somewhere, connection, target, descriptor, body, putting, context=context)
         finally:
             try:
                 await call(connection.close, target)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.poison_mover import Disposal
+from mqflow.verbs import ObjectHandle
 
 __all__ = (
     "CALL_HANDLER",
@@ -50,11 +51,14 @@ class Staged(Struct, frozen=True):
 class Unit:
     """One unit of work: its deliveries in order, and those of them whose messages were moved, discarded or staged."""
 
-    __slots__ = ("deliveries", "disposed", "is_told", "settle_s", "settling_since", "staged")
+    __slots__ = ("deliveries", "disposed", "handle", "is_told", "settle_s", "settling_since", "staged")
 
-    def __init__(self, deliveries: list[Delivery]) -> None:
+    def __init__(self, deliveries: list[Delivery], handle: ObjectHandle | None = None) -> None:
         #: The messages of the unit so far, in the order in which they were got.
         self.deliveries: Final = deliveries
+        #: The handle on which they were got, if it is not the handle of the worker. A handle saves the context of the message
+        #: that was got last.
+        self.handle: Final = handle
         self.disposed: list[DisposedDelivery] = []
         self.staged: list[Staged] = []
         #: True if the thread of the session has recorded this unit, so the event `Delivered` of each delivery is reported from

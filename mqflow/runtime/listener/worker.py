@@ -250,16 +250,16 @@ class Worker:
                 raise SessionLost(error) from error
             self._unstuck = None  # for example 2035 or 2042: the listener cannot browse its queue
             return None
-        return await self._handled(self._unit_of([got])) if got is not None else None
+        return await self._handled(self._unit_of([got], self._unstuck.handle)) if got is not None else None
 
     @property
     def under_way(self) -> bool:
         """True if the worker holds a unit of work. Then its handler must not wait for a connection."""
         return self._settler.under_way or (self._on_thread is not None and self._on_thread.unit is not None)
 
-    def _unit_of(self, got: Sequence[Got]) -> Unit:
+    def _unit_of(self, got: Sequence[Got], handle: ObjectHandle | None = None) -> Unit:
         spec, session = self._spec, self._session
-        return Unit([Delivery(with_all_backouts(each), spec.queue, spec.name, session) for each in got])
+        return Unit([Delivery(with_all_backouts(each), spec.queue, spec.name, session) for each in got], handle)
 
     async def _work(self, unit: Unit) -> Unit | None:
         """Handle a unit, on the thread of the session if possible. Return the unit that must be committed, or None."""

@@ -44,7 +44,7 @@ class Bench:
         made._session = SimpleNamespace(call=self._call, connection="connection")
         made._handle, made._records = "handle", me if records else None
         made._events = SimpleNamespace(why=lambda count, _, outcome: ("why", count, outcome))
-        made._mover = lambda: self
+        made._mover = lambda *_: self
         self.settings: Any = SimpleNamespace(
             attributes=QueueAttributes(name="IN"), dead_letter_queue="DLQ", kept=lambda plan, *_: plan
         )
@@ -84,7 +84,7 @@ def delivery(name: bytes) -> Any:
 
 
 def unit(*disposed: DisposedDelivery) -> Any:
-    return SimpleNamespace(disposed=list(disposed), staged=[])
+    return SimpleNamespace(disposed=list(disposed), staged=[], deliveries=[FIRST, SECOND], handle=None)
 
 
 FIRST, SECOND = delivery(b"1"), delivery(b"2")

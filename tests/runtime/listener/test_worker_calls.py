@@ -45,7 +45,7 @@ class Bench:
         made._settler = SimpleNamespace(
             interrupted=lambda unit: self.noted.append(("interrupted", unit)), overlapping=None, next_answer=self._answer
         )
-        made._unit_of, made._handled = list, self._handled
+        made._unit_of, made._handled = lambda got, handle=None: [*got, *filter(None, [handle])], self._handled
 
     def _noting(self, name: str) -> Any:
         async def call(*given: Any) -> None:
@@ -162,7 +162,7 @@ class Unstuck:
     """Gets the next message beside those that stay."""
 
     def __init__(self, answer: Any) -> None:
-        self.answer = answer
+        self.answer, self.handle = answer, "browse and input"
 
     async def get(self, left_s: float) -> Any:
         assert 12.5 == left_s
@@ -171,7 +171,7 @@ class Unstuck:
         return self.answer
 
 
-REST, HANDLED = ("rest",), ("handled", ["message"])
+REST, HANDLED = ("rest",), ("handled", ["message", "browse and input"])
 
 
 @pytest.mark.parametrize(
