@@ -201,7 +201,8 @@ class Definitions:
                 raise Refusal(Reason.OBJECT_IN_USE, detail)
             with_changes(queue.attributes, changes)  # raises if a value is invalid, before the open handles become invalid
             queue.changes += 1
-        return change_queue(self._state, queue, changes)
+        pending = change_queue(self._state, queue, changes)
+        return pending.undone_by(partial(_make_valid, queue)) if keyword else pending
 
     def _delete(self, queue: LocalQueue | QueueDefinition, *, purge: bool, keep_authorities: bool) -> Pending[None]:
         if queue.handles:
@@ -250,6 +251,11 @@ _RESOLVED = frozenset({"target", "target_type", "remote_queue", "remote_queue_ma
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
     """Check the definition, and return it with 0 in the status fields (depth and open counts)."""
     return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
+
+
+def _make_valid(queue: LocalQueue | QueueDefinition) -> None:
+    """Make the handles valid again that were open at an ALTER with FORCE."""
+    queue.changes -= 1
 
 
 def _handles(queue: LocalQueue | QueueDefinition) -> str:

@@ -137,6 +137,16 @@ def test_an_alteration_that_cannot_be_carried_out_leaves_open_handles_alone(rig:
     assert rig.connection.get(handle, NEXT) is None
 
 
+def test_a_forced_alteration_that_the_store_refuses_leaves_open_handles_valid(rig: Rig) -> None:
+    handle = rig.connection.open("Q", EVERYTHING)
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.administration.alter("Q", {"usage": 1}, force=True)
+    rig.store.refuses = None
+
+    assert rig.connection.get(handle, NEXT) is None
+
+
 def test_a_dynamic_queue_was_created_when_it_was_opened(rig: Rig) -> None:
     rig.clock.advance(7 * 86_400)
     model = rig.administration.queue("SYSTEM.DURABLE.MODEL.QUEUE")
