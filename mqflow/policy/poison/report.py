@@ -37,8 +37,8 @@ class ReportMessage(Struct, frozen=True):
     reply_to_queue: str
     #: The queue manager of the reply queue; empty for the local queue manager.
     reply_to_queue_manager: str
-    #: The descriptor of the report, with the identity context of the original message. A queue manager sets this context. The put
-    #: of an application has its own context, because it needs no further authority then.
+    #: The descriptor of the report, with the identity context of the original message. A queue manager sets this context. If an
+    #: application puts the report, the report has the context of the application, which needs no further authority.
     descriptor: MessageDescriptor
     body: bytes
     #: True if a report whose put fails goes to the dead-letter queue (q032680); false to drop such a report.
