@@ -121,9 +121,9 @@ class WorkersSource:
             )
         without_answer = [number for number, answer in answers.items() if answer is None]
         if without_answer:
+            others = "The others have" if done else "No other has"
             raise PartlyDoneError(
-                f"Worker {_listed(without_answer)} does not answer, and gets the order at its next start. "
-                "The others have carried it out."
+                f"Worker {_listed(without_answer)} does not answer, and gets the order at its next start. {others} carried it out."
             )
 
     def _remember(self, order: Order) -> None:

@@ -366,6 +366,13 @@ def test_an_order_names_the_worker_process_that_did_not_take_it(folder: Path, st
     assert (Order(listener="booking", held=True),) == first_orders(worker_socket(folder, 2))
 
 
+def test_an_order_that_no_worker_process_takes_now_says_so(folder: Path) -> None:
+    said = "Worker 1 and 2 does not answer, and gets the order at its next start. No other has carried it out."
+
+    with pytest.raises(PartlyDoneError, match=f"^{said}$"):
+        workers(folder, {1: 101, 2: 102}).order(Order(listener="booking", held=True))
+
+
 def test_a_worker_process_that_reads_the_orders_while_they_change_reads_whole_orders(folder: Path, stack: ExitStack) -> None:
     serve(stack, worker_socket(folder, 1), Named(1))
     parent, pause = workers(folder, {1: 101}), Order(listener="booking", held=True)
