@@ -58,6 +58,9 @@ _XAER_RMERR: Final = -3
 # The request number of messages and notices that the listener sends without a request.
 _PUSHED: Final = 1
 _CONNECTION_ID_BYTES: Final = 24
+# From a queue with GET(DISABLED): the seconds between two gets for a listener, and the seconds before a notice.
+_INHIBITED_S: Final = 1.0
+_NOTICE_S: Final = 0.25
 _TOO_LONG: Final = frozenset({Reason.TRUNCATED_MSG_FAILED})
 
 
@@ -122,6 +125,21 @@ class _Consumer:
         self.request: MessageRequest | None = None
         #: The number of bytes that the client has requested and not received yet.
         self.credit = 0
+        #: The time of the next get while gets from the queue are inhibited; otherwise None.
+        self.inhibited_until: float | None = None
+        #: The request whose first get was refused with 2016.
+        self._refused: MessageRequest | None = None
+
+    def waits_while_inhibited(self, request: MessageRequest) -> float:
+        """Return the seconds until the next get for a request, after a get was refused with 2016; 0 to send the notice now.
+
+        A listener gets no notice, because IBM's client then asks for nothing more, also when gets are allowed again. A client
+        that waits gets its notice after a moment. IBM's client can miss a notice that comes at once, and then waits for ever.
+        """
+        if request.stands:
+            return _INHIBITED_S
+        first, self._refused = self._refused is not request, request
+        return _NOTICE_S if first and not request.flags & RequestFlag.CHECK else 0.0
 
 
 class Conversation:
@@ -158,13 +176,20 @@ class Conversation:
         return self._waits is not None and bool(self._waits)
 
     def next_end(self) -> float | None:
-        """Return the time by which `progress` must run; None if no wait has an end."""
-        return None if self._waits is None else self._waits.next_end()
+        """Return the time by which `progress` must run; None if no wait has an end and no queue is inhibited."""
+        ends = [None if self._waits is None else self._waits.next_end()]
+        ends += [consumer.inhibited_until for consumer in self._consumers.values()]
+        return min((end for end in ends if end is not None), default=None)
 
     def progress(self) -> None:
         """Answer every waiting get that has a message or an error, or whose time is over."""
-        if self._waits is not None:
-            self._waits.progress(self._line.now())
+        if self._waits is None:
+            return
+        now = self._line.now()
+        for consumer in self._consumers.values():
+            if consumer.request is not None and consumer.inhibited_until is not None and now >= consumer.inhibited_until:
+                self._next(consumer, consumer.request)
+        self._waits.progress(now)
 
     def receive(self, flow: Flow) -> None:
         """Answer a verb or a request for messages. Raises `FlowError` if the flow is malformed."""
@@ -481,6 +506,7 @@ class Conversation:
 
     def _next(self, consumer: _Consumer, request: MessageRequest) -> None:
         """Begin a wait for the next message of a handle, unless the client has stopped its callbacks."""
+        consumer.inhibited_until = None
         if self._stopped and request.stands:
             return
         options = _get_options(request.options, consumer.selection, None)
@@ -500,6 +526,9 @@ class Conversation:
             return
         if got is None:
             reason = Reason.UNEXPECTED_ERROR if error is None else int(error.reason)
+            if reason == Reason.GET_INHIBITED and (wait_s := consumer.waits_while_inhibited(request)):
+                consumer.inhibited_until = self._line.now() + wait_s
+                return
             notice = _NOTICES.get(reason, Notice.STREAMING_FAILURE)
             self._line.send(notification(consumer.header, request.handle, notice, reason))
             return

@@ -1,4 +1,4 @@
-"""A client program in memory: it calls one conversation, whose line keeps the flows and whose clock stands still."""
+"""A client program in memory: it calls one conversation, whose line keeps the flows and whose clock the test moves."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ __all__ = ("MemoryLine", "Program")
 
 
 class MemoryLine:
-    """The line of a conversation: it keeps the flows, and its clock stands still."""
+    """The line of a conversation: it keeps the flows, and the test moves its clock."""
 
     segment_bytes_max = 32_748
     message_bytes_max = 104_857_600
@@ -27,6 +27,7 @@ class MemoryLine:
         self._queue_manager = queue_manager
         self.sent: list[Flow] = []
         self.complaints: list[str] = []
+        self.time_s = 0.0
 
     def send(self, flow: Flow) -> None:
         self.sent.append(flow)
@@ -42,7 +43,7 @@ class MemoryLine:
         """Hold no places."""
 
     def now(self) -> float:
-        return 0.0
+        return self.time_s
 
     def moment(self) -> ClockReading:
         return ClockReading(wall_ms=1_000_000, monotonic_ms=1_000)

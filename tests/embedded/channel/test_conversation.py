@@ -127,6 +127,37 @@ def test_mqput1_and_mqget_carry_a_message(program: Program) -> None:
     assert Reason.NO_MSG_AVAILABLE == program.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
 
 
+def test_a_listener_goes_on_when_gets_are_allowed_again(queue_manager: EmbeddedQueueManager, program: Program) -> None:
+    run("ALTER QLOCAL(Q1) GET(DISABLED)", queue_manager.administration)
+    assert [] == program.ask(1, RequestFlag.CALLS_BACK)
+    assert 1.0 == program.conversation.next_end()
+    program.line.time_s = 1.0
+    program.conversation.progress()
+    assert (2.0, []) == (program.conversation.next_end(), program.line.taken())
+
+    run("ALTER QLOCAL(Q1) GET(ENABLED)", queue_manager.administration)
+    put(queue_manager, 1)
+    program.line.time_s = 2.0
+    program.conversation.progress()
+
+    assert [SegmentType.ASYNC_MESSAGE] == kinds(program.line.taken())
+    assert program.conversation.next_end() is None
+
+
+def test_a_client_that_waits_hears_of_inhibited_gets_after_a_moment(
+    queue_manager: EmbeddedQueueManager, program: Program
+) -> None:
+    run("ALTER QLOCAL(Q1) GET(DISABLED)", queue_manager.administration)
+    for _ in range(2):
+        assert [] == program.ask(1, RequestFlag.WAITS)
+        program.line.time_s += 0.25
+        program.conversation.progress()
+        assert [(program.handle, Notice.GET_INHIBITED, Reason.GET_INHIBITED)] == notices(program.line.taken())
+        assert program.conversation.next_end() is None
+
+    assert [(program.handle, Notice.GET_INHIBITED, Reason.GET_INHIBITED)] == notices(program.ask(1, RequestFlag.CHECK))
+
+
 def test_mqset_sets_an_attribute(program: Program) -> None:
     handle = program.call(SegmentType.SPI, open_body("Q1", OpenOption.SET | OpenOption.INQUIRE, 0x20), -1)[2]
     inhibit = Writer(ORDER).number(1, 1, 0, INHIBIT_GET, 1).done()
