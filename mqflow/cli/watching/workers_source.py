@@ -123,7 +123,8 @@ class WorkersSource:
         if without_answer:
             others = "The others have" if done else "No other has"
             raise PartlyDoneError(
-                f"Worker {_listed(without_answer)} does not answer, and gets the order at its next start. {others} carried it out."
+                f"Worker {_listed(without_answer)} does not answer, and gets the order at its next start. "
+                f"{others} carried it out."
             )
 
     def _remember(self, order: Order) -> None:
