@@ -76,7 +76,10 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
             "password_file, MQFLOW_USER and MQFLOW_PASSWORD."
         )
     if (settings.password or settings.password_file) and not settings.user:
-        raise ConfigurationError("There is a password, but no user: set user, or MQFLOW_USER.")
+        raise ConfigurationError(
+            "There is a password, but no user: set user, or MQFLOW_USER. For an included application, set it below "
+            "queue_managers.NAME."
+        )
     if where.channel and tls.key_repository and not tls.cipher_spec:
         raise ConfigurationError(
             "tls.key_repository has no effect without tls.cipher_spec: set it too, for example ANY_TLS12_OR_HIGHER."
