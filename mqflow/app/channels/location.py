@@ -148,8 +148,8 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
     if at.certificate is None and (not settings.user or password is None):
         raise ConfigurationError(
             f"A queue manager served over TCP ({', '.join(map(str, at.addresses))}) needs a user and a password: "
-            "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD. For an included application, set them "
-            "below queue_managers.NAME. Or name the user's certificate in the URL: cert=FILE&key=FILE."
+            "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD. For an included application, set "
+            "them below queue_managers.NAME. Or name the user's certificate in the URL: cert=FILE&key=FILE."
         )
     try:
         tls = client_context(at.authority, *(at.certificate or ())) if at.tls else None
