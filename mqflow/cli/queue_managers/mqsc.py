@@ -53,17 +53,19 @@ def command(
         raise click.UsageError(
             "--user, --group, --get, --put, --publish, --request, --delay, --dead-letter-queue and --included need MODULE:APP."
         )
+    # Read first: a text that cannot be read must not create a queue manager.
+    script = None if source is None and sys.stdin.isatty() else read_text(file)
     queue_manager = reach_queue_manager(load({"url": url}).url)
     try:
         administration = queue_manager.administration
-        if source is None and sys.stdin.isatty():
+        if script is None:
             for line in _prompt(queue_manager.name):
                 responses = [execute(each, administration) for each in parse(line)]
                 _print(responses, as_json=as_json)
                 if any(isinstance(each.command, Command) and isinstance(each.command.action, EndCommand) for each in responses):
                     break
             return
-        results = run(read_text(file), administration)
+        results = run(script, administration)
     finally:
         queue_manager.close()
     _print(results.responses, as_json=as_json)

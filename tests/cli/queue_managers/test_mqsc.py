@@ -86,6 +86,13 @@ def test_a_missing_file_and_options_without_an_application_are_wrong_usage(run: 
     assert not Path("data").exists()
 
 
+def test_a_text_that_is_not_utf_8_does_nothing(run: Run) -> None:
+    refused = run("mqsc", stdin=b"DEFINE QLOCAL(A) DESCR('\xfc')")
+
+    assert "The command did nothing" in refused.stderr
+    assert not Path("data").exists()
+
+
 def test_a_file_with_a_colon_in_its_name_is_a_file_and_not_an_application(run: Run) -> None:
     Path("today:orders").write_text("PING QMGR")
 
