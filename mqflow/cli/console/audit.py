@@ -35,7 +35,7 @@ class AuditLog:
         at = datetime.fromtimestamp(self._clock.wall(), UTC)
         line = self._line_end() + json_line({"at": at, **self._place, **facts}) + b"\n"
         if os.write(self._file, line) != len(line):
-            raise OSError(f"the audit log {self.path} took only a part of a line")
+            raise OSError(f"The audit log {self.path} took only a part of a line.")
         os.fsync(self._file)
 
     def _line_end(self) -> bytes:

@@ -187,11 +187,11 @@ class Changes:
         """Move the messages of the plan, each in a unit of work of its own. The result counts the committed moves.
 
         If the commit of a message gets no answer, the result has a row that says so. This message counts as neither moved nor
-        stayed. Raises `OSError` if the line before the first move cannot be written; then no message is moved.
+        stayed. Raises `RefusedError` if the line before the first move cannot be written; then no message is moved.
         """
         facts = {"action": "redrive", "by": person, "queue": plan.queue, "what": plan.what, "to": str(plan.to or "origin")}
         name = redrive_name(plan.queue)
-        self._audit.write(**facts, event="began", messages=plan.messages, redrive=name)
+        self._begin(facts, messages=plan.messages, redrive=name)
         left, moves = Counter(plan.identities), _Moves()
         try:
             self._move(plan, person, name, left, moves)
@@ -230,6 +230,14 @@ class Changes:
                 if redriver.in_doubt is not None:
                     moves.in_doubt = 1
                     moves.rows[str(redriver.in_doubt.target), redriver.in_doubt.why_not] += 1
+
+    def _begin(self, facts: Mapping[str, str], **more: int | str) -> None:
+        """Write the line before the first move. Raises `RefusedError` if the audit log does not take it."""
+        try:
+            self._audit.write(**facts, event="began", **more)
+        except OSError as error:
+            why = f"The audit log {self._audit.path} took no line, so nothing was moved: {sentence_of(error)}"
+            raise RefusedError(why) from error
 
     def _ended(self, facts: Mapping[str, str], moves: _Moves, *, gone: int = 0, **more: str) -> str:
         """Write the line with the result. Return why the audit log does not have this line; empty if it does."""
@@ -280,10 +288,10 @@ class Changes:
         return seen, text, target
 
     def edit(self, plan: EditPlan, person: str) -> ChangeResult:
-        """Put the edited message on its target, in one unit of work. Raises `OSError` like `redrive`."""
+        """Put the edited message on its target, in one unit of work. Raises `RefusedError` like `redrive`."""
         identifier = plan.seen.descriptor.message_id.hex()
         facts = {"action": "edit", "by": person, "queue": plan.queue, "what": identifier, "to": str(plan.target)}
-        self._audit.write(**facts, event="began", messages=1)
+        self._begin(facts, messages=1)
         moves = _Moves()
         try:
             with self._desk.connected() as connection:

@@ -203,7 +203,7 @@ async def test_nothing_moves_if_the_audit_log_takes_no_line(bench: Bench, monkey
         patched.setattr("mqflow.cli.console.audit.os.write", full)
         answer = await browser.press(plan, "Move 1 message")
 
-    assert "No space left on device" in answer.text
+    assert "so nothing was moved: No space left on device." in answer.text
     assert (1, 0) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
 
 
