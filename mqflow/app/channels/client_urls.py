@@ -122,6 +122,7 @@ def _host(url: str, text: str) -> tuple[str, int]:
         port = rest.removeprefix(":") or port
     elif ":" in text:
         host, _, port = text.rpartition(":")
+        host = "" if ":" in host else host  # an IPv6 address without brackets: its last part is not a port
     if not host or set(host) & _NOT_IN_HOSTS or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
         raise ConfigurationError(
             f"{shown_url(url)!r}: {text!r} is not a host and port; write mq.example:1414, and more after commas."

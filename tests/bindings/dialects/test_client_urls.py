@@ -51,6 +51,7 @@ def test_a_url_says_where_the_queue_manager_is(url: str, expected: ConnectOption
         ("ibmmq://mq.example:70000/QM1?channel=A", "is not a host and port"),
         ("ibmmq://a,,b/QM1?channel=A", "'' is not a host and port"),
         ("ibmmq://a(1414/QM1?channel=A", "is not a host and port"),
+        ("ibmmq://2001:db8::5/QM1?channel=A", "'2001:db8::5' is not a host and port"),
         ("ibmmq://mq.example/QM1?channel=TWENTY.ONE.CHARACTERS", "cannot be the name of a channel: 1 to 20"),
         ("ibmmq://mq.example/QM-1?channel=A", "'QM-1' cannot be the name of a queue manager"),
         ("ibmmq://mq.example/QM1/A.SVRCONN?channel=A#x", None),
