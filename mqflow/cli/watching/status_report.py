@@ -72,8 +72,10 @@ class History:
         self._trails[status.process] = trails = {each.queue: before.get(each.queue, _Trail()) for each in report.queues}
         for each in report.queues:
             trail = trails[each.queue]
-            trail.depths.append(each.depth or 0)
-            trail.ages.append(each.oldest_message_age_s or 0)
+            if each.depth is not None:
+                trail.depths.append(each.depth)
+            if each.oldest_message_age_s is not None or each.depth == 0:
+                trail.ages.append(each.oldest_message_age_s or 0)
             if not counts:
                 continue
             # A queue without messages has no count yet.
@@ -86,11 +88,11 @@ class History:
             trail.delivered = {process: total for process, total in trail.delivered.items() if process in silent} | totals
 
     def depths(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last depths of the queue; the newest comes last."""
+        """Return the last known depths of the queue; the newest comes last."""
         return tuple(self._trail(process, queue).depths)
 
     def ages(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last ages of the oldest message, in seconds; the newest comes last. 0 for an unknown age or no message."""
+        """Return the last known ages of the oldest message, in seconds; the newest comes last. The age is 0 without a message."""
         return tuple(self._trail(process, queue).ages)
 
     def rates(self, process: int, queue: str) -> Sequence[float]:

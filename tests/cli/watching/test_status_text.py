@@ -287,7 +287,7 @@ def test_the_rate_is_over_all_processes_and_the_time_between_two_looks() -> None
         history.note(report(delivered(*counts), FIGURES), now)
 
     assert ((5.0, 0.0), (0.0, 0.0)) == (history.rates(70, "IN"), history.rates(70, "OUT"))
-    assert ((12,) * 4, (0,) * 4) == (history.depths(70, "IN"), history.depths(70, "SHUT"))
+    assert ((12,) * 4, ()) == (history.depths(70, "IN"), history.depths(70, "SHUT"))
     assert ((31,) * 4, (0,) * 4) == (history.ages(70, "IN"), history.ages(70, "OUT"))
     assert ((), (), ()) == (history.depths(71, "IN"), history.ages(71, "IN"), history.rates(71, "IN"))
 
@@ -315,6 +315,15 @@ def test_a_history_forgets_a_queue_that_a_look_does_not_have() -> None:
         history.note(report(delivered(1.0), (QueueFigures(queue=f"AMQ.{number}", depth=1),)), float(number))
 
     assert [(), (), (1,)] == [history.depths(70, f"AMQ.{number}") for number in range(3)]
+
+
+def test_a_depth_or_an_age_that_is_not_known_is_no_zero_in_the_history() -> None:
+    history, known = History(), QueueFigures(queue="IN", depth=7, oldest_message_age_s=9)
+    looks = (known, replace(known, depth=None, oldest_message_age_s=None), replace(known, oldest_message_age_s=None))
+    for now, found in enumerate((*looks, QueueFigures(queue="IN", depth=0))):
+        history.note(report(delivered(1.0), (found,)), float(now))
+
+    assert ((7, 7, 0), (9, 0)) == (history.depths(70, "IN"), history.ages(70, "IN"))
 
 
 def test_a_history_keeps_the_last_thirty_looks() -> None:
