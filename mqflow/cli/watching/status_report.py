@@ -92,7 +92,7 @@ class History:
         return tuple(self._trail(process, queue).depths)
 
     def ages(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last known ages of the oldest message, in seconds; the newest comes last. The age is 0 without a message."""
+        """Return the last known ages of the oldest message, in seconds; the newest comes last. Without a message it is 0."""
         return tuple(self._trail(process, queue).ages)
 
     def rates(self, process: int, queue: str) -> Sequence[float]:

@@ -526,7 +526,7 @@ def test_top_shows_depths_rates_and_workers() -> None:
         ["queue", "depth", "messages/s", "oldest"],
         ["IN", "12", "███", "30", "▃█", "31", "s"],
         ["OUT", "0", "▁▁▁", "0", "▁▁"],
-        ["SHUT", "?", "▁▁▁", "0", "▁▁"],
+        ["SHUT", "?", "0", "▁▁"],
         ["process", "listener", "queue", "worker", "doing"],
         ["71", "booking", "IN", "2", *Doing.IDLE.value.split()],
     ] == [line.split() for line in lines[1:] if line]
