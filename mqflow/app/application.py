@@ -16,7 +16,7 @@ from anyio.lowlevel import current_token
 from msgspec.structs import replace
 
 from mqflow.app.config.plugins import Group, named
-from mqflow.app.config.settings import Settings, check_settings
+from mqflow.app.config.settings import Settings, check_settings, url_is_set
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Handler, Place, Where
@@ -610,7 +610,7 @@ class App:
     def _settings_within(self, settings: Settings, *, needs_url: bool = True) -> Settings:
         """Return the settings of this included application, from the settings of the application that includes it."""
         own = self.settings or settings.of_queue_manager(self.name)
-        if needs_url and not own.url_over(self.url):
+        if needs_url and not self.url and not url_is_set(own):
             raise ConfigurationError(
                 f"The included application {self.name} has no URL: App(URL, name={self.name!r}), or url below "
                 f"queue_managers.{self.name} in the settings."

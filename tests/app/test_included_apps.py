@@ -34,11 +34,11 @@ def program(settings: Settings | None = None) -> tuple[App, App]:
     return app, archive
 
 
-def has_urls(settings: Settings, *names: str) -> dict[str, str]:
+def has_urls(of_main: Settings, *names: str, settings: Settings | None = None) -> dict[str, str]:
     app = App(name="orders")
     for name in names:
-        app.include_app(App(name=name))
-    return app.urls(settings)
+        app.include_app(App(name=name, settings=settings))
+    return app.urls(of_main)
 
 
 def options(url: str) -> WorkersOptions:
@@ -59,6 +59,7 @@ def options(url: str) -> WorkersOptions:
         (lambda _, archive: archive.include_app(App(name="more")), "one application includes all others"),
         (lambda app, _: app.listen_only(["archive:IM"]), "Did you mean archive:IN"),
         (lambda *_: has_urls(Settings(), "archive"), "archive has no URL"),
+        (lambda *_: has_urls(Settings(), "archive", settings=Settings(drain_s=5)), "archive has no URL"),
         (lambda *_: run_workers(options(ARCHIVE), Settings(), None), "only one process can open it"),
     ],
 )

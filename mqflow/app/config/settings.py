@@ -34,6 +34,7 @@ __all__ = (
     "password_reader",
     "secret_in",
     "shown_key",
+    "url_is_set",
 )
 
 _Seconds = Annotated[float, Meta(ge=0)]
@@ -221,8 +222,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         It is set if a source has set it, or if it is not the default. It replaces the URL in the code, because the same image
         runs in development and in production.
         """
-        is_set = "url" in self.sources or self.url not in {"", _URL}
-        return self.url if is_set or not declared else declared
+        return self.url if url_is_set(self) or not declared else declared
 
     def listener(self, name: str, queue: str) -> ListenerSettings:
         """Return the settings for the listener's name. Fields that are not set there come from the settings for its queue."""
@@ -258,6 +258,11 @@ def check_settings(settings: object) -> None:
     for key, value in _values(settings):
         _convert_value(key, _Given(value, _BY_HAND))
     _check_delays(settings)
+
+
+def url_is_set(settings: Settings) -> bool:
+    """Return whether these settings have a URL that a source has set, or that is not the default. An empty URL is not set."""
+    return settings.url != "" and ("url" in settings.sources or settings.url != _URL)
 
 
 def password_reader(settings: Settings) -> Callable[[], str] | None:
