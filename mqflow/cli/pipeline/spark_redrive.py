@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from os.path import normpath
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -93,8 +94,9 @@ def command(tables: Folder, condition: str, kind: str, to: str, url: str | None,
 
     redrive_id, rate, unit, dry_run = (options.pop(name) for name in ("redrive_id", "rate", "unit", "dry_run"))
     queue = "" if to == ORIGIN else to
-    # The identifier of a redrive without --id is a hash of this text. So this text must never change.
-    of = f"{kind} in {tables.uri} where {condition} to {to}"
+    # The identifier of a redrive without --id is a hash of this text. So this text must never change, and `../here/tables` must
+    # give the same text as `tables`.
+    of = f"{kind} in {normpath(tables.path) if tables.path else tables.uri} where {condition} to {to}"
     name = redrive_id or sha256(of.encode()).hexdigest()[:12]
     table = table_folder(tables.uri, Kind(kind))
     check_format(table)

@@ -366,9 +366,11 @@ def test_a_redrive_puts_with_its_rate_and_its_units(
     assert ["Refused: Q\\x07: no", "Redriving: 90 %, 2,000 put, 1 put before"] == result.stderr.splitlines()
 
 
+@pytest.mark.parametrize("tables", ["tables", "./tables/", "elsewhere/../tables"])
 def test_a_redrive_without_a_name_is_named_after_its_other_options(
-    run: Run, chosen: list[object], queues: None, monkeypatch: pytest.MonkeyPatch
+    run: Run, chosen: list[object], queues: None, monkeypatch: pytest.MonkeyPatch, tables: str
 ) -> None:
+    """Another name for the same folder would be another redrive, which puts all messages again."""
     names: list[tuple[object, ...]] = []
 
     def redriver(**facts: Any) -> object:
@@ -377,7 +379,7 @@ def test_a_redrive_without_a_name_is_named_after_its_other_options(
 
     monkeypatch.setattr("mqflow.pipeline.dead_letters.redrive.TableRedriver", redriver)
 
-    result = run("spark", "redrive", "--tables", "tables", "--where", "true")
+    result = run("spark", "redrive", "--tables", tables, "--where", "true")
 
     of = f"dead_letter in {Path.cwd() / 'tables'!s} where true to origin"
     name = sha256(of.encode()).hexdigest()[:12]
