@@ -289,8 +289,9 @@ def _batch(connection: Connection) -> BatchConnection | None:
 
 def _fill(connection: Connection, handle: ObjectHandle, unit: list[Got], options: GetOptions, most: int) -> None:
     left_bytes = UNIT_BYTES_MAX - len(unit[-1].body)
-    if (batch := _batch(connection)) is not None:
-        unit += batch.get_many(handle, options, most - len(unit), bytes_max=max(0, left_bytes))
+    batch = _batch(connection)
+    if batch is not None and left_bytes > 0:  # without room, `get_many` would still return one message
+        unit += batch.get_many(handle, options, most - len(unit), bytes_max=left_bytes)
         return
     get = connection.get
     while len(unit) < most and left_bytes > 0:

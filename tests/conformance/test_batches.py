@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from mqflow.many_verbs import get_many, put_many
+from mqflow.many_verbs import get_many, put_many, take_unit
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report
@@ -282,3 +282,15 @@ def test_many_puts_are_counted_one_by_one(queue_manager: QueueManagerUnderTest, 
 
     assert made.error is not None
     assert (2, Reason.SYNCPOINT_LIMIT_REACHED) == (len(made.puts), made.error.reason)
+
+
+def test_a_unit_without_room_takes_no_further_message(queue: str, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.many_verbs.UNIT_BYTES_MAX", 5)
+    for body in (b"12345", b"6"):
+        program.put(queue, body)
+    options = GetOptions(options=GetOption.SYNCPOINT)
+    unit = [program.got(queue, GetOption.SYNCPOINT)]
+
+    take_unit(program.connection, program.handle(queue), unit, options, 9)
+
+    assert [b"12345"] == [got.body for got in unit]
