@@ -22,6 +22,9 @@ PACKAGES: Final = ("pymqi", "ibmmq")
 Ended = tuple[int, int]
 """Completion code and reason."""
 
+_OF_THE_LINKER: Final = ("shared object", "undefined symbol", "dlopen", "Library not loaded", "DLL load failed", "libmq")
+"""Texts in the errors of dynamic linkers: Linux, macOS, Windows."""
+
 
 class Dialect(Protocol):
     """The MQI as one package offers it. Give each call a fresh copy of its structures: the MQI writes into them.
@@ -131,15 +134,18 @@ def _import(package: str) -> ModuleType:
             raise ClientPackageError(f'{package} is not installed: pip install "mqflow[{package}]".') from error
         if error.name == extension:
             # The error of the dynamic linker: the package tries its extension twice, and the second error hides the first.
-            raise _unloadable(package, str(error.__context__ or error)) from error
+            raise _unloadable(package, str(error.__context__ or error), of_linker=True) from error
         raise _unloadable(package, str(error)) from error
     except (ImportError, OSError) as error:
         raise _unloadable(package, str(error)) from error
 
 
-def _unloadable(package: str, said: str) -> ClientPackageError:
+def _unloadable(package: str, said: str, *, of_linker: bool = False) -> ClientPackageError:
+    problem = f"{package} is installed, but cannot be loaded: {said.rstrip('.')}."
+    if not of_linker and not any(word in said for word in _OF_THE_LINKER):
+        return ClientPackageError(f"{problem} Install it again: pip install --force-reinstall {package}.")
     return ClientPackageError(
-        f"{package} is installed, but cannot be loaded: {said.rstrip('.')}. It needs IBM's client library (libmqm_r.so or "
-        "libmqic_r.so). Install the IBM MQ client, or unpack the redistributable client and start Python with its lib64 folder "
-        "in LD_LIBRARY_PATH. `mqflow doctor` shows the libraries it finds."
+        f"{problem} It needs IBM's client library (libmqm_r.so or libmqic_r.so). Install the IBM MQ client, or unpack the "
+        "redistributable client and start Python with its lib64 folder in LD_LIBRARY_PATH. `mqflow doctor` shows the libraries "
+        "it finds."
     )

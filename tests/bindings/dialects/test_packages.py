@@ -11,6 +11,7 @@ from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.bindings.dialects import base
 from tests.client_packages import ROOT
 
+AGAIN = "ibmmq is installed, but cannot be loaded: {}. Install it again: pip install --force-reinstall ibmmq."
 _LOAD = """
 import sys
 from mqflow.bindings.dialects import base as dialects
@@ -81,7 +82,13 @@ def test_an_extension_that_does_not_fit_its_package_says_so(tmp_path: Path) -> N
     """ibmmq raises EnvironmentError where C and Python parts are of different versions."""
     said = loaded("load('ibmmq')", package(tmp_path, "ibmmq", "raise EnvironmentError('Mismatch between C and Python')"))
 
-    assert said.startswith("ibmmq is installed, but cannot be loaded: Mismatch between C and Python.")
+    assert AGAIN.format("Mismatch between C and Python") == said.strip()
+
+
+def test_a_module_that_a_package_needs_is_not_called_ibm_s_client_library(tmp_path: Path) -> None:
+    said = loaded("load('ibmmq')", package(tmp_path, "ibmmq", "import module_of_nobody"))
+
+    assert AGAIN.format("No module named 'module_of_nobody'") == said.strip()
 
 
 def test_a_pymqi_that_was_built_for_an_old_client_says_so(tmp_path: Path) -> None:
