@@ -22,6 +22,9 @@ from mqflow.world import SYSTEM_WORLD, World
 __all__ = ("Answer", "ControlServer", "Request", "applications", "ask", "control_folder", "encoded", "socket_for")
 
 _FOLDER_VARIABLE: Final = "MQFLOW_CONTROL_FOLDER"
+_TEMPORARY: Final = "/tmp"  # noqa: S108 - `_is_own` checks the folder in it
+_SESSIONS: Final = Path("/run/user")
+"""The parent of the folders that XDG_RUNTIME_DIR names."""
 _ASK_S: Final = 3.0
 _ALL_S: Final = 10.0
 """The longest wait in seconds: an application can wait for its worker processes and its queue manager before it answers."""
@@ -56,18 +59,34 @@ def control_folder() -> Path:
 
     Raises `OSError` if the folder cannot be made, or if another user can write in it.
     """
-    named = os.environ.get(_FOLDER_VARIABLE)
-    of_session = os.environ.get("XDG_RUNTIME_DIR")
-    own = f"mqflow-{os.getuid()}"
-    # `tempfile.gettempdir()` is not used: its import takes longer than this whole file. The folder is checked below.
-    temporary = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - as the line above says
-    folder = Path(named) if named else Path(of_session, "mqflow") if of_session else Path(temporary, own)
+    folder = _places()[0]
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+    if not _is_own(folder):
         raise PermissionError(f"{folder} must be a folder of user {os.getuid()} in which nobody else can write")
     return folder
+
+
+def _places() -> list[Path]:
+    """Return the folders in which applications of this user may have control sockets: first that of this process.
+
+    A service and a login session of one user often have different variables.
+    """
+    named = os.environ.get(_FOLDER_VARIABLE)
+    if named:
+        return [Path(named)]
+    user, of_session = os.getuid(), os.environ.get("XDG_RUNTIME_DIR")
+    # `tempfile.gettempdir()` is not used: its import takes longer than this whole file. `_is_own` checks each folder.
+    temporary = (os.environ.get("TMPDIR") or _TEMPORARY, _TEMPORARY)
+    own = [Path(each, f"mqflow-{user}") for each in temporary]
+    session = [Path(of_session, "mqflow")] if of_session else []
+    return list(dict.fromkeys((*session, *own, _SESSIONS / str(user) / "mqflow")))
+
+
+def _is_own(folder: Path) -> bool:
+    """Return whether this is a folder of this user, in which nobody else can write. Raises `OSError` if it does not exist."""
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def socket_for(application: str) -> Path:
@@ -187,7 +206,8 @@ def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | Non
     The sockets of processes that have ended are removed. Raises the `OSError` of `control_folder`.
     """
     found: list[tuple[Path, Answer | None]] = []
-    for path in sorted(control_folder().glob("*.sock")):
+    folders = [control_folder(), *filter(_is_own, filter(Path.exists, _places()[1:]))]
+    for path in [path for folder in folders for path in sorted(folder.glob("*.sock"))]:
         try:
             found.append((path, ask(path, Request(wants_queues=wants_queues), wait_s=_ALL_S)))
         except (TimeoutError, BlockingIOError):  # BlockingIOError: the queue of calls is full, for example of a stopped process

@@ -122,6 +122,28 @@ def test_a_process_of_another_user_gets_no_answer(folder: Path, stack: ExitStack
     assert [] == source.orders
 
 
+def test_an_application_of_a_service_is_found_from_a_session_and_the_other_way_round(
+    folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service has no XDG_RUNTIME_DIR, and the shell of the same user has one."""
+    (folder / "session").mkdir()
+    monkeypatch.delenv("MQFLOW_CONTROL_FOLDER")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(sockets, "_TEMPORARY", str(folder))
+    monkeypatch.setattr(sockets, "_SESSIONS", folder / "none")
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    serve(stack, socket_for("service"), Named(1))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "session"))
+    serve(stack, socket_for("session"), Named(2))
+    from_a_session = {path.name.split(".")[0] for path, _ in applications()}
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr(sockets, "_SESSIONS", folder)
+    (folder / "session").rename(folder / str(os.getuid()))
+    from_a_service = {path.name.split(".")[0] for path, _ in applications()}
+
+    assert [{"service", "session"}] * 2 == [from_a_session, from_a_service]
+
+
 def test_a_folder_in_which_others_can_write_is_refused(folder: Path) -> None:
     folder.chmod(0o777)
 
