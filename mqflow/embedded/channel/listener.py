@@ -71,15 +71,8 @@ def serve_channel(
     offered = offer or Offer(queue_manager=queue_manager.name, queue_manager_identifier=queue_manager.name)
 
     def peers_of(login: Login) -> Peers:
-        said: set[str] = set()
-
         def peer(arrival: Arrival) -> ServedPeer:
-            def once(sentence: str) -> None:
-                if sentence not in said:
-                    said.add(sentence)
-                    arrival.complain(sentence)
-
-            return ChannelPeer(queue_manager, arrival, login, offered, once, tap, random)
+            return ChannelPeer(queue_manager, arrival, login, offered, tap, random)
 
         return peer
 

@@ -83,7 +83,6 @@ class ChannelPeer:
         arrival: Arrival,
         login: Login,
         offer: Offer,
-        once: Callable[[str], None],
         tap: Tap | None,
         random: Random,
     ) -> None:
@@ -93,7 +92,7 @@ class ChannelPeer:
         self._stream: Stream = arrival.raw
         self._login = login
         self._offer = offer
-        self._once = once
+        self._once = arrival.complain_once
         self._tap = tap
         self._random = random
         self._rules: Final = ChannelRules(queue_manager, login, arrival.complain)

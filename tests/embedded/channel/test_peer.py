@@ -56,6 +56,7 @@ class Stranger:
             raw=self.raw,
             clock=self.clock,
             complain=self.complaints.append,
+            complain_once=self.complaints.append,
             arrived=PassingTime(self.clock),
             admit=admit,
             take_place=lambda: None,
@@ -64,7 +65,7 @@ class Stranger:
             hello_s=10.0,
             full=None,
         )
-        self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, self.complaints.append, None, SYSTEM_RANDOM)
+        self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, None, SYSTEM_RANDOM)
 
     def send(self, kind: SegmentType, body: bytes) -> None:
         for segment in segments_of(Flow(Header(kind=kind), body), OFFER.transmission_bytes_max):

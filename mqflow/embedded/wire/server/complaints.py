@@ -24,14 +24,25 @@ class Complaints:
         self._minute_began = clock.monotonic()
         self._lines = 0
         self._left_out = 0
+        #: The sentences of `once` that are in the log.
+        self._said: set[str] = set()
         #: The number of all complaints, with those that were left out of the log.
         self.count: int = 0
+
+    def once(self, sentence: str) -> None:
+        """Complain, unless the log already has this sentence. The caller must not let peers choose many different sentences."""
+        if sentence not in self._said and self._logged(sentence):
+            self._said.add(sentence)
 
     def __call__(self, sentence: str) -> None:
         """Count the complaint. Log it unless this minute's limit of lines is reached.
 
         The first line after that minute says how many lines were left out.
         """
+        self._logged(sentence)
+
+    def _logged(self, sentence: str) -> bool:
+        """Count the complaint, and return whether it is logged."""
         with self._guard:
             now = self._clock.monotonic()
             self.count += 1
@@ -41,7 +52,8 @@ class Complaints:
                 self._minute_began, self._lines, self._left_out = now, 0, 0
             if self._lines == LINES_A_MINUTE:
                 self._left_out += 1
-                return
+                return False
             self._lines += 1
             number = self.count
         _logger.warning("%s This is number %d since the start.", sentence, number)
+        return True

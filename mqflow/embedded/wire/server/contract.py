@@ -151,6 +151,8 @@ class Arrival(Struct, frozen=True):
     raw: socket.socket
     clock: Clock
     complain: Callable[[str], None]
+    #: Logs a sentence unless the log already has it.
+    complain_once: Callable[[str], None]
     #: The signal that ends a wait of the peer.
     arrived: Signal
     admit: Admit

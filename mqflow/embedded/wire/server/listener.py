@@ -291,6 +291,7 @@ class Server:
                     raw=stream,
                     clock=self._clock,
                     complain=self._complaints,
+                    complain_once=self._complaints.once,
                     arrived=self._signals(),
                     admit=self._admit,
                     take_place=self._take_place,

@@ -56,6 +56,21 @@ def test_ten_complaints_a_minute_are_logged_and_all_are_counted(caplog: pytest.L
     assert 26 == complain.count
 
 
+def test_a_sentence_that_is_said_once_is_said_later_if_the_limit_left_it_out(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    complain = Complaints(clock, THREADS)
+    complained(caplog, complain, *(["A peer errs."] * 10))
+    complain.once("XA is not served.")
+    clock.advance(60.0)
+    caplog.clear()
+
+    for _ in range(2):
+        complain.once("XA is not served.")
+
+    said = "XA is not served. (1 more lines of this kind were left out before.) This is number 12 since the start."
+    assert [said] == caplog.messages
+
+
 def test_a_minute_that_lasts_exactly_so_long_is_over(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     clock.now_s = 0.0
