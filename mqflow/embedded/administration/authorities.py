@@ -56,7 +56,8 @@ class AuthorityDefinitions:
                 return state.authorities.held(entity, kind, name)
             if entity == ADMINISTRATORS or not state.authorities.checked:
                 return whole(kind)
-            return granted(records(state, AuthorityRecord).values(), kind, name, user="", groups=(entity,))
+            own = [each for each in records(state, AuthorityRecord).values() if each.group and each.entity == entity]
+            return granted(own, kind, name, user="", groups=(entity,))
 
     def set(
         self,

@@ -129,6 +129,16 @@ def test_entauth_adds_up_the_authorities_of_a_users_groups(queue_manager: Embedd
     assert ["NONE"] == lists(queue_manager, "DISPLAY ENTAUTH OBJTYPE(QMGR) PRINCIPAL('app')")
 
 
+def test_entauth_of_a_group_leaves_out_what_everybody_may_do(queue_manager: EmbeddedQueueManager) -> None:
+    done(queue_manager, "SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) GROUP('desk') AUTHADD(DSP)")
+    done(queue_manager, "SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) GROUP('nobody') AUTHADD(GET)")
+    asked = "DISPLAY ENTAUTH OBJNAME(ORDERS.IN) OBJTYPE(QUEUE)"
+
+    assert ["DSP"] == lists(queue_manager, f"{asked} GROUP('desk')")
+    assert ["GET"] == lists(queue_manager, f"{asked} GROUP('nobody')")
+    assert ["GET"] == lists(queue_manager, f"{asked} PRINCIPAL('other')")
+
+
 def test_entauth_of_the_administrators_is_everything(queue_manager: EmbeddedQueueManager) -> None:
     done(queue_manager, CONNECT)
     asked = "DISPLAY ENTAUTH OBJNAME(ORDERS.IN) OBJTYPE(QUEUE)"
