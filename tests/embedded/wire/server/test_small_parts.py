@@ -56,7 +56,9 @@ def test_ten_complaints_a_minute_are_logged_and_all_are_counted(caplog: pytest.L
     assert 26 == complain.count
 
 
-def test_a_sentence_that_is_said_once_is_said_later_if_the_limit_left_it_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_gets_a_sentence_later_that_it_must_have_only_once_if_the_limit_left_it_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     clock = ManualClock()
     complain = Complaints(clock, THREADS)
     complained(caplog, complain, *(["A peer errs."] * 10))
