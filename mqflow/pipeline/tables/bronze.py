@@ -206,7 +206,8 @@ def _check_end(table: Folder, lane: Lane, reached: int) -> None:
         raise PipelineError(
             f"The table {table.uri} has segments of lane {lane.name} up to {reached}, and the last segment in the "
             f"journal is {last}. The journal lost segments, and new rows would be skipped as written. Nothing was changed. "
-            "Restore the newest copy of the journal. If the lane was removed and created again, make the tables in another folder."
+            "Restore the newest copy of the journal. If the lane was removed and created again, make new tables in another "
+            "folder."
         )
 
 
