@@ -96,7 +96,7 @@ def watched_workers(
 ) -> Iterator[None]:
     """Watch the worker processes while the block runs. Their control sockets are in `folder`.
 
-    `served_url` returns the URL of the queue manager for the workers. While it is that of a folder, no process serves the
+    `served_url` returns the URL of the queue manager for the workers. While this URL names a folder, no process serves the
     folder yet, and this process does not open it.
 
     `others` has the URLs for the queue managers of included applications, by name.
