@@ -64,7 +64,9 @@ def pages(source: Source, figures: Figures, console: ASGIApp | None = None) -> S
 
 
 def _probe(*, is_well: bool, why: list[str]) -> Response:
-    return PlainTextResponse("ok\n" if is_well else "\n".join(why) + "\n", 200 if is_well else _UNAVAILABLE)
+    text = "ok\n" if is_well else "\n".join(why) + "\n"
+    # The name of a file in a stack can have bytes that are no UTF-8.
+    return PlainTextResponse(text.encode("utf-8", "replace"), 200 if is_well else _UNAVAILABLE)
 
 
 def _named(stuck: Stuck) -> str:

@@ -456,6 +456,20 @@ async def test_a_probe_answers_ok_or_the_whole_reason(status: ApplicationStatus,
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_a_stack_of_a_file_whose_name_is_no_utf_8_fails_no_probe(path: str) -> None:
+    stuck = with_worker(Doing.HANDLING, 121.0)
+    [process] = stuck.processes
+    [listener] = process.listeners
+    worker = replace(listener.workers[0], stack='File "caf\udce9.py", line 7, in book\n')
+    changed = replace(process, listeners=(replace(listener, workers=(worker,)),))
+
+    answer = await get(replace(stuck, processes=(changed,)), path)
+
+    assert (503, True) == (answer.status_code, 'File "caf?.py", line 7' in answer.text)
+
+
+@pytest.mark.anyio
 async def test_the_pages_for_programs_are_json_and_open_metrics() -> None:
     status = status_of(0)
     scale, refused, whole, metrics = (
