@@ -23,7 +23,7 @@ _EVEN_S: Final = (
 )  # fmt: skip
 """The distances between the marks on an axis of a short time, in seconds."""
 _MONTHS: Final = (1, 2, 3, 6, 12, 24, 60, 120)
-"""The distances on an axis of a long time, in months."""
+"""The distances on an axis of a long time, in months; for a longer time, they are whole decades."""
 _YEAR_MONTHS: Final = 12
 _BARS_S: Final = (1, 2, 5, 10, 15, 30, *_EVEN_S, 28 * _DAY_S)
 """The lengths of the steps of time that have a bar each, in seconds."""
@@ -97,7 +97,8 @@ def bars(along: Axis, counts: Mapping[int, int], every_s: int) -> tuple[Bar, ...
 def _in_months(first: datetime, last: datetime) -> tuple[tuple[datetime, ...], str]:
     """Return the marks on an axis of a long time, each at the beginning of a month."""
     start, end = (each.year * _YEAR_MONTHS + each.month - 1 for each in (first.astimezone(UTC), last.astimezone(UTC)))
-    every = next((each for each in _MONTHS if end - start <= _TICKS_MAX * each), _MONTHS[-1])
+    decades = math.ceil((end - start) / _TICKS_MAX / _MONTHS[-1])
+    every = next((each for each in _MONTHS if end - start <= _TICKS_MAX * each), _MONTHS[-1] * decades)
     months = range(math.ceil((start + 1) / every) * every, end + 1, every)
     marks = tuple(datetime(month // _YEAR_MONTHS, month % _YEAR_MONTHS + 1, 1, tzinfo=UTC) for month in months)
     return marks, "%Y" if every >= _YEAR_MONTHS else "%b %Y"
