@@ -46,8 +46,10 @@ def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, log_
             error = ConfigurationError if code == EXIT_USAGE else NotStartedError
             raise error(f"{name} did not start (exit code {code}): {why}")
         owns = owner_pid(data) == process.pid
-        # The process logs this line when it listens at all addresses. Its own socket accepts connections earlier.
-        active = owns and any(f"{name} is active, at" in line for line in lines) and is_served(place)
+        # The process logs this line when it listens at all addresses. Its own socket accepts connections earlier. If the disk
+        # is full, the line can be missing.
+        said = any(f"{name} is active, at" in line for line in lines)
+        active = owns and is_served(place) and (said or SYSTEM_CLOCK.monotonic() >= ready_by)
         if active or any(f"{name} stands by" in line for line in lines):
             process.returncode = 0  # this command does not wait for the end of the process
             _print_warnings(lines, name)

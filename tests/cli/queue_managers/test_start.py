@@ -106,6 +106,17 @@ def test_the_owner_is_ready_when_it_is_served(owned: EmbeddedQueueManager) -> No
     assert f"QM1 is active as process {os.getpid()}." == until_ready(process(pid=os.getpid()), "QM1", Path("QM1"), length)
 
 
+def test_the_owner_is_ready_also_if_its_log_has_no_room_for_the_line(
+    owned: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([100.0, 100.0, 119.9, 120.0])
+    monkeypatch.setattr("mqflow.cli.queue_managers.start.SYSTEM_CLOCK", SimpleNamespace(monotonic=lambda: next(times)))
+    sleeps(monkeypatch, "start")
+
+    assert f"QM1 is active as process {os.getpid()}." == until_ready(process(pid=os.getpid()), "QM1", Path("QM1"), logged())
+    assert [] == list(times)
+
+
 @pytest.mark.parametrize("line", ["QM1 is active, at QM1/served.sock", "QM2 stands by", "QM1 is loading"])
 def test_a_process_that_is_not_ready_in_time_is_an_error_with_its_log(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([100.0, 100.0, 119.9, 120.0])
