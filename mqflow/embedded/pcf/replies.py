@@ -72,13 +72,16 @@ class _Outgoing(Struct, frozen=True):
     def put(self, request: MessageDescriptor, response: PCFMessage) -> None:
         """Put the response on the reply-to queue. If that fails, put it on the dead-letter queue.
 
-        The texts are in the character set of the queue manager, or in UTF-8 if this set lacks a character of the response.
+        The user of the command needs the authority to put on the reply-to queue. Otherwise a user could put responses on any
+        queue. The texts are in the character set of the queue manager, or in UTF-8 if this set lacks a character.
         """
         body, ccsid = readable_bytes(response, encoding=Encoding.NATIVE, ccsid=self.state.attributes.ccsid)
         descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=ccsid)
-        target = ObjectDescriptor(request.reply_to_queue, queue_manager=request.reply_to_queue_manager)
+        target = ObjectDescriptor(
+            request.reply_to_queue, queue_manager=request.reply_to_queue_manager, alternate_user=request.user_identifier
+        )
         try:
-            self.connection.put1(target, descriptor, body, _PUT, context=self.handle)
+            self.connection.put1(target, descriptor, body, _PUT | PutOption.ALTERNATE_USER_AUTHORITY, context=self.handle)
         except MQIError as error:
             self.dead_letter(descriptor, body, error.reason, target.name)
 

@@ -572,6 +572,21 @@ def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queu
     assert PCFReason.COMMAND_FAILED == responses[-1].header.reason
 
 
+def test_a_response_is_put_with_the_authority_of_the_user_of_the_command(queue_manager: EmbeddedQueueManager) -> None:
+    """Otherwise a user that may only send commands could put messages on every queue."""
+    for kind, name, held in (
+        (AuthorityKind.QMGR, "", (Authority.CONNECT,)),
+        (AuthorityKind.QUEUE, "SYSTEM.**", (Authority.GET, Authority.PUT)),
+    ):
+        queue_manager.administration.authorities.set(kind, name, "app", group=False, add=held, remove=())
+
+    with Commander(queue_manager, user="app") as commander:
+        commander.send(PING, reply_to_queue="Q")
+        commander.responses(commander.send(PING))
+
+    assert (0, 2) == (defined(queue_manager, "Q").depth, defined(queue_manager, "SYSTEM.DEAD.LETTER.QUEUE").depth)
+
+
 class NoRemoval(ScriptedStore):
     """A store that has no room for the record of a removal."""
 
