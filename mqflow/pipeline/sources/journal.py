@@ -127,11 +127,13 @@ class _Reader(DataSourceReader):
         self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the segments of every lane, packed."""
+        """Return the segments of every lane, packed. Raises `LaneError` for a named lane that does not exist."""
         settings = self._settings
         segments: list[Segment] = []
+        journal = Journal.open(settings.folder)
+        for name in settings.lanes:
+            journal.lane(name)  # only a stream waits for a lane
         if settings.segments is not None:
-            journal = Journal.open(settings.folder)
             for name, (first, last) in settings.segments.items():
                 segments += self._wanted(journal.lane(name).segments(after=first - 1, through=last))
             return _parts(segments, settings)
@@ -330,7 +332,7 @@ def _kind(said: str, folder: Folder, lanes: Sequence[str]) -> Kind:
 
 
 def _lanes(settings: _Settings) -> list[Lane]:
-    """Return the lanes to read, as they are now. The reader waits for a named lane that does not exist yet."""
+    """Return the lanes to read, as they are now. A stream waits for a named lane that does not exist yet."""
     lanes = [lane for lane in Journal.open(settings.folder).lanes() if not settings.lanes or lane.name in settings.lanes]
     if settings.lanes and (odd := [lane for lane in lanes if lane.kind is not settings.kind]):
         raise OptionError(f"{NAME}: lane {odd[0].name} of {settings.folder.uri} holds {odd[0].kind}, not {settings.kind}.")

@@ -143,9 +143,12 @@ def test_an_option_that_does_not_fit_says_what_would(journal: Path, options: dic
         source(journal, **options).reader(schema_of(journal, **options)).partitions()
 
 
-def test_a_lane_that_does_not_exist_is_answered_with_those_that_do(journal: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"kind": "dead_letter"}], ids=["any kind", "a kind"])
+def test_a_lane_that_does_not_exist_is_answered_with_those_that_do(journal: Path, options: dict[str, str]) -> None:
+    asked = {"lanes": "NONE,A.DLQ", **options}
+
     with pytest.raises(LaneError, match=r"has no lane 'NONE'\. It has: A\.DLQ, B\.DLQ"):
-        source(journal, lanes="NONE").reader(schema_of(journal, lanes="NONE")).partitions()
+        source(journal, **asked).reader(schema_of(journal, **asked)).partitions()
 
 
 def test_a_journal_of_several_kinds_asks_which(journal: Path) -> None:
