@@ -38,7 +38,7 @@ def without_extension(descriptor: MessageDescriptor, body: bytes) -> tuple[Messa
     """Return the version 1 descriptor with the fields of the MQMDE filled in, and the data behind the MQMDE."""
     if descriptor.format != Format.MD_EXTENSION:
         return descriptor, body
-    extension = descriptor_extension.parse(body, encoding=descriptor.encoding)
+    extension = descriptor_extension.parse(body, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
     described = replace(
         descriptor,
         format=extension.format,
@@ -71,5 +71,5 @@ def with_extension(descriptor: MessageDescriptor, body: bytes, room: int) -> tup
     nothing_to_say = descriptor.group_id == NO_ID and descriptor.message_flags == 0 and descriptor.offset == 0
     if nothing_to_say or len(body) + MDE_BYTES > room:
         return descriptor, body
-    data = descriptor_extension.to_bytes(extension, encoding=descriptor.encoding)
+    data = descriptor_extension.to_bytes(extension, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
     return replace(descriptor, format=Format.MD_EXTENSION), data + body
