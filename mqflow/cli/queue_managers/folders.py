@@ -5,6 +5,7 @@ This file reads folders and makes connections. It changes nothing.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 from mqflow.app.errors import ConfigurationError
@@ -18,7 +19,7 @@ from mqflow.embedded.storage.standby import owner_pid, standby_pid
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("existing", "existing_of", "folder_of", "status_of", "statuses")
+__all__ = ("existing", "existing_of", "folder_of", "status_of", "statuses", "words_for")
 
 _STATUS_BY_REASON: Final[Mapping[int, str]] = {
     Reason.Q_MGR_QUIESCING: "active until its applications disconnect",
@@ -32,12 +33,18 @@ def folder_of(name: str, folder: Path | None) -> Path:
     return Path(name) if folder is None else folder
 
 
+def words_for(name: str, place: Path) -> str:
+    """Return the words that name this queue manager on a command line: its name, and its folder if the name does not say it."""
+    return name if place == Path(name) else f"{name} --data {quote(str(place))}"
+
+
 def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
     """Return a queue manager's folder. Raises `ConfigurationError` if it is missing, and `FolderError` if it cannot be used."""
     place = folder_of(name, folder)
     if not (place / "queue_manager.db").exists():
         hint = "name another folder with --data" if folder is None else "check --data"
-        raise ConfigurationError(f"There is no queue manager in {place}: create it with mqflow qmgr create {name}, or {hint}.")
+        create = f"mqflow qmgr create {words_for(name, place)}"
+        raise ConfigurationError(f"There is no queue manager in {place}: create it with {create}, or {hint}.")
     data = prepare_folder(place, create=False)
     check_identity(data)
     return place, data

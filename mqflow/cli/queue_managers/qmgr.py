@@ -24,7 +24,7 @@ from mqflow.cli.option_types import json_option, parent_pipe_option
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.cli.queue_managers.expiry import expiry_lines
-from mqflow.cli.queue_managers.folders import existing, existing_of, folder_of, status_of, statuses
+from mqflow.cli.queue_managers.folders import existing, existing_of, folder_of, status_of, statuses, words_for
 from mqflow.cli.queue_managers.orders import back_up, end
 from mqflow.cli.queue_managers.start import LOG, until_ready
 from mqflow.cli.text.exit_codes import EXIT_ORDERED
@@ -122,10 +122,12 @@ def _dead_letter_queue(ctx: click.Context, param: click.Parameter, value: str) -
 def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     """Create a queue manager without starting it (crtmqm)."""
     place = folder_of(name, folder)
-    if _is_created(place):
-        raise ConfigurationError(f"{place} has a queue manager already: start it with mqflow qmgr start {name}.")
+    if known := _created(name, place):
+        raise ConfigurationError(
+            f"{place} has a queue manager already: start it with mqflow qmgr start {words_for(known, place)}."
+        )
     EmbeddedQueueManager(name, store=SqliteStore(place), dead_letter_queue=dead_letter_queue).close()
-    click.echo(f"{name} is created in {place}. Start it with mqflow qmgr start {name}.")
+    click.echo(f"{name} is created in {place}. Start it with mqflow qmgr start {words_for(name, place)}.")
 
 
 @command.command("serve")
@@ -406,18 +408,22 @@ def user_command(
         note(f"{user} has only the authorities that you grant with mqflow mqsc, beginning with {grant}")
 
 
-def _is_created(place: Path) -> bool:
-    """Return whether the folder has a queue manager. If a creation was killed or found no room, its store has none."""
+def _created(name: str, place: Path) -> str:
+    """Return the name of the queue manager in the folder, or an empty text. `name` is returned if nobody can read the name now.
+
+    If a creation was killed or found no room, there can be a store without a queue manager.
+    """
     if not DataFolder(place).in_use:
-        return False
+        return ""
     data = prepare_folder(place, create=False)
-    if name_in(data) or owner_pid(data) is not None:
-        return True
+    if (known := name_in(data)) or owner_pid(data) is not None:
+        return known or name
     store = SqliteStore(place)
     try:
-        return store.load().queue_manager is not None
+        queue_manager = store.load().queue_manager
     finally:
         store.close()
+    return "" if queue_manager is None else queue_manager.name
 
 
 def _make_client_certificate(place: Path, name: str, user: str) -> None:
@@ -475,7 +481,7 @@ def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | No
 def _warn_without_users(options: HostOptions) -> None:
     over_tcp = any(isinstance(address, TcpAddress) for address in (*options.addresses, *options.mq_addresses))
     if over_tcp and not options.users.names():
-        remedy = f"add a user with mqflow qmgr user {options.name} USER."
+        remedy = f"add a user with mqflow qmgr user {words_for(options.name, options.folder)} USER."
         note(f"mqflow: no user has a password yet, so no connection over TCP is accepted: {remedy}")
 
 

@@ -335,7 +335,7 @@ def test_an_owner_that_does_not_answer_is_active_with_the_reason(run: Run) -> No
 def test_a_folder_that_is_not_there_is_an_error_with_a_remedy(run: Run) -> None:
     result = run("qmgr", "status", "--data", "nowhere")
 
-    expected = "There is no queue manager in nowhere: create it with mqflow qmgr create NAME, or check --data."
+    expected = "There is no queue manager in nowhere: create it with mqflow qmgr create NAME --data nowhere, or check --data."
     assert (2, f"mqflow: {expected}\n") == (result.exit_code, result.stderr)
 
 
@@ -366,9 +366,22 @@ def test_a_creation_without_room_fails_and_can_be_repeated(run: Run, monkeypatch
 def test_create_sets_the_dead_letter_queue(run: Run) -> None:
     for words, expected in (((), "SYSTEM.DEAD.LETTER.QUEUE"), (("-u", "DEAD"), "DEAD")):
         made = run("qmgr", "create", "QM2", "--data", expected, *words).output
-        assert f"QM2 is created in {expected}. Start it with mqflow qmgr start QM2.\n" == made
+        assert f"QM2 is created in {expected}. Start it with mqflow qmgr start QM2 --data {expected}.\n" == made
         shown = run("mqsc", "--json", "--url", f"embedded:{expected}?qmgr=QM2", stdin="DISPLAY QMGR DEADQ").stdout
         assert expected == json.loads(shown)["DEADQ"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [("QM1", "QM1"), ("my folder", "QM1 --data 'my folder'")],
+)
+def test_the_advice_of_a_second_creation_starts_the_queue_manager_that_is_there(run: Run, folder: str, words: str) -> None:
+    if folder != "QM1":
+        Path("QM1").rename(folder)
+
+    refused = run("qmgr", "create", "OTHER", "--data", folder)
+
+    assert f"{folder} has a queue manager already: start it with mqflow qmgr start {words}.\n" in refused.stderr
 
 
 def test_a_copy_has_the_messages_and_is_announced(run: Run) -> None:
