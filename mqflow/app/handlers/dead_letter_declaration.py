@@ -64,11 +64,13 @@ class DeadLetterRules:
         """Declare the decorated function as the condition of a rule. It returns whether the rule matches a `DeadLetter`.
 
         The DLQ handler carries out the action like that of a rule in its rules table. If the function raises an exception, the
-        message stays on the queue, and the handler warns once. Raises `ValueError` for FWD without `forward_queue`, and for
-        another action with it. Raises `ConfigurationError` for an async function.
+        message stays on the queue, and the handler warns once. Raises `ValueError` for FWD without `forward_queue`, for another
+        action with it, and for `attempts` below 1. Raises `ConfigurationError` for an async function.
         """
         if (action is Action.FWD) != bool(forward_queue):
             raise ValueError("Action.FWD needs forward_queue, and no other action takes one.")
+        if not isinstance(attempts, int) or attempts < 1:
+            raise ValueError(f"rule(attempts={attempts!r}): it takes a number, 1 or more.")
         rule = Rule(
             action=action,
             forward_queue=forward_queue,

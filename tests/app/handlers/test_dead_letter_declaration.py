@@ -230,6 +230,12 @@ def test_forward_needs_a_queue() -> None:
         App().dead_letter_handler().rule(Action.FWD)
 
 
+@pytest.mark.parametrize("attempts", [0, -1, 1.5])
+def test_a_rule_that_could_never_apply_is_refused(attempts: int) -> None:
+    with pytest.raises(ValueError, match=r"attempts=.*: it takes a number, 1 or more"):
+        App().dead_letter_handler().rule(Action.RETRY, attempts=attempts)
+
+
 class Plain:
     """A queue manager with blocking calls, so that its sessions have threads."""
 
