@@ -53,7 +53,7 @@ class ChannelSettings(Struct, frozen=True, kw_only=True):
     instances_per_client_max: int = _UNLIMITED
     #: SSLCIPH; if it is not empty, programs need TLS.
     cipher_spec: str = ""
-    #: SSLCAUTH(REQUIRED): a program behind TLS needs a certificate.
+    #: SSLCAUTH(REQUIRED): a program behind TLS needs a certificate with a common name.
     certificate_required: bool = False
     #: SSLPEER: the distinguished name in the certificate of a program; empty for any name.
     peer_name: str = ""
@@ -189,7 +189,10 @@ def why_not_secure(settings: ChannelSettings, common_names: Sequence[str] | None
     if common_names is None:
         return Reason.SSL_INITIALIZATION_ERROR, f"SSLCIPH({settings.cipher_spec}) needs TLS, and the program has none"
     if settings.certificate_required and not common_names:
-        return Reason.SSL_INITIALIZATION_ERROR, "SSLCAUTH(REQUIRED) needs a certificate, and the program has none"
+        return (
+            Reason.SSL_INITIALIZATION_ERROR,
+            "SSLCAUTH(REQUIRED) needs a certificate with a common name (CN), and the program has none",
+        )
     return _why_another_name(settings.peer_name, common_names) if settings.peer_name else None
 
 
