@@ -599,7 +599,8 @@ def _with_password(settings: Settings, above: str = "") -> Settings:
         raise SettingsError(f"{above}password_file", source, problem) from None
     except (OSError, ValueError) as error:  # ValueError: the path has a NUL
         raise SettingsError(f"{above}password_file", source, f"it cannot be read: {error}.") from error
-    return msgspec.structs.replace(settings, password=password)
+    sources = {**settings.sources, "password": f"password_file ({settings.password_file})"}
+    return msgspec.structs.replace(settings, password=password, sources=sources)
 
 
 def _check_delays(settings: Settings) -> None:

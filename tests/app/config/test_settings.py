@@ -298,7 +298,7 @@ def test_a_password_comes_from_its_file_and_is_never_shown(tmp_path: Path) -> No
 
     settings = load(environment={"MQFLOW_PASSWORD_FILE": str(file)}, folder=tmp_path)
 
-    assert Secret("hunter2") == settings.password
+    assert (Secret("hunter2"), f"password_file ({file})") == (settings.password, settings.sources["password"])
     assert "hunter2" not in f"{settings} {settings!r}"
 
 
