@@ -233,11 +233,11 @@ def _fits(pattern: str, text: str) -> bool:
 def _address_fits(pattern: str, address: str) -> bool:
     """Return whether the address matches the pattern: an asterisk stands for one or more parts, a hyphen for a range.
 
-    An IPv4 address in IPv6 notation counts as an IPv4 address.
+    An IPv4 address in IPv6 notation counts as an IPv4 address, also as a pattern.
     """
     if pattern == "*":
         return True
-    separator = ":" if ":" in pattern else "."
+    separator = "." if ":" not in pattern or _parts_of(pattern, ".") is not None else ":"
     found, exact = _parts_of(address, separator), _parts_of(pattern, separator)
     if found is None or exact is not None:
         return found is not None and found == exact
