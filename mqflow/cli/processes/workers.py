@@ -25,7 +25,7 @@ from mqflow.app.run.signals import EXIT_CUT_OFF, cover_interrupt, stop_signals
 from mqflow.cli.processes.active_and_standby import ActiveAndStandby
 from mqflow.cli.processes.child_process import WORKER, RestartDelay, parent_pipe, run_command, terminate
 from mqflow.cli.processes.delay_processors import DelayProcessors
-from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE
+from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE, sentence_of
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.endpoints import MakeConsole, watched_workers
 from mqflow.cli.watching.workers_source import worker_socket
@@ -155,6 +155,7 @@ class _Workers:
         self._settings: Final = settings
         self._folder: Final = folder
         self._ready: Final = ready
+        self._ready_failed = False
         #: The URL of the queue manager for the workers; empty until the queue manager can be reached.
         self.url = ""
         self._running: Final[dict[int, Process]] = {}
@@ -181,7 +182,7 @@ class _Workers:
                         self._command.extend(("--url", served.url))
                         self.url = served.url
                         if self._ready is not None:
-                            signal_group.start_soon(self._keep_ready, self._ready, count)
+                            signal_group.start_soon(self._keep_ready, count)
                         for number in range(1, count + 1):
                             workers.start_soon(self._keep, number)
                 signal_group.cancel_scope.cancel()
@@ -235,18 +236,28 @@ class _Workers:
             self._signals += 1
             self._stop()
 
-    async def _keep_ready(self, ready: Hook, count: int) -> None:
+    async def _keep_ready(self, count: int) -> None:
         """Keep the ready file while every worker has its own ready file. A worker that is not ready has no ready file."""
         while not self._stops:
             files = [_ready_file(self._folder, number).exists() for number in range(1, count + 1)]
-            ready(ReadinessChanged(ready=all(files)))
+            self._show_ready(ready=all(files))
             await anyio.sleep(_READY_S)
+
+    def _show_ready(self, *, ready: bool) -> None:
+        """Call the hook for the ready file. If this fails, the workers continue, and the first failure prints a note."""
+        if self._ready is None:
+            return
+        try:
+            self._ready(ReadinessChanged(ready=ready))
+        except OSError as error:
+            if not self._ready_failed:
+                note(f"mqflow: the ready file is not kept, because it cannot be changed. {sentence_of(error)}")
+            self._ready_failed = True
 
     def _stop(self) -> None:
         self._stops = True
         self._stopping.set()
-        if self._ready is not None:
-            self._ready(ReadinessChanged(ready=False))
+        self._show_ready(ready=False)
         for process in self._running.values():
             terminate(process)
 

@@ -3,6 +3,7 @@
 A small script of the shell stands for Python, so a worker starts in a few milliseconds. It notes its arguments.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -199,6 +200,26 @@ def test_a_signal_reaches_each_worker_and_the_worst_exit_code_is_that_of_the_com
 
     assert [1, 2] == sorted(numbers())
     assert [True, False] == seen[-2:]
+
+
+def test_a_ready_file_that_cannot_be_changed_ends_no_worker(
+    python: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For example, its disk is full, or its folder is gone."""
+    python(UNTIL_TERM)
+    tries: list[bool] = []
+
+    def ready(event: Event) -> None:
+        assert isinstance(event, ReadinessChanged)
+        tries.append(event.ready)
+        if tries.count(True) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise OSError(errno.ENOSPC, "No space left on device", "ready")
+
+    assert 0 == run_workers(OPTIONS, Settings(), ready)
+
+    said = "mqflow: the ready file is not kept, because it cannot be changed. ready: No space left on device.\n"
+    assert (False, 1) == (tries[-1], capsys.readouterr().err.count(said))
 
 
 @pytest.mark.parametrize(
