@@ -43,6 +43,7 @@ from mqflow.embedded.mqsc.commands import (
     StopConnection,
     SyntaxProblem,
     Unsupported,
+    Where,
 )
 from mqflow.embedded.mqsc.connections import change_channels, show_connections
 from mqflow.embedded.mqsc.display import Record, show_queue_manager, show_queues, show_status
@@ -248,48 +249,59 @@ def _delete_queue(action: DeleteCommand, administration: Administration) -> None
 
 def _display(action: Display, administration: Administration) -> tuple[Record, ...]:
     match action:
-        case DisplayCommand():
-            records = _FAMILIES[action.noun].show(action, administration)
-            subject = action.pattern
-        case DisplayStatus():
-            subject = action.pattern
-            statuses = of_local_queues(administration, subject, administration.queue_status)
-            if not statuses and not subject.endswith("*"):
-                _require(administration, QueueType.LOCAL, subject, "DISPLAY QSTATUS")
-            records = show_status(statuses, action)
-            if statuses and not records:
-                detail = f"No handle of {subject} is open" if action.handles else "No queue passes the filter"
-                name = administration.queue_manager.name
-                raise error_for(PCFReason.Q_STATUS_NOT_FOUND, "DISPLAY QSTATUS", subject, name, detail)
-        case DisplayAuthorities():
+        case DisplayCommand(noun, subject, _, selection):
+            return _some(_FAMILIES[noun].show(action, administration), noun, subject, selection.where, administration)
+        case DisplayAuthorities(subject):
             records = show_authorities(administration.authorities.records(), administration.queue_manager.name, action)
-            subject = action.profile
+            return _some(records, "AUTHREC", subject, None, administration)
         case DisplayEntity():
             return show_entity(administration.authorities, action)
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
-        case DisplayConnections() | DisplayDecidingRule() | DisplayStatusOf():
-            records = _display_status_of(action, administration)
-            subject = action.pattern
+        case DisplayStatus() | DisplayConnections() | DisplayDecidingRule() | DisplayStatusOf():
+            return _display_status_of(action, administration)
         case unknown:
             assert_never(unknown)
-    if not records:
-        raise error_for(Reason.UNKNOWN_OBJECT_NAME, "DISPLAY", subject, administration.queue_manager.name)
-    return records
 
 
 def _display_status_of(
-    action: DisplayConnections | DisplayDecidingRule | DisplayStatusOf, administration: Administration
+    action: DisplayStatus | DisplayConnections | DisplayDecidingRule | DisplayStatusOf, administration: Administration
 ) -> tuple[Record, ...]:
     match action:
-        case DisplayConnections():
-            return show_connections(administration.objects.connections(), administration.queue_manager.name, action)
-        case DisplayStatusOf():
-            return show_status_of(action, administration)
+        case DisplayStatus():
+            return _display_queue_status(action, administration)
+        case DisplayConnections(subject, _, selection):
+            records = show_connections(administration.objects.connections(), administration.queue_manager.name, action)
+            return _some(records, "CONN", subject, selection.where, administration)
+        case DisplayStatusOf(noun, subject, selection):
+            return _some(show_status_of(action, administration), noun, subject, selection.where, administration)
         case DisplayDecidingRule():
             return show_deciding_rule(action, administration)
         case unknown:
             assert_never(unknown)
+
+
+def _display_queue_status(action: DisplayStatus, administration: Administration) -> tuple[Record, ...]:
+    subject = action.pattern
+    statuses = of_local_queues(administration, subject, administration.queue_status)
+    if not statuses and not subject.endswith("*"):
+        _require(administration, QueueType.LOCAL, subject, "DISPLAY QSTATUS")
+    records = show_status(statuses, action)
+    if statuses and not records:
+        detail = f"No handle of {subject} is open" if action.handles else "No queue passes the filter"
+        name = administration.queue_manager.name
+        raise error_for(PCFReason.Q_STATUS_NOT_FOUND, "DISPLAY QSTATUS", subject, name, detail)
+    return _some(records, "QSTATUS", subject, None, administration)
+
+
+def _some(
+    records: tuple[Record, ...], noun: str, subject: str, where: Where | None, administration: Administration
+) -> tuple[Record, ...]:
+    """Return the records of a DISPLAY. Raises 2085 if there are none."""
+    if not records:
+        detail = "Nothing of this name passes the filter" if where else ""
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, f"DISPLAY {noun}", subject, administration.queue_manager.name, detail)
+    return records
 
 
 def _require(administration: Administration, kind: QueueType, name: str, verb: str) -> QueueAttributes:

@@ -189,6 +189,22 @@ def test_a_queue_that_is_deleted_meanwhile_hides_no_other_queue(command: str) ->
     assert ["A", "C"] == [record.cells[0].word for record in shown]
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("DISPLAY QLOCAL(NOPE)", "DISPLAY QLOCAL on NOPE (QM1) failed"),
+        ("DISPLAY QLOCAL(*) WHERE(MAXDEPTH GT 9)", "Nothing of this name passes the filter"),
+        ("DISPLAY AUTHREC PRINCIPAL('bob')", "DISPLAY AUTHREC (QM1) failed"),
+        ("DISPLAY CONN(12)", "DISPLAY CONN on 12 (QM1) failed"),
+        ("DISPLAY TPSTATUS('#') WHERE(SUBCOUNT GT 9)", "Nothing of this name passes the filter"),
+    ],
+)
+def test_a_display_that_finds_nothing_says_what_was_asked(command: str, said: str, administration: Definitions) -> None:
+    administration.define(QueueAttributes(name="A", max_depth=9))
+
+    assert said in only(command, administration).text
+
+
 def test_the_status_of_an_alias_is_refused_with_its_kind(administration: Definitions) -> None:
     administration.define(QueueAttributes(name="A", kind=QueueType.ALIAS, target="T"))
 
