@@ -202,7 +202,8 @@ class Consumer:
     async def send(self, message: Outgoing) -> Put:
         """Put an `Outgoing` message in the open unit of work.
 
-        If the consumer is not transacted, commit the message immediately. If that put raises an error, it is backed out.
+        If the consumer is not transacted, commit the message immediately. If that put raises an error, it is backed out. With a
+        transacted consumer, a message whose publish middleware raises after `call_next` stays in the open unit of work.
         """
         self._raise_if_backed_out("MQPUT")
         session, _ = await self._opened()
