@@ -81,7 +81,7 @@ class _Records:
                     failure=event.failure.name,
                     kind=event.failure.kind,
                     failures=event.failures,
-                    pause_s=round(event.pause_s, 3),
+                    pause_s=None if event.pause_s is None else round(event.pause_s, 3),
                     error=said(event.error),
                 )
             case Waits(seconds):
@@ -154,7 +154,8 @@ def _sentence(event: StreamStep) -> str:
             return safe(f"{done} {taken.said}".strip())
         case StageFailed():
             text = f"{event.stage} failed ({event.failure.name}, attempt {event.failures}): {said(event.error)}"
-            return safe(text.partition("\n")[0]) + f" Trying again in {event.pause_s:.1f} s."
+            again = "" if event.pause_s is None else f" Trying again in {event.pause_s:.1f} s."
+            return safe(text.partition("\n")[0]) + again
         case Waits(seconds):
             return f"Waiting {seconds:.0f} s."
 

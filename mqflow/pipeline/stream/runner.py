@@ -37,12 +37,12 @@ class Ran(Struct, frozen=True):
 
 
 class StageFailed(Struct, frozen=True):
-    """A stage has failed. Unless the stream gives up, it tries again after `pause_s`."""
+    """A stage has failed. The stream tries again after `pause_s`; None means that it gives up."""
 
     stage: Stage
     failure: Failure
     failures: int
-    pause_s: float
+    pause_s: float | None
     error: Exception
 
 
@@ -86,7 +86,9 @@ def keep_up(
                 except Exception as error:  # noqa: BLE001 - the one place that catches all: the policy decides about each
                     last, failure, ended_s = error, classify(text_of(error)), world.clock.monotonic()
                     position = after_failure(position, failure, limits, ended_s, world.random.random())
-                    tell(StageFailed(step.stage, failure, position.failures, position.not_before_s - ended_s, error))
+                    gives_up = isinstance(next_action(position, limits, ended_s, stopping=False), GiveUp)
+                    pause_s = None if gives_up else position.not_before_s - ended_s
+                    tell(StageFailed(step.stage, failure, position.failures, pause_s, error))
                 else:
                     position = after_stage(position, step.stage, taken, limits, now_s)
                     owes = taken.more if step.stage is Stage.ALERTS else owes

@@ -65,6 +65,16 @@ def test_json_has_a_record_for_each_step_and_each_level(capsys: pytest.CaptureFi
     ] == [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+def test_a_failure_after_which_the_stream_gives_up_promises_no_other_attempt(capsys: pytest.CaptureFixture[str]) -> None:
+    for as_json in (False, True):
+        with stream_view(as_json=as_json) as view:
+            view.show(replace(FAILURE, pause_s=None))
+
+    shown = capsys.readouterr()
+    assert "gold failed (disk_full, attempt 2): no room\\x07\n" == shown.err
+    assert json.loads(shown.out)["pause_s"] is None
+
+
 def test_an_unknown_time_is_null_in_json_and_empty_in_a_table() -> None:
     unknown = {"seconds_behind": None, "newest_landing": None, "newest_event": None}
 

@@ -51,7 +51,7 @@ class Stages(Struct):
             tell=self.steps.append,
         )
 
-    def failures(self) -> Sequence[tuple[Stage, int, float]]:
+    def failures(self) -> Sequence[tuple[Stage, int, float | None]]:
         return [(each.stage, each.failures, each.pause_s) for each in self.steps if isinstance(each, StageFailed)]
 
 
@@ -115,6 +115,16 @@ def test_a_permanent_failure_ends_the_stream_with_its_sentence() -> None:
         stages.keep_up()
 
     assert [Stage.BRONZE] == stages.ran
+    assert [(Stage.BRONZE, 1, None)] == stages.failures(), "no pause is announced"
+
+
+def test_the_last_of_the_failures_that_are_allowed_announces_no_pause() -> None:
+    stages = Stages({Stage.GOLD: [WORKER] * 3})
+
+    with pytest.raises(StreamError, match="The stage gold failed 3 times in a row"):
+        stages.keep_up()
+
+    assert [(Stage.GOLD, 1, 1.0), (Stage.GOLD, 2, 2.0), (Stage.GOLD, 3, None)] == stages.failures()
 
 
 def test_a_stop_ends_the_stream_after_the_stage_that_runs() -> None:
