@@ -125,10 +125,18 @@ class _Consumer:
         self.request: MessageRequest | None = None
         #: The number of bytes that the client has requested and not received yet.
         self.credit = 0
+        #: The number of the last message of the handle, counted on the connection; and the bytes that the client has not yet
+        #: confirmed.
+        self.last_number = self.unconfirmed_bytes = 0
         #: The time of the next get while gets from the queue are inhibited; otherwise None.
         self.inhibited_until: float | None = None
         #: The request whose first get was refused with 2016.
         self._refused: MessageRequest | None = None
+
+    def has_under_way(self, request: MessageRequest) -> bool:
+        """Record the bytes that the client confirms. Return whether it has not received the last message yet."""
+        self.unconfirmed_bytes = max(0, self.unconfirmed_bytes - request.received_bytes)
+        return self.unconfirmed_bytes > 0 and request.message_index < self.last_number
 
     def waits_while_inhibited(self, request: MessageRequest) -> float:
         """Return the seconds until the next get for a request, after a get was refused with 2016; 0 to send the notice now.
@@ -499,7 +507,12 @@ class Conversation:
         consumer.credit = request.wanted_bytes
         if request.selection is not None:
             consumer.selection = request.selection
-        self._next(consumer, request)
+        under_way = consumer.has_under_way(request)
+        if under_way and request.flags & RequestFlag.CHECK and self._waits is not None:
+            # The client wants one message, and would lose a second one, which the next commit removes from the queue.
+            self._waits.cancel(request.handle)
+        else:
+            self._next(consumer, request)
         self.progress()
         if flow.header.flags & Flag.CONFIRM:
             self._line.send(notification(flow.header, request.handle, Notice.CHECK_MESSAGE))
@@ -545,7 +558,10 @@ class Conversation:
         )
         self._line.send_segments(segments)
         # The client's `received_bytes` include the descriptor, so an empty message uses credit too.
-        consumer.credit -= (MQMD1_BYTES if consumer.selection.descriptor_version == 1 else MQMD2_BYTES) + len(got.body)
+        sent_bytes = (MQMD1_BYTES if consumer.selection.descriptor_version == 1 else MQMD2_BYTES) + len(got.body)
+        consumer.credit -= sent_bytes
+        consumer.unconfirmed_bytes += sent_bytes
+        consumer.last_number = self._sent
         if consumer.credit > 0:
             self._next(consumer, request)
 

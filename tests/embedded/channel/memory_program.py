@@ -9,7 +9,7 @@ from mqflow.fap import calls
 from mqflow.fap.async_messages import MessageRequest, RequestFlag, Selection
 from mqflow.fap.connection_flows import Credentials
 from mqflow.fap.fields import Reader
-from mqflow.fap.transmission_segments import Flow, Flows, Header, SegmentType
+from mqflow.fap.transmission_segments import ONLY, Flag, Flow, Flows, Header, SegmentType
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.delivery_delay import ClockReading
 from tests.fap.client_half import ORDER, connect_body, open_body, request_body
@@ -100,19 +100,29 @@ class Program:
         """Let the conversation receive a flow with this body."""
         self.conversation.receive(Flow(Header(kind=kind, conversation=1), body))
 
-    def ask(self, wanted_bytes: int, flags: int = RequestFlag.WAITS, handle: int | None = None) -> list[Flow]:
-        """Ask for messages of the queue; return what came."""
+    def ask(
+        self,
+        wanted_bytes: int,
+        flags: int = RequestFlag.WAITS,
+        handle: int | None = None,
+        *,
+        received_bytes: int = 0,
+        received: int = 0,
+    ) -> list[Flow]:
+        """Ask for messages of the queue, after the program has received these; return what came."""
         asked = MessageRequest(
             handle=self.handle if handle is None else handle,
-            received_bytes=0,
+            received_bytes=received_bytes,
             wanted_bytes=wanted_bytes,
             message_bytes_max=4096,
             options=int(GetOption.SYNCPOINT),
             wait_ms=0,
             queue_status=0,
             flags=flags | RequestFlag.SELECTION,
-            message_index=0,
+            message_index=received,
             selection=Selection(index=1),
         )
-        self.conversation.receive(Flow(Header(kind=SegmentType.REQUEST_MESSAGES, conversation=1), request_body(asked)))
+        confirm = ONLY | Flag.CONFIRM if flags & RequestFlag.CHECK else ONLY
+        header = Header(kind=SegmentType.REQUEST_MESSAGES, conversation=1, flags=confirm)
+        self.conversation.receive(Flow(header, request_body(asked)))
         return self.line.taken()

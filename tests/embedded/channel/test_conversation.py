@@ -144,6 +144,21 @@ def test_a_listener_goes_on_when_gets_are_allowed_again(queue_manager: EmbeddedQ
     assert program.conversation.next_end() is None
 
 
+CHECK = RequestFlag.WAITS | RequestFlag.CHECK
+
+
+def test_a_client_that_asks_again_while_its_message_is_under_way_gets_no_second_message(
+    program: Program, queue_manager: EmbeddedQueueManager
+) -> None:
+    put(queue_manager, 3)
+    assert [SegmentType.ASYNC_MESSAGE] == kinds(program.ask(1))
+
+    assert [SegmentType.NOTIFICATION] == kinds(program.ask(1, CHECK))  # sent before the program received the first message
+    assert [SegmentType.ASYNC_MESSAGE] == kinds(program.ask(1, received_bytes=MQMD2_BYTES, received=1))
+    assert [SegmentType.ASYNC_MESSAGE, SegmentType.NOTIFICATION] == kinds(program.ask(1, CHECK, received=2))
+    assert [SegmentType.NOTIFICATION] == kinds(program.ask(1, CHECK, received=3))
+
+
 def test_a_client_that_waits_hears_of_inhibited_gets_after_a_moment(
     queue_manager: EmbeddedQueueManager, program: Program
 ) -> None:
@@ -155,7 +170,8 @@ def test_a_client_that_waits_hears_of_inhibited_gets_after_a_moment(
         assert [(program.handle, Notice.GET_INHIBITED, Reason.GET_INHIBITED)] == notices(program.line.taken())
         assert program.conversation.next_end() is None
 
-    assert [(program.handle, Notice.GET_INHIBITED, Reason.GET_INHIBITED)] == notices(program.ask(1, RequestFlag.CHECK))
+    inhibited = (program.handle, Notice.GET_INHIBITED, Reason.GET_INHIBITED)
+    assert [inhibited, (program.handle, Notice.CHECK_MESSAGE, 0)] == notices(program.ask(1, RequestFlag.CHECK))
 
 
 def test_mqset_sets_an_attribute(program: Program) -> None:
