@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from mqflow.policy.poison.disposition import Outcome
+from mqflow.policy.poison.disposition import Failed, Outcome
 from mqflow.runtime.message_notes import MemoryNotes, Note
 
 __all__ = ("SharedNotes",)
@@ -59,8 +59,7 @@ class SharedNotes:
             if row is None:
                 return Note()
             forgiven, failure, is_condemned = row
-            outcome = None if failure is None else msgspec.json.decode(failure, type=Outcome)
-            return Note(forgiven, outcome, bool(is_condemned))
+            return Note(forgiven, None if failure is None else _outcome(failure), bool(is_condemned))
 
         return self._use(read, lambda: self._memory.read(key))
 
@@ -97,6 +96,13 @@ class SharedNotes:
                 self._has_warned = True
                 _log.warning("The notes about failed messages are not shared with other processes. %s: %s", self._path, error)
             return otherwise()
+
+
+def _outcome(failure: bytes) -> Outcome:
+    try:
+        return msgspec.json.decode(failure, type=Outcome)
+    except msgspec.DecodeError as error:  # another version of mqflow can have written it
+        return Failed("UnreadableNote", f"the note of another process about the last failure cannot be read: {error}")
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_a_message_that_is_gone_is_forgotten(notes: MessageNotes) -> None:
     notes.forget(b"b")
 
     assert Note() == notes.read(b"a")
+
+
+def test_a_failure_that_another_version_has_written_keeps_its_message_condemned(tmp_path: Path) -> None:
+    notes = SharedNotes(tmp_path / "notes", "IN")
+    notes.note_failure(b"a", REJECTED, is_condemned=True)
+    with closing(sqlite3.connect(tmp_path / "notes")) as file, file:
+        file.execute("UPDATE note SET failure = ?", (b'{"type":"Unknown"}',))
+
+    found = notes.read(b"a")
+
+    assert (True, "UnreadableNote") == (found.is_condemned, isinstance(found.failure, Failed) and found.failure.error)
 
 
 def test_another_process_reads_the_same_notes(tmp_path: Path) -> None:
