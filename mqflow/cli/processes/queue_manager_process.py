@@ -318,8 +318,13 @@ async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
             alone = alone + 1 if pid is None else 0
             if pid and pid not in notified:
                 notified.append(pid)
-                with suppress(ProcessLookupError):
+                try:
                     os.kill(pid, END_FOR_GOOD_SIGNAL)
+                except ProcessLookupError:
+                    pass
+                except PermissionError:
+                    say(f"{name}: standby process {pid} runs as another user, so it cannot be ended from here, and takes over.")
+                    return
             await anyio.sleep(_POLL_S)
         return
     say(f"{name}: standby process {notified[-1] if notified else 0} does not answer; it ends when it runs again.")

@@ -76,6 +76,21 @@ async def test_a_standby_that_does_not_answer_is_named(monkeypatch: pytest.Monke
     assert [said] == lines
 
 
+@pytest.mark.anyio
+async def test_a_standby_of_another_user_does_not_stop_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(queue_manager_process, "standby_pid", lambda _: 5)
+    monkeypatch.setattr(os, "kill", refused)
+
+    await _end_standbys("QM1", DataFolder(Path("qm")), lines.append)
+
+    assert ["QM1: standby process 5 runs as another user, so it cannot be ended from here, and takes over."] == lines
+
+
 class Leaving:
     """An address with one connection that closes after some looks."""
 
