@@ -37,7 +37,7 @@ __all__ = ("OBSERVING", "Observing", "observe", "off_us", "sdk_us", "tables")
 #: The default unit of work of a listener, and a large one.
 _UNITS_OF_WORK: Final = (1, 32)
 _MESSAGES: Final = 16_000
-#: What is done on the event loop alone is compared in many short samples, because its time is less than the noise of long ones.
+#: Work on the event loop alone is compared in many short samples, because it takes less time than the noise of long ones.
 _FEW_MESSAGES: Final = 2_000
 _SHORT_PAIRS: Final = 20
 _CALLS: Final = 10_000

@@ -63,13 +63,14 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
     """Return the connect options of the URL, with the user and the protection of the channel from the settings.
 
     Files with secrets are read at each connection, not here, because they can change while an application runs. Raises the
-    errors of `where_to`. Raises `ConfigurationError` for settings that exclude each other, and for a channel table over ftp, or
-    over http without permission. With pymqi, mqflow reads the table itself when it connects, and checks the permission then.
+    errors of `where_to`. Raises `ConfigurationError` for settings that exclude each other or would not protect the channel.
+    Also raises it for a channel table over ftp, or over http without permission. With pymqi, mqflow reads the table itself when
+    it connects, and checks the permission then.
     """
-    where = where_to(url)
+    where, tls = where_to(url), settings.tls
+    client_reads_table = bool(where.ccdt_url) and urlsplit(url).scheme != "pymqi"  # IBM's client, and not mqflow
     if where.ccdt_url:
-        _check_table(where.ccdt_url, http_allowed=settings.ccdt_over_http or urlsplit(url).scheme == "pymqi")
-    tls = settings.tls
+        _check_table(where.ccdt_url, http_allowed=settings.ccdt_over_http or not client_reads_table)
     if settings.token_file and (settings.user or settings.password or settings.password_file):
         raise ConfigurationError(
             "token_file takes the place of user and password: the token names the user. Leave out token_file, or else user, "
@@ -83,6 +84,11 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
     if where.channel and tls.key_repository and not tls.cipher_spec:
         raise ConfigurationError(
             "tls.key_repository has no effect without tls.cipher_spec: set it too, for example ANY_TLS12_OR_HIGHER."
+        )
+    if client_reads_table and (tls.cipher_spec or tls.peer_name):
+        raise ConfigurationError(
+            "tls.cipher_spec and tls.peer_name would have no effect, because with ibmmq a channel table decides about TLS. Set "
+            "them in the table, and leave them out of the settings; or use a pymqi: URL."
         )
     return ConnectOptions(
         queue_manager=where.queue_manager,

@@ -147,6 +147,16 @@ def test_settings_that_exclude_each_other_are_refused(settings: Settings, said: 
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize("protection", [TLSSettings(cipher_spec="ANY_TLS12"), TLSSettings(peer_name="CN=mq.example")])
+def test_a_protection_that_only_the_table_can_give_is_refused(protection: TLSSettings) -> None:
+    settings, table = Settings(tls=protection), "//QM1?ccdt=/etc/mq/ccdt.json"
+
+    for scheme in ("ibmmq", "auto"):
+        with pytest.raises(ConfigurationError, match="with ibmmq a channel table decides about TLS"):
+            client_options(f"{scheme}:/{table}", settings)
+    assert protection.cipher_spec == client_options(f"pymqi:/{table}", settings).cipher_spec
+
+
 @pytest.mark.parametrize(
     ("url", "http_allowed", "said"),
     [
