@@ -507,6 +507,7 @@ def test_another_users_subscription_is_2434_unless_it_is_for_any(
         (MANAGED, {"object_name": "NO.SUCH.TOPIC"}, Reason.UNKNOWN_OBJECT_NAME),
         (MANAGED, {"expiry_tenths": 0}, Reason.EXPIRY_ERROR),
         (MANAGED, {"priority": 10}, Reason.PRIORITY_ERROR),
+        (MANAGED, {"priority": -2}, Reason.PRIORITY_ERROR),
         (MANAGED, {"level": 10}, Reason.SD_ERROR),
         (MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, {"accounting_token": b"short"}, Reason.SD_ERROR),
         (MANAGED | SubscribeOption.SET_IDENTITY_CONTEXT, {"application_identity_data": "d" * 33}, Reason.SD_ERROR),

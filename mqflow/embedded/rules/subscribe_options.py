@@ -8,10 +8,11 @@ rc2524, rc2533.
 from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
+from mqflow.mqi.descriptor import PRIORITY_AS_Q_DEF
 from mqflow.mqi.names import is_text
 from mqflow.mqi.options import SubscribeOption, option_names
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionAttributes, SubscriptionDescriptor
+from mqflow.mqi.subscription import PRIORITY_AS_PUBLISHED, SUB_NAME_CHARS_MAX, SubscriptionAttributes, SubscriptionDescriptor
 
 __all__ = ("ACCESS", "OF_THE_CALL", "check_alteration", "check_descriptor", "check_identity", "kept_options")
 
@@ -38,7 +39,7 @@ _EXCLUDING: Final = (
 )
 _LEVEL_MAX: Final = 9
 _USER_DATA_CHARS_MAX: Final = 10_240
-_PRIORITIES: Final = range(-3, 10)
+_PRIORITIES: Final = frozenset({PRIORITY_AS_PUBLISHED, PRIORITY_AS_Q_DEF, *range(10)})
 _ID_BYTES: Final = 24
 _ACCOUNTING_BYTES: Final = 32
 _IDENTITY_CHARS_MAX: Final = 32
