@@ -131,3 +131,22 @@ async def test_a_message_that_is_moved_while_another_stays_keeps_its_own_context
 
     assert 1 == mq.depth("IN")
     assert {'"bad"': {"alice"}} == contexts(mq, "BOQ")
+
+
+@pytest.mark.parametrize("may_set", [True, False])
+async def test_with_the_authority_to_set_a_context_no_other_message_of_the_unit_is_delivered_again(
+    mq: QueueManagerKit, *, may_set: bool
+) -> None:
+    context = "PASSALL,SETALL" if may_set else "PASSALL"
+    for what in (
+        f"OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT,INQ{',SETALL' if may_set else ''})",
+        "PROFILE('IN') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(GET,INQ)",
+        f"PROFILE('BOQ') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,{context})",
+    ):
+        mq.mqsc(f"SET AUTHREC {what}")
+    put(mq, *USERS)
+    async with mq.run(application("unit"), user="app"):
+        await anyio.sleep(10)
+
+    assert {'"bad"': {"alice"}, '"bad too"': {"carol"}} == contexts(mq, "BOQ")
+    assert (may_set, 0, 0) == (len(USERS) == len(mq.told(Delivered)), mq.depth("DLQ"), mq.depth("IN"))
