@@ -26,12 +26,13 @@ from mqflow.embedded.calls.wait import wait, withdraw
 from mqflow.embedded.rules.get_plan import Reach
 from mqflow.embedded.rules.open_options import CONTEXT
 from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import BEFORE_FIRST
 from mqflow.embedded.state.objects import ConnectionState, ObjectHandle, SubscriptionHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.many_verbs import ends_unit, following
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import CloseOption, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, GetOption, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import (
@@ -162,7 +163,7 @@ class EmbeddedConnection:
         if len(unit) >= most:
             return unit
         checked = _checked(handle)
-        trail = [checked.cursor]
+        trail = [BEFORE_FIRST if options.options & GetOption.BROWSE_FIRST else checked.cursor]
         if not unit:
             first = self.get(handle, options)
             if first is None:

@@ -207,3 +207,15 @@ def test_a_handle_that_browsed_one_by_one_has_no_place_to_go_back_to(owner: Embe
     with pytest.raises(MQIError) as told:
         local.browse_back(handle, 1)
     assert Reason.NO_MSG_UNDER_CURSOR == told.value.reason
+
+
+def test_all_the_way_back_after_a_browse_from_the_first_message_is_in_front_of_it(owner: EmbeddedQueueManager) -> None:
+    put(owner, b"1", b"2", b"3")
+    local = owner.connect()
+    handle = local.open(QUEUE, OpenOption.BROWSE)
+    local.get_many(handle, NEXT, 3)
+    local.get_many(handle, GetOptions(options=GetOption.BROWSE_FIRST), 2)
+
+    local.browse_back(handle, 2)
+
+    assert [b"1"] == [got.body for got in local.get_many(handle, NEXT, 1)]
