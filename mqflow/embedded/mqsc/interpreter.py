@@ -47,6 +47,7 @@ from mqflow.embedded.mqsc.commands import (
 )
 from mqflow.embedded.mqsc.connections import change_channels, show_connections
 from mqflow.embedded.mqsc.display import Record, show_queue_manager, show_queues, show_status
+from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX
 from mqflow.embedded.mqsc.objects import (
     alter_object,
     define_object,
@@ -131,10 +132,13 @@ class Results(Struct, frozen=True):
         return EXIT_FAILED if failed or (strict and unsupported) else 0
 
 
-def run(text: str, administration: Administration) -> Results:
-    """Carry out the commands of a script up to its END. After a failed command the next command runs."""
+def run(text: str, administration: Administration, *, line_chars_max: int = LINE_CHARS_MAX) -> Results:
+    """Carry out the commands of a script up to its END. After a failed command the next command runs.
+
+    A command with a line longer than `line_chars_max` characters is refused, as in a script for IBM MQ.
+    """
     responses: list[Response] = []
-    for command in parse(text):
+    for command in parse(text, line_chars_max=line_chars_max):
         response = execute(command, administration)
         responses.append(response)
         if isinstance(command, Command) and isinstance(command.action, EndCommand):

@@ -36,10 +36,10 @@ class RefusedError(Exception):
         super().__init__(token, message)
 
 
-def sentences(lines: Sequence[str]) -> Iterator[Sentence | RefusedError]:
+def sentences(lines: Sequence[str], line_chars_max: int = LINE_CHARS_MAX) -> Iterator[Sentence | RefusedError]:
     """Yield the commands of a script in order; a `RefusedError` for a command without an end, or with too long a line."""
     for source in continued(lines, indented_comments=True):
-        trouble = _trouble(source, lines)
+        trouble = _trouble(source, lines, line_chars_max)
         if trouble is None:
             yield from _sentences(source)
         else:
@@ -51,11 +51,11 @@ def is_unfinished(text: str) -> bool:
     return any(source.mark for source in continued(source_lines(text), indented_comments=True))
 
 
-def _trouble(source: Continued, lines: Sequence[str]) -> RefusedError | None:
+def _trouble(source: Continued, lines: Sequence[str], line_chars_max: int) -> RefusedError | None:
     for piece in source.pieces:
-        if len(lines[piece.line - 1]) > LINE_CHARS_MAX:
-            at = Token(TokenKind.WORD, piece.text, piece.line, LINE_CHARS_MAX + 1)
-            return RefusedError(at, f"The line is longer than {LINE_CHARS_MAX} characters: continue the command with +.")
+        if len(lines[piece.line - 1]) > line_chars_max:
+            at = Token(TokenKind.WORD, piece.text, piece.line, line_chars_max + 1)
+            return RefusedError(at, f"The line is longer than {line_chars_max} characters: continue the command with +.")
     if source.end:
         return RefusedError(source.end, f"The script ends, but '{source.mark}' says that the command goes on.")
     return None

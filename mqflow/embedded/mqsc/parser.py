@@ -52,7 +52,7 @@ from mqflow.embedded.mqsc.commands import (
     Where,
 )
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE
-from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, sentences
+from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX, RefusedError, Sentence, sentences
 from mqflow.embedded.mqsc.status import STATUSES
 from mqflow.embedded.mqsc.topics import build_clear
 from mqflow.embedded.mqsc.values import read_value
@@ -91,13 +91,13 @@ class _Form(Struct, frozen=True):
     asking: bool = False
 
 
-def parse(text: str) -> tuple[Command | SyntaxProblem, ...]:
+def parse(text: str, *, line_chars_max: int = LINE_CHARS_MAX) -> tuple[Command | SyntaxProblem, ...]:
     """Return the commands of a script in order, with a `SyntaxProblem` in the place of each invalid command.
 
     The result includes commands after END; `interpreter.run` stops at END.
     """
     lines = source_lines(text)
-    return tuple(_read(found, lines) for found in sentences(lines))
+    return tuple(_read(found, lines) for found in sentences(lines, line_chars_max))
 
 
 def _read(found: Sentence | RefusedError, lines: Sequence[str]) -> Command | SyntaxProblem:

@@ -57,10 +57,11 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def escape(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_ESCAPE: carries out an MQSC command. Each text of its response becomes a PCF response."""
+    """MQCMD_ESCAPE: carries out an MQSC command of any length. Each text of its response becomes a PCF response."""
     request.check((ParameterId.ESCAPE_TYPE, ParameterId.ESCAPE_TEXT), (), filters=False)
     request.choice(ParameterId.ESCAPE_TYPE, (_MQSC,), 0, PCFReason.ESCAPE_TYPE_ERROR)
-    results = run(request.text(ParameterId.ESCAPE_TEXT), administration)
+    text = request.text(ParameterId.ESCAPE_TEXT)
+    results = run(text, administration, line_chars_max=len(text))
     texts = [text for response in results.responses for text in lines_of(response)]
     rows = tuple((CFIN(ParameterId.ESCAPE_TYPE, _MQSC), CFST(ParameterId.ESCAPE_TEXT, text)) for text in texts)
     for response in results.responses:

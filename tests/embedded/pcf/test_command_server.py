@@ -544,6 +544,17 @@ def test_mqsc_carried_in_pcf_is_carried_out_and_answered_in_words(
     assert 7 == defined(queue_manager, "A").max_depth
 
 
+def test_mqsc_in_a_command_may_be_longer_than_a_line_of_a_script(
+    queue_manager: EmbeddedQueueManager, commander: Commander
+) -> None:
+    """Source: IBM, Escape: "The length of the string is limited only by the size of the message"."""
+    text = f"DEFINE QLOCAL(A) {' ' * 2_048} MAXDEPTH(7)"
+
+    commander.done(CommandCode.ESCAPE, CFIN(ParameterId.ESCAPE_TYPE, 1), CFST(ParameterId.ESCAPE_TEXT, text))
+
+    assert 7 == defined(queue_manager, "A").max_depth
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("DEFINE QLOCAL(Q)", Reason.OBJECT_ALREADY_EXISTS), ("DEFNE QLOCAL(A)", PCFReason.PARM_SYNTAX_ERROR)],
