@@ -301,7 +301,7 @@ def _display_queue_status(action: DisplayStatus, administration: Administration)
 def _some(
     records: tuple[Record, ...], noun: str, subject: str, where: Where | None, administration: Administration
 ) -> tuple[Record, ...]:
-    """Return the records of a DISPLAY. Raises 2085 if there are none."""
+    """Return the records of a DISPLAY. Raises 2085 if the DISPLAY found nothing."""
     if not records:
         detail = "Nothing of this name passes the filter" if where else ""
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, f"DISPLAY {noun}", subject, administration.queue_manager.name, detail)
