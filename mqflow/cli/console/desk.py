@@ -4,6 +4,7 @@ Each call opens a connection, and blocks. No call removes a message. The same ru
 apply.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -53,6 +54,7 @@ __all__ = (
 LOOKED_AT_MAX: Final = 20_000
 """The largest number of messages of a queue that a page reads. If there are more, the page says so."""
 
+_NOTE_S: Final = 1.0
 _SHOWN_MAX: Final = 200
 _BYTES_MAX: Final = 1_048_576
 _HEX_MAX: Final = 4_096
@@ -158,6 +160,7 @@ class Desk:
         self.settings: Final = settings
         self.clock: Final = clock
         self.history: Final = History()
+        self._noted_at = -math.inf
         self.reports: Final = reports
         self.rules: Final = rules
         self._app: Final = app
@@ -180,7 +183,10 @@ class Desk:
         return datetime.fromtimestamp(self.clock.wall(), UTC)
 
     def overview(self) -> Overview:
-        """Return the present state of the queues and applications, and add it to the history."""
+        """Return the present state of the queues and applications. Add it to the history, at most once in a second.
+
+        Several browsers can look at the same time, and a rate over a moment tells nothing.
+        """
         applications = tuple(self.reports())
         with self.opened() as queue_manager:
             with _connection(queue_manager) as connection:
@@ -190,9 +196,11 @@ class Desk:
             names = sorted({*attributes, *roles, *self._queues})
             found = figures(queue_manager, names, self._ages)
         moment = self.clock.monotonic()
-        self.history.note(report(ApplicationStatus(application="", process=0), found), moment)
-        for each in applications:
-            self.history.note(each, moment)
+        if moment - self._noted_at >= _NOTE_S:
+            self._noted_at = moment
+            self.history.note(report(ApplicationStatus(application="", process=0), found), moment)
+            for each in applications:
+                self.history.note(each, moment)
         rows = queue_rows(attributes, roles, found)
         return Overview(queue_manager=name, queues=rows, applications=applications, problem=problem)
 
