@@ -286,7 +286,7 @@ def _check_destination(state: QueueManagerState, name: str) -> None:
 
 
 def _with(state: QueueManagerState, attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:
-    """Return the record with these values. Refuses with 2087 a DESTQMGR other than this queue manager."""
+    """Return the record with these values. Refuses with 2086 a DESTQMGR other than this queue manager."""
     elsewhere = values.get("destination_queue_manager", "")
     if elsewhere not in {"", state.name}:
         raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"DESTQMGR is {elsewhere}, and this queue manager is {state.name}")
