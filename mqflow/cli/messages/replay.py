@@ -41,6 +41,8 @@ _OPEN: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _BOQ: Final = "MQFLOW.REPLAY.BOQ"
 _DEPTH_MAX: Final = 999_999_999
+_MESSAGE_BYTES_MAX: Final = 104_857_600
+"""The largest MAXMSGL of a queue and of a queue manager."""
 _GROUPED: Final = MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP
 _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
@@ -180,6 +182,7 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
             rules = replace(listener.options.backout, threshold=1, queue=_BOQ, behaviour=Behaviour.JMS_LISTENER)
             listener.options = replace(listener.options, backout=rules)
     with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
+        mqsc.run(f"ALTER QMGR MAXMSGL({_MESSAGE_BYTES_MAX})", queue_manager.administration)
         for attributes in _queues(app):
             queue_manager.administration.define(attributes)
         if define is not None:
@@ -204,7 +207,7 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
 def _queues(app: App) -> list[QueueAttributes]:
     """Return the queues of the listeners, and the queue for failed messages."""
     names = dict.fromkeys((_BOQ, *(listener.queue for _, listener in _listeners(app))))
-    return [QueueAttributes(name=name, max_depth=_DEPTH_MAX) for name in names]
+    return [QueueAttributes(name=name, max_depth=_DEPTH_MAX, max_message_bytes=_MESSAGE_BYTES_MAX) for name in names]
 
 
 class _OutcomeHook:

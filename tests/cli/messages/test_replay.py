@@ -293,3 +293,12 @@ def test_a_message_that_a_handler_puts_for_another_listener_is_no_message_of_the
 
     assert (0, 3) == (result.exit_code, result.stdout.count("booked"))
     assert "3 of 3 messages handled, 0 failed.\n" == result.stderr.splitlines(keepends=True)[-1]
+
+
+def test_a_message_as_large_as_a_queue_can_have_is_passed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "failing_on_much.py").write_text(FAILING)
+    (tmp_path / "big.jsonl").write_bytes(written(replace(CAPTURED, data=b"x" * 4_194_305)))
+
+    result = run("replay", "big.jsonl", "--app", "failing_on_much:app")
+
+    assert (1, 1) == (result.exit_code, result.stdout.count("called"))
