@@ -55,7 +55,8 @@ def _chosen(name: str | None, *, wants_queues: bool = False) -> list[tuple[Path,
         found = applications(wants_queues=wants_queues)
         folder = control_folder()
     except OSError as error:
-        raise ConfigurationError(f"The control sockets cannot be read: {error}.") from error
+        remedy = "MQFLOW_CONTROL_FOLDER names another folder, for the application and for this command."
+        raise ConfigurationError(f"The control sockets cannot be read: {error}. {remedy}") from error
     if name is None:
         return found
     matching = [(path, answer) for path, answer in found if name in _names(path, answer)]

@@ -501,6 +501,7 @@ def test_a_folder_that_cannot_be_used_is_an_error(run: Run, folder: Path) -> Non
     refused = run("status")
 
     assert (2, True) == (refused.exit_code, f"The control sockets cannot be read: {folder} must be a folder" in refused.stderr)
+    assert "MQFLOW_CONTROL_FOLDER names another folder" in refused.stderr
 
 
 # -- top
