@@ -242,7 +242,9 @@ class TopicDefinitions:
         if altered.destination != before.destination:
             # DELETE SUB deletes the queue of a managed subscription.
             if before.managed:
-                raise Refusal(Reason.TOPIC_NOT_ALTERABLE, "It is DESTCLAS(MANAGED): delete it, and define it again with DEST")
+                raise Refusal(
+                    Reason.TOPIC_NOT_ALTERABLE, "It is DESTCLAS(MANAGED): delete it with its messages, and define it with DEST"
+                )
             _check_destination(state, altered.destination)
         date, time = state.now_as_text()
         if "expiry_tenths" in values:  # the expiry interval starts again
