@@ -89,6 +89,17 @@ def test_segments_of_a_program_are_assembled_in_their_order(queue: str, program:
 
 
 @pytest.mark.parametrize(
+    "again", [(b"ab", Y, 1, 0, SEGMENT), (b"b", Y, 1, 1, SEGMENT), (b"xy", Y, 1, 3, LAST_SEGMENT), (b"z", Y, 1, 9, SEGMENT)]
+)
+def test_a_segment_that_was_put_again_does_not_count(
+    queue: str, program: Program, again: tuple[bytes, bytes, int, int, int]
+) -> None:
+    put_physically(program, queue, (b"ab", Y, 1, 0, SEGMENT), (b"c", Y, 1, 2, LAST_SEGMENT), again)
+
+    assert [b"abc"] == bodies(program, queue, COMPLETE)
+
+
+@pytest.mark.parametrize(
     "rows",
     [
         pytest.param([(b"ab", Y, 1, 0, SEGMENT)], id="the last segment is missing"),

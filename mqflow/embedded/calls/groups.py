@@ -14,7 +14,7 @@ from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Whole
 from mqflow.embedded.rules.group_order import (
     Part,
     Place,
-    are_all_available,
+    all_available,
     in_logical_order,
     is_part,
     left_open,
@@ -138,15 +138,13 @@ def is_whole(plan: GetPlan, message: QueuedMessage, find: Find) -> bool:
     whole = plan.whole
     if whole is None or not is_part(message.descriptor.message_flags, whole):
         return True
-    return are_all_available(map(_part, _parts(message, whole, find)), whole)
+    return all_available(map(_part, _parts(message, whole, find)), whole) is not None
 
 
 def segments_of(message: QueuedMessage, find: Find) -> tuple[QueuedMessage, ...]:
     """Return the segments of the logical message of `message`, in order. Empty if a segment is missing."""
-    found = {each.descriptor.offset: each for each in reversed([*_parts(message, Whole.MESSAGE, find)])}
-    if not are_all_available(map(_part, found.values()), Whole.MESSAGE):
-        return ()
-    return tuple(each for _, each in sorted(found.items()))
+    found = {each.key: each for each in _parts(message, Whole.MESSAGE, find)}
+    return tuple(found[part.key] for part in all_available(map(_part, found.values()), Whole.MESSAGE) or ())
 
 
 def _parts(message: QueuedMessage, whole: Whole, find: Find) -> Iterator[QueuedMessage]:
@@ -166,6 +164,7 @@ def _part(message: QueuedMessage) -> Part:
         offset=placed.offset,
         body_bytes=len(message.body),
         flags=placed.message_flags,
+        key=message.key,
     )
 
 

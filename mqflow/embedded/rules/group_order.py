@@ -25,7 +25,7 @@ __all__ = (
     "Part",
     "Place",
     "Retained",
-    "are_all_available",
+    "all_available",
     "assembled",
     "check_found",
     "in_logical_order",
@@ -74,6 +74,8 @@ class Part(Struct, frozen=True, kw_only=True, order=True, gc=False):
     offset: int
     body_bytes: int
     flags: int
+    #: The position of the message on the queue.
+    key: int
 
 
 class Retained:
@@ -184,27 +186,30 @@ def is_part(flags: int, whole: Whole) -> bool:
     return bool(flags & (_GROUPED | _SEGMENTED if whole is Whole.GROUP else _SEGMENTED))
 
 
-def are_all_available(parts: Iterable[Part], whole: Whole) -> bool:
-    """Return whether these parts form a complete group or a complete logical message. Their order does not matter.
+def all_available(parts: Iterable[Part], whole: Whole) -> list[Part] | None:
+    """Return the parts that form the complete group or logical message, in order; None if a part is missing.
 
-    All parts have the same GroupId; the parts of a logical message also have the same MsgSeqNumber. Duplicates count once.
+    All parts have the same GroupId; the parts of a logical message also have the same MsgSeqNumber. The given parts can be in
+    any order. A part that was put again, and a part behind the last part, are left out.
     """
     expected: tuple[int, int] | None = None
+    found: list[Part] = []
     for part in sorted(parts):
         expected = expected or (1 if whole is Whole.GROUP else part.sequence_number, 0)
         place = part.sequence_number, part.offset
         if place > expected:
-            return False
+            return None
         if place < expected:
             continue
+        found.append(part)
         flags = _implied(part.flags)
         if flags & _SEGMENTED and not flags & _LAST_SEGMENT:
             expected = part.sequence_number, part.offset + part.body_bytes
         elif whole is Whole.MESSAGE or not flags & _GROUPED or flags & _LAST_MSG:
-            return True
+            return found
         else:
             expected = part.sequence_number + 1, 0
-    return False
+    return None
 
 
 def split(
