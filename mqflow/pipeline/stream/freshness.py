@@ -28,7 +28,7 @@ class Level(Struct, frozen=True, kw_only=True):
 
     #: `queue NAME`, `journal LANE`, or a table: `bronze.dead_letter`, `silver`, `gold`.
     name: str
-    #: The rows of the lane or of the table, or the messages on the queue.
+    #: The rows of the segments that are in the journal and, for a table, in the table too; or the messages on the queue.
     rows: int
     #: The rows that the table lacks, or the messages that are not in the journal yet; 0 for a lane.
     rows_behind: int
