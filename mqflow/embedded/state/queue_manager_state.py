@@ -6,6 +6,7 @@ file knows no verb. `open` and `administration` write `queues`; `object_records`
 `EmbeddedQueueManager` and `end` write the connections.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, cast
@@ -34,6 +35,7 @@ from mqflow.world import THREADS, Clock, Runner
 
 __all__ = ("QueueManagerState", "Watcher")
 
+_logger: Final = logging.getLogger("mqflow")
 _AS_QMGR: Final = -3
 _XMITQ: Final = 1
 
@@ -131,6 +133,13 @@ class QueueManagerState:
         self.failure = ""
         #: The damaged messages in quarantine, each with its serial number and the cause.
         self.quarantined: list[tuple[int, str]] = list(snapshot.quarantined)
+        if self.quarantined:
+            _logger.warning(
+                "%s: the number of damaged messages that are set aside in its data folder is %d. No program gets them. "
+                "EmbeddedQueueManager.quarantined lists them.",
+                attributes.name,
+                len(self.quarantined),
+            )
         for queue in snapshot.queues:
             self.define(queue)
         self._load(snapshot)
@@ -259,7 +268,14 @@ class QueueManagerState:
                 queue.statistics.served_since = self.clock.monotonic()  # the service timer starts with the queue manager
 
     def _lose(self, queue: Backlog, key: int) -> None:
-        """Take a damaged message off its queue. The store has already put the message in quarantine."""
+        """Take a damaged message off its queue, and log that. The store has already put the message in quarantine."""
         queue.lose(key)
         name = queue.name if isinstance(queue, LocalQueue) else ""
         self.quarantined.append((serial_of(key), f"A message on {name} is damaged"))
+        _logger.error(
+            "%s: a message on %s is damaged, and is set aside in the data folder (serial number %d). No program gets it. "
+            "Keep a copy of the folder, and check the disk.",
+            self.name,
+            name,
+            serial_of(key),
+        )

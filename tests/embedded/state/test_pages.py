@@ -216,7 +216,9 @@ def test_an_index_finds_messages_on_disk_and_reads_no_other() -> None:
 
 
 @pytest.mark.parametrize("bits", [GetOption.SYNCPOINT, GetOption.BROWSE_FIRST], ids=["get", "browse"])
-def test_a_damaged_message_is_set_aside_and_the_next_one_delivered(bits: GetOption) -> None:
+def test_a_damaged_message_is_set_aside_with_a_log_line_and_the_next_one_delivered(
+    bits: GetOption, caplog: pytest.LogCaptureFixture
+) -> None:
     snapshot = Snapshot(
         queue_manager=QueueManagerAttributes(name="QM1"),
         queues=(QueueAttributes(name="Q"),),
@@ -234,6 +236,13 @@ def test_a_damaged_message_is_set_aside_and_the_next_one_delivered(bits: GetOpti
         assert BODY == got.body
         assert [99, 1] == [serial for serial, _ in queue_manager.quarantined]
         assert 1 == connection.inquire(handle, [3]).values[3]
+    at_the_start, when_found = caplog.messages
+    assert at_the_start.startswith(
+        "QM1: the number of damaged messages that are set aside in its data folder is 1. No program gets"
+    )
+    assert when_found.startswith(
+        "QM1: a message on Q is damaged, and is set aside in the data folder (serial number 1). No program"
+    )
     assert MessageRemoved(1) not in store.written  # the damaged message is set aside: the store keeps the rest of it
 
 
