@@ -13,7 +13,7 @@ from mqflow.app.channels.location import reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.cli.applications.requirements_script import RequirementOptions, requirement_options, requirements_script
 from mqflow.cli.option_types import json_option, url_option
-from mqflow.cli.text.terminal import note, read_text
+from mqflow.cli.text.terminal import note, read_text, safe
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
 from mqflow.embedded.mqsc.commands import Command, EndCommand
 from mqflow.embedded.mqsc.display import as_json as as_record
@@ -105,7 +105,7 @@ def _print(responses: Sequence[Response], *, as_json: bool) -> None:
             for line in left_out(response.command) if isinstance(response.command, Command) else ():
                 note(line)
             if response.verdict is not Verdict.DONE:
-                note(response.text)
+                note(safe(response.text))
             continue
         for line in lines_of(response):
             click.secho(line, fg=None if response.verdict is Verdict.DONE else "red")
