@@ -51,7 +51,7 @@ class UserPassword(Struct, frozen=True):
 
 
 class UsersFile:
-    """The users of one queue manager. Each call reads the file, so the removal of a user takes effect immediately."""
+    """The users of one queue manager. Each call looks at the file, so the removal of a user takes effect immediately."""
 
     def __init__(self, path: Path, salt: Callable[[int], bytes], *, cost: int = _COST) -> None:
         """`cost` is scrypt's N for new passwords, a power of 2. Tests about other things lower it, to be quick."""
@@ -62,15 +62,28 @@ class UsersFile:
         self._key: Final = salt(32)
         #: For each user whose password was right, a quick hash of this password: the next log-in then needs no scrypt.
         self._proved: Final[dict[str, bytes]] = {}
+        #: The administrators, and what the system said about the file from which they were read.
+        self._administrators: tuple[tuple[int, ...], frozenset[str]] = ((), frozenset())
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the users."""
         return tuple(sorted(self._read()))
 
     def administers(self, user: str) -> bool:
-        """Return whether the owner made this user an administrator."""
-        known = self._read().get(user)
-        return known is not None and known.administrator
+        """Return whether the owner made this user an administrator. Reads the file only if it has changed.
+
+        Each open of an administrator asks this, while all other users of the queue manager wait.
+        """
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return False
+        version = found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+        read_at, administrators = self._administrators
+        if version != read_at:
+            administrators = frozenset(name for name, known in self._read().items() if known.administrator)
+            self._administrators = version, administrators
+        return user in administrators
 
     def set(self, user: str, password: str, *, administrator: bool = False) -> None:
         """Add the user, or replace the user's password and `administrator` flag. Raises `ValueError` for an invalid name."""

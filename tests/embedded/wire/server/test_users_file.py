@@ -60,3 +60,27 @@ def test_no_other_process_can_change_the_file_between_the_read_and_the_write_of_
     assert [True] * 4 == locked
     assert ("bob",) == users.names()
     assert [False] == locked[4:]
+
+
+def test_the_file_is_read_again_for_administrators_only_after_a_change(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each open of an administrator asks, while all other users of the queue manager wait."""
+    users = UsersFile(folder / "users.json", secrets.token_bytes, cost=2)
+    another = UsersFile(folder / "users.json", secrets.token_bytes, cost=2)
+    reads, read_bytes = list[Path](), Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        reads.append(path)
+        return read_bytes(path)
+
+    another.set("alice", "a password", administrator=True)
+    with monkeypatch.context() as noted:
+        noted.setattr(Path, "read_bytes", read)
+        assert [True, True, False] == [users.administers(user) for user in ("alice", "alice", "bob")]
+    assert 1 == len(reads)
+
+    another.set("alice", "a password")
+    assert not users.administers("alice")
+    another.set("alice", "a password", administrator=True)
+    assert users.administers("alice")
+    (folder / "users.json").unlink()
+    assert not users.administers("alice")
