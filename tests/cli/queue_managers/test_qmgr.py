@@ -239,11 +239,15 @@ def test_a_queue_manager_whose_log_cannot_be_written_serves(run: Run) -> None:
     """The log can be on the full disk that an application must drain."""
     words = (sys.executable, "-m", "mqflow.cli", "qmgr", "serve", "QM1")
     with Path("/dev/full").open("w") as full, subprocess.Popen(words, stderr=full) as serving:
-        while row(run)["status"] != "active":
-            assert serving.poll() is None
-            threading.Event().wait(0.02)
-        assert 0 == run("mqsc", stdin="DEFINE QLOCAL(NEW)").exit_code
-        assert 0 == run("qmgr", "stop", "QM1").exit_code
+        try:
+            while row(run)["status"] != "active":
+                assert serving.poll() is None
+                threading.Event().wait(0.02)
+            assert 0 == run("mqsc", stdin="DEFINE QLOCAL(NEW)").exit_code
+            assert 0 == run("qmgr", "stop", "QM1").exit_code
+        except BaseException:
+            serving.kill()  # the end of the block would wait for it for ever
+            raise
 
 
 def test_a_second_start_is_refused(run: Run) -> None:

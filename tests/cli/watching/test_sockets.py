@@ -268,7 +268,7 @@ def test_the_parent_gathers_all_worker_processes(folder: Path, stack: ExitStack)
 
 
 def test_slow_worker_processes_are_asked_at_the_same_time(folder: Path, stack: ExitStack) -> None:
-    both = threading.Barrier(2, timeout=1.0)
+    both = threading.Barrier(2, timeout=20.0)
 
     class Slow(Named):
         def status(self) -> ApplicationStatus:
