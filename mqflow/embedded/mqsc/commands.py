@@ -115,6 +115,8 @@ class Selection(Struct, frozen=True):
     everything: bool
     keywords: frozenset[str] = frozenset()
     where: Where | None = None
+    #: A second condition: TYPE of DISPLAY CHLAUTH.
+    type: Where | None = None
 
 
 class DefineCommand(Struct, frozen=True):

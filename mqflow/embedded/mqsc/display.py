@@ -139,8 +139,9 @@ def laid_out(
         wanted = {spec.keyword for spec in attributes.values()}
     first = [keyword for keyword in always if keyword in attributes]
     keywords = [*first, *sorted(wanted.intersection(attributes).difference(always))]
+    conditions = [condition for condition in (selection.where, selection.type) if condition is not None]
     for row in rows:
-        if selection.where is None or _holds(selection.where, row, attributes):
+        if all(_holds(condition, row, attributes) for condition in conditions):
             yield Record(heading, tuple(_cell(keyword, row, attributes) for keyword in keywords))
 
 

@@ -278,7 +278,8 @@ def _display_status_of(
             records = show_connections(administration.objects.connections(), administration.queue_manager.name, action)
             return _some(records, "CONN", subject, selection.where, administration)
         case DisplayStatusOf(noun, subject, selection):
-            return _some(show_status_of(action, administration), noun, subject, selection.where, administration)
+            where = selection.where or selection.type
+            return _some(show_status_of(action, administration), noun, subject, where, administration)
         case DisplayDecidingRule():
             return show_deciding_rule(action, administration)
         case unknown:

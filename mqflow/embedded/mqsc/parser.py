@@ -288,11 +288,11 @@ def _display_channel_rules(_noun: str, subject: Clause, parameters: Parameters) 
     if choice(options, "MATCH", ("GENERIC", "RUNCHECK")) == "RUNCHECK":
         address, user = (connections.asked(options, word, subject) for word in connections.ASKING)
         return DisplayDecidingRule(shown.pattern, address, user, shown.selection)
-    if "TYPE" not in options or shown.selection.where is not None:
+    if "TYPE" not in options:
         return shown
     spec = keyword_table(STATUSES["CHLAUTH"].specs)["TYPE"]
-    where = Where("TYPE", Operator.EQ, read_value(spec, single(parameters.options["TYPE"])))
-    return replace(shown, selection=replace(shown.selection, where=where))
+    wanted = Where("TYPE", Operator.EQ, read_value(spec, single(options["TYPE"])))
+    return replace(shown, selection=replace(shown.selection, type=wanted))
 
 
 def _display_topic_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf:

@@ -227,6 +227,27 @@ def test_records_survive_a_restart_of_the_queue_manager_and_its_removals(tmp_pat
     assert [RuleType.BLOCKADDR, RuleType.ADDRESSMAP, RuleType.BLOCKUSER] == left
 
 
+@pytest.mark.parametrize(
+    ("choice", "profiles"),
+    [
+        ("TYPE(BLOCKUSER)", ["A", "B"]),
+        ("WHERE(WARN EQ YES)", ["B", "C"]),
+        ("TYPE(BLOCKUSER) WHERE(WARN EQ YES)", ["B"]),
+    ],
+)
+def test_type_and_where_choose_records_together(queue_manager: EmbeddedQueueManager, choice: str, profiles: list[str]) -> None:
+    script = """
+    SET CHLAUTH('A') TYPE(BLOCKUSER) USERLIST('x')
+    SET CHLAUTH('B') TYPE(BLOCKUSER) USERLIST('x') WARN(YES)
+    SET CHLAUTH('C') TYPE(ADDRESSMAP) ADDRESS('*') USERSRC(NOACCESS) WARN(YES)
+    """
+    assert 0 == run(script, queue_manager.administration).exit_code()
+
+    [response] = run(f"DISPLAY CHLAUTH(*) {choice}", queue_manager.administration).responses
+
+    assert profiles == [record.cells[0].word for record in response.records]
+
+
 def test_match_runcheck_shows_the_record_that_decides(queue_manager: EmbeddedQueueManager) -> None:
     script = """
     DEFINE CHANNEL(APP) CHLTYPE(SVRCONN) MCAUSER('worker')
