@@ -41,7 +41,7 @@ class Interval(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The rule in words."""
-        return f"every {self.every_s:g} s"
+        return f"every {self.every_s:.15g} s"
 
     def next_after(self, moment: float) -> float:
         """Return the moment one interval after `moment`."""
