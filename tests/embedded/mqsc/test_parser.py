@@ -115,7 +115,7 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DIS CHS(A)", DisplayStatusOf("CHSTATUS", "A", Selection(everything=True))),
     (
         "DIS CHLAUTH(*) TYPE(USERMAP)",
-        DisplayStatusOf("CHLAUTH", "*", Selection(everything=False, where=Where("TYPE", Operator.EQ, 5))),
+        DisplayStatusOf("CHLAUTH", "*", Selection(everything=False, type=Where("TYPE", Operator.EQ, 5))),
     ),
     ("DEFINE COMMINFO(A) COMMEV(B)", Unsupported("DEFINE COMMINFO")),
     (
