@@ -46,7 +46,10 @@ class HandleStatus(Struct, frozen=True, kw_only=True):
 
     application: str
     user: str
+    #: The identifier of the connection: 16 hexadecimal digits.
     connection: str
+    #: CONNAME: the address of a client program; empty for other connections.
+    address: str = ""
     input_mode: str
     """NO, SHARED or EXCL."""
     browse: bool

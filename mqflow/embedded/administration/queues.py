@@ -319,6 +319,7 @@ def _handle_status(handle: ObjectHandle) -> HandleStatus:
         application=handle.connection.application_name,
         user=handle.connection.user,
         connection=handle.connection.identifier,
+        address=handle.connection.address,
         input_mode=("EXCL" if exclusive else "SHARED") if bits & INPUT else "NO",
         browse=bool(bits & _BROWSE),
         inquire=bool(bits & _INQUIRE),

@@ -185,7 +185,7 @@ HANDLE_STATUS: Final = keyword_table(
         *_WHOSE,
         AttributeSpec("application", "APPLTAG", 3058, chars=28),
         AttributeSpec("user", "USERID", 3025, chars=12),
-        AttributeSpec("connection", "CONNAME", 3506, chars=264),
+        AttributeSpec("address", "CONNAME", 3506, chars=264),
         AttributeSpec("input_mode", "INPUT", 0, chars=8),
         AttributeSpec("browse", "BROWSE", 1102, words=_YES_NO),
         AttributeSpec("inquire", "INQUIRE", 1101, words=_YES_NO),

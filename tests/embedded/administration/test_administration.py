@@ -7,6 +7,7 @@ import pytest
 from mqflow.embedded.administration.interface import HandleStatus
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.mqsc import run
+from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -331,6 +332,16 @@ def test_the_status_of_a_queue_is_complete(
             set=False,
         ),
     ) == status.handles
+
+
+def test_conname_of_a_handle_is_the_address_of_a_client_program(queue_manager: EmbeddedQueueManager) -> None:
+    queue_manager.connect(application_name="client", channel="APP", address="10.0.0.1").open("Q", OpenOption.OUTPUT)
+    queue_manager.connect(application_name="local").open("Q", OpenOption.OUTPUT)
+
+    [response] = run("DISPLAY QSTATUS(Q) TYPE(HANDLE) APPLTAG CONNAME", queue_manager.administration).responses
+
+    shown = {cells["APPLTAG"]: cells["CONNAME"] for cells in map(as_json, response.records)}
+    assert {"client": "10.0.0.1", "local": ""} == shown
 
 
 def test_a_clock_that_is_set_back_makes_no_message_younger_than_now(
