@@ -333,15 +333,11 @@ class ChannelPeer:
 
         One call receives once, so a program that sends without a pause does not hold up the waits of its conversations.
         """
-        now = self.now()
-        ends = [end for each in self._conversations.values() if (end := each.next_end()) is not None]
-        silence_s = self._silence_s()
-        limit = min([*ends, self._last_heard + silence_s])
-        waited = self._arrival.arrived.heard_beside(self._stream, 0.0 if self._hides_bytes else max(0.0, limit - now))
-        if waited.signalled:
-            self._arrival.arrived.clear()
-        if (waited.readable or self._hides_bytes) and not self._take_bytes():
+        silence_s, hidden = self._silence_s(), self._hides_bytes
+        if (hidden or self._has_bytes(silence_s)) and not self._take_bytes():
             return False
+        if hidden and not self._hides_bytes:
+            return True  # no bytes were hidden, and the waits have been tried after the last bytes
         if self._waits_in_mqget():
             self._last_heard = self.now()
         for conversation in tuple(self._conversations.values()):
@@ -349,6 +345,16 @@ class ChannelPeer:
         if self.now() >= self._last_heard + silence_s:
             raise _SilenceError(f"was silent for {silence_s:.0f} seconds")
         return True
+
+    def _has_bytes(self, silence_s: float) -> bool:
+        """Wait for bytes, for a signal, and until a conversation must go on or the program counts as dead."""
+        now = self.now()
+        ends = [end for each in self._conversations.values() if (end := each.next_end()) is not None]
+        limit = min([*ends, self._last_heard + silence_s])
+        waited = self._arrival.arrived.heard_beside(self._stream, max(0.0, limit - now))
+        if waited.signalled:
+            self._arrival.arrived.clear()
+        return waited.readable
 
     def _waits_in_mqget(self) -> bool:
         """Return whether a program waits in MQGET on a socket that is not shared. Such a program sends no heartbeats."""

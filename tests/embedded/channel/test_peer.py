@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mqflow.embedded.channel.peer import ChannelPeer, send_whole
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.streams import TlsStream
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal, Waited
 from mqflow.embedded.wire.server.contract import Arrival, ServedPeer
 from mqflow.embedded.wire.server.login import SameUser
@@ -35,10 +36,12 @@ class PassingTime(SocketSignal):
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._clock = clock
+        self.waits = 0
 
     def heard_beside(self, stream: HasDescriptor, wait_s: float | None) -> Waited:
         assert wait_s is not None
         assert wait_s * 1000 < POLL_MS_MAX
+        self.waits += 1
         waited = super().heard_beside(stream, 0)
         if not waited.readable and not waited.signalled:
             self._clock.advance(wait_s)
@@ -52,12 +55,13 @@ class Stranger:
         self.socket, self.raw = socket.socketpair()
         self.clock = ManualClock()
         self.complaints: list[str] = []
+        self.arrived = PassingTime(self.clock)
         arrival = Arrival(
             raw=self.raw,
             clock=self.clock,
             complain=self.complaints.append,
             complain_once=self.complaints.append,
-            arrived=PassingTime(self.clock),
+            arrived=self.arrived,
             admit=admit,
             take_place=lambda: None,
             give_place_back=lambda: None,
@@ -227,6 +231,39 @@ def test_a_get_is_answered_in_time_also_if_the_program_sends_without_a_pause(
     program.answers()
 
     assert 8 == busy.heartbeats
+
+
+class BehindTls(TlsStream):
+    """A stream that may hide bytes, over a socket without TLS."""
+
+    def __init__(self, raw: socket.socket) -> None:
+        self._raw = raw  # type: ignore[misc]
+
+    @property
+    def peer_names(self) -> list[str]:
+        return []
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        return self._raw.recv(bufsize, flags)
+
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
+        return self._raw.send(data, flags)
+
+
+def test_a_program_behind_tls_costs_no_more_waits_for_its_socket_than_another(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = list[int]()
+    for is_behind_tls in (False, True):
+        program = begin()
+        connect_and_open(program)
+        if is_behind_tls:
+            monkeypatch.setattr(SameUser, "secured", lambda _, raw: BehindTls(raw))
+        program.answers()
+        waits.append(program.arrived.waits)
+
+    plain, behind_tls = waits
+    assert behind_tls <= plain
 
 
 def test_the_last_call_of_a_channel_is_completed_by_its_reply(begin: Begin) -> None:
