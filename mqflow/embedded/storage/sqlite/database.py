@@ -132,9 +132,10 @@ def adopt_copy(folder: DataFolder) -> None:
     if folder.log.exists() and folder.log.stat().st_size:
         raise ForeignLogError(folder.database, folder.log)
     header[_JOURNAL] = _WITH_LOG
-    counter = int(SYSTEM_RANDOM.random() * _COUNTERS).to_bytes(4)
+    before, counter = _counter_in(header), int(SYSTEM_RANDOM.random() * _COUNTERS)
     for at in (_COUNTER_AT, _SIZE_VALID_FOR_AT):
-        header[at : at + 4] = counter
+        if header[at : at + 4] == before.to_bytes(4):  # if the copy differs, the size stays invalid
+            header[at : at + 4] = counter.to_bytes(4)
     # Not by SQLite, whose own journal could survive a power cut, and undo this write when the file has a log already.
     descriptor = os.open(folder.database, os.O_WRONLY | _FLAGS)
     try:
@@ -280,7 +281,7 @@ def _header(folder: DataFolder) -> bytes:
         os.close(descriptor)
 
 
-def _counter_in(header: bytes) -> int:
+def _counter_in(header: bytes | bytearray) -> int:
     return int.from_bytes(header[_COUNTER_AT : _COUNTER_AT + 4])
 
 
