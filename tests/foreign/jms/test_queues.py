@@ -8,6 +8,7 @@ import pytest
 
 from mqflow import App, Backout, Context, Message, Pace
 from mqflow.app.handlers.message import PropertyValue
+from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import rfh2
@@ -89,6 +90,20 @@ def test_a_message_listener_hears_each_message_once(jms: Scenario, client: str) 
     assert [*heard, "all true", "end"] == jms(f"{client}listener")
 
 
+def test_a_message_listener_goes_on_when_gets_are_allowed_again(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
+    steps = iter(["GET(DISABLED)", "GET(ENABLED)"])
+
+    def stop() -> None:
+        run(f"ALTER QLOCAL(Q1) {next(steps)}", queue_manager.administration)
+        connection = queue_manager.connect()
+        connection.put1("Q1", MessageDescriptor(format="MQSTR", ccsid=1208), b"late", PutOption.NO_SYNCPOINT)
+        connection.disconnect()
+
+    said = jms("paused-listener", stop=stop)
+
+    assert ["stop", "stop", "heard text late deliveries=1", "heard text late deliveries=1", "all true", "end"] == said
+
+
 def test_a_selector_passes_over_the_other_messages(jms: Scenario) -> None:
     assert [
         "text number 2 count=2 deliveries=1",
@@ -134,6 +149,10 @@ def test_a_consumer_that_reads_ahead_has_more_messages_than_the_program_and_lose
     rest = messages(queue_manager, "Q1")
     assert len(rest) <= left[0], "the messages of the client do not come back"
     assert all(got.body.endswith(str(number).encode()) for number, got in enumerate(rest, 61 - len(rest)))
+
+
+def test_no_message_is_lost_if_a_wait_ends_while_its_message_arrives(jms: Scenario) -> None:
+    assert ["300 of 300", "end"] == jms("short-waits")
 
 
 def test_mqstat_tells_of_a_failed_put_that_the_client_did_not_wait_for(jms: Scenario) -> None:

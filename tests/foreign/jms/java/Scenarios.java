@@ -146,6 +146,8 @@ public final class Scenarios {
             case "inhibited": inhibited(connection); break;
             case "async": async(connection); break;
             case "read-ahead": readAhead(connection); break;
+            case "short-waits": shortWaits(connection); break;
+            case "paused-listener": pausedListener(connection); break;
             default: throw new IllegalArgumentException(scenario);
         }
     }
@@ -288,6 +290,26 @@ public final class Scenarios {
         other.close();
     }
 
+    // At the first stop, the test inhibits gets and puts a message; at the second stop, it allows gets.
+    private static void pausedListener(Connection connection) throws Exception {
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+        MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1"));
+        Semaphore heard = new Semaphore(0);
+        consumer.setMessageListener(message -> {
+            try {
+                say("heard " + shown(message));
+                session.commit();
+            } catch (JMSException error) {
+                say("failed " + reason(error));
+            }
+            heard.release();
+        });
+        stop();
+        stop();
+        say("all " + heard.tryAcquire(2, 10, TimeUnit.SECONDS));
+        session.close();
+    }
+
     private static void selector(Connection connection) throws Exception {
         Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         Queue queue = session.createQueue("queue:///Q1");
@@ -363,6 +385,37 @@ public final class Scenarios {
             say("open " + reason(error));
         }
         session.close();
+    }
+
+    // Many waits end just when their message arrives.
+    private static void shortWaits(Connection connection) throws Exception {
+        final int count = 300;
+        Thread sending = new Thread(() -> {
+            try {
+                Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                MessageProducer producer = session.createProducer(session.createQueue("queue:///Q1"));
+                producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+                for (int number = 0; number < count; number++) {
+                    producer.send(session.createTextMessage("" + number));
+                    Thread.sleep(number % 4);
+                }
+            } catch (Exception error) {
+                say("failed " + error);
+            }
+        });
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+        MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1"));
+        sending.start();
+        int received = 0;
+        for (int wait = 1; sending.isAlive(); wait = wait % 5 + 1) {
+            received += consumer.receive(wait) == null ? 0 : 1;
+            session.commit();
+        }
+        while (received < count && consumer.receive(1000) != null) {
+            session.commit();
+            received++;
+        }
+        say(received + " of " + count);
     }
 
     // The client may ask for more messages than the program has received.
