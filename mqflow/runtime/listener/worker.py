@@ -34,7 +34,7 @@ from mqflow.runtime.listener.settler import SessionLost, Settler
 from mqflow.runtime.listener.thread_delivery import News, OnThread, rest_of
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, DeliveryDone, Refusal, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
-from mqflow.runtime.listener.worker_records import Recorder
+from mqflow.runtime.listener.worker_records import HEARTBEAT_S, Recorder
 from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
 
 if TYPE_CHECKING:  # not imported at run time, because few listeners have a gate
@@ -80,6 +80,8 @@ class Worker:
         self._on_thread: OnThread | None = None
         #: The permission of the gate to handle the open unit of work.
         self._pass: Pass | None = None
+        #: Only behind a gate: True until a get has succeeded after a refusal.
+        self._probes = False
         self._outcome_of: Callable[[Sequence[Delivery]], Awaitable[Outcome]] = self._handle
         if state.gate is not None:
             self._outcome_of = partial(self._handle_behind, state.gate)
@@ -151,8 +153,8 @@ class Worker:
     async def _run_through(self, gate: "Gate", allowed: Callable[[], None]) -> None:
         """Run like `_run`, through the gate. Each unit is committed before the worker waits for its next turn."""
         state, term = self._state, self._term
-        probes = state.refused
-        if not probes:
+        self._probes = state.refused
+        if not self._probes:
             allowed()
         delivers(state.supervisor, self)
         while state.term == term:
@@ -161,28 +163,41 @@ class Worker:
             if state.resting or state.settings.refused(self._session):
                 await self._settler.commit(await self._rest())
                 continue
-            async with gate.turn(self._most, lambda: state.term == term) as most:
-                if state.term != term:
-                    break
-                exchange = await self._exchange(None, waits=not probes, most=most)
-                if exchange.get_error is not None:
-                    raise exchange.get_error
-                if probes:
-                    probes = False
-                    state.accept_get()
-                    allowed()
-                if not exchange.unit:
-                    continue
-                unit = self._unit_of(exchange.unit)
-                try:
-                    self._pass = permission = await gate.passed(len(unit.deliveries), exchange.unit[0].descriptor.message_id)
-                except BaseException:  # no handler has these messages, but the end of the session backs them out
-                    self._settler.forgive(unit)
-                    raise
+            unit, permission = await self._unit_through(gate, allowed), self._pass
+            if unit is None or permission is None:
+                continue
             try:
                 await self._settler.commit(await self._handled(unit))
             finally:
                 gate.ended(permission, None)
+
+    async def _unit_through(self, gate: "Gate", allowed: Callable[[], None]) -> Unit | None:
+        """Wait for the turn of this worker, and get a unit. Return None without a unit: the worker then checks what else is due.
+
+        A heartbeat record can be due, because the wait for the turn can take hours.
+        """
+        state, unit = self._state, None
+        with anyio.move_on_after(HEARTBEAT_S if self._records is not None else math.inf) as wait:
+            async with gate.turn(self._most, lambda: state.term == self._term) as most:
+                wait.deadline = math.inf
+                if state.term != self._term or wait.cancel_called:
+                    return None
+                exchange = await self._exchange(None, waits=not self._probes, most=most)
+                if exchange.get_error is not None:
+                    raise exchange.get_error
+                if self._probes:
+                    self._probes = False
+                    state.accept_get()
+                    allowed()
+                if not exchange.unit:
+                    return None
+                unit = self._unit_of(exchange.unit)
+                try:
+                    self._pass = await gate.passed(len(unit.deliveries), exchange.unit[0].descriptor.message_id)
+                except BaseException:  # no handler has these messages, but the end of the session backs them out
+                    self._settler.forgive(unit)
+                    raise
+        return unit
 
     async def _handle_behind(self, gate: "Gate", deliveries: Sequence[Delivery]) -> Outcome:
         """Call the handler, and report its outcome to the gate."""

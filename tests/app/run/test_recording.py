@@ -1,11 +1,13 @@
 """Decision records: one record for each decision, committed with the decision. Without a disposition queue, no records."""
 
 import re
+from collections import Counter
+from typing import Any
 
 import anyio
 import pytest
 
-from mqflow import App, Backout, Batch, Pace, Reject, Retry
+from mqflow import App, Backout, Batch, Pace, RateLimit, Reject, Retry
 from mqflow.app.config.settings import Settings
 from mqflow.events import Settled, Warned
 from mqflow.mqi.options import GetOption, OpenOption
@@ -37,11 +39,11 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define(DISPOSITION_QUEUE)
 
 
-def failing(*bad: str, settings: Settings = ON, **options: int) -> App:
+def failing(*bad: str, settings: Settings = ON, **options: Any) -> App:
     """Return an application whose handler fails on these payloads."""
     app = App(name="orders", settings=settings)
 
-    @app.listener("IN", **options)  # type: ignore[arg-type]  # only options that are numbers
+    @app.listener("IN", **options)
     def on_order(payload: str) -> None:
         if payload in bad:
             raise ValueError(f"order {payload} of customer 4711 is no good")
@@ -245,6 +247,17 @@ async def test_an_idle_worker_says_once_a_minute_that_it_is_there(mq: QueueManag
     assert 4 == len(beats)
     assert all(each.msg_id is None for each in found)
     assert {"orders/on_order#0"} == {each.consumer for each in found}
+
+
+async def test_a_worker_that_waits_for_its_turn_says_once_a_minute_that_it_is_there(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "good")
+    app = failing(rate_limit=RateLimit(1, per_s=HEARTBEAT_S * 3.5), concurrency=2)
+
+    found = await recorded(mq, app, seconds=HEARTBEAT_S * 3.4)
+
+    beats = Counter(each.consumer for each in found if each.outcome is RecordOutcome.HEARTBEAT)
+    assert {"orders/on_order#0": 4, "orders/on_order#1": 4} == beats
+    assert [(COMMITTED, 0)] == decisions(found)
 
 
 async def test_a_record_has_its_own_format(mq: QueueManagerKit) -> None:
