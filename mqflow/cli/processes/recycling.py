@@ -62,7 +62,7 @@ class Recycling:
             self.why = f"it has handled {self.messages:,} message{'' if self.messages == 1 else 's'}"
         elif limits.memory_mib is not None and self._peak_bytes() > limits.memory_mib * _KIB * _KIB:
             self.why = f"it has used more than {limits.memory_mib:,} MiB"
-        if self.why:
+        if self.why and self._write_end >= 0:
             os.write(self._write_end, b"!")
 
     async def reached(self) -> None:
@@ -70,9 +70,10 @@ class Recycling:
         await anyio.wait_readable(self._read_end)
 
     def close(self) -> None:
-        """Close the pipe."""
+        """Close the pipe. A thread can report a later event: another file can then have the number of the pipe."""
+        write_end, self._write_end = self._write_end, -1
         os.close(self._read_end)
-        os.close(self._write_end)
+        os.close(write_end)
 
 
 async def first_of(*waits: Callable[[], Awaitable[None]]) -> None:

@@ -1,5 +1,6 @@
 """A process that reaches a limit drains and ends, and a new one takes its place: no message fails, none is handled twice."""
 
+import os
 import resource
 import threading
 
@@ -62,6 +63,18 @@ def test_a_limit_that_another_thread_reaches_ends_the_wait_and_cancels_the_other
 
     assert ("it has handled 1 message", [True]) == (recycling.why, cancelled)
     recycling.close()
+
+
+def test_a_limit_that_is_reached_after_the_end_writes_into_no_other_file() -> None:
+    recycling = Recycling(Limits(messages=1))
+    recycling.close()
+    read_end, write_end = os.pipe()  # with the numbers of the closed pipe
+
+    recycling(settled(1))
+
+    os.close(write_end)
+    assert ("it has handled 1 message", b"") == (recycling.why, os.read(read_end, 1))
+    os.close(read_end)
 
 
 def test_the_memory_of_a_process_is_its_peak() -> None:
