@@ -172,7 +172,7 @@ class Worker:
                 gate.ended(permission, None)
 
     async def _unit_through(self, gate: "Gate", allowed: Callable[[], None]) -> Unit | None:
-        """Wait for the turn of this worker, and get a unit. Return None without a unit: the worker then checks what else is due.
+        """Wait for the turn of this worker, and get a unit. Return None without a unit: the worker then checks what is due.
 
         A heartbeat record can be due, because the wait for the turn can take hours.
         """
