@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.pipeline.dead_letters.triage import Triage
 from mqflow.pipeline.schemas import DAY_US, LENGTHS_US
@@ -71,10 +72,11 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Triage | None = None) -> Report:
-    """Return the report of the current tables."""
+    """Return the report of the current tables: of one state of gold, and one of silver, even if runs end meanwhile."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     current, cut = gold.current(), list[str]()
+    silver = replace(silver, pinned=silver.current())
     hours = length_us() == LENGTHS_US["1 hour"]
 
     def rows(name: str, frame: "DataFrame") -> list[Row]:

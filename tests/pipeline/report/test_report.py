@@ -384,6 +384,13 @@ def test_a_report_gathers_the_latest_rows_in_utc_and_the_totals_of_all_rows(
         run.write("dead_letter", spark.createDataFrame(letters, TABLES["dead_letter"].ddl))
         run.write("attempt", spark.createDataFrame(attempts, TABLES["attempt"].ddl))
 
+    def in_between(first: datetime | None, last: datetime | None) -> str:
+        """Another process ends a run of silver, while the report reads."""
+        with silver.next() as run:
+            run.write("dead_letter", silver.empty(spark, "dead_letter"))
+        return step_of(first, last)
+
+    monkeypatch.setattr(report_data, "step_of", in_between)
     report = report_data.gather(spark, gold, silver)
 
     assert [f"2026-11-01T0{at}:00:00+00:00" for at in (5, 6, 7)] == [row["hour"] for row in report.delays]
