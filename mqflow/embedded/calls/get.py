@@ -329,7 +329,7 @@ def _take(
 ) -> None:
     """Take the message, or the segments of the message, off its queue, in the unit of work of the get."""
     own, statistics = handle.connection.unit_of_work, queue.statistics
-    if unit is own:
+    if unit is own and (len(messages) > 1 or messages[0].stored):
         # First the in-flight marks: the store can refuse them with 2192, and a refused get must change nothing.
         own.marks += _marks(state, queue, messages)
     for message in messages:
