@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mqflow.mqi.descriptor import NO_ID
-from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.programs import Program
@@ -43,9 +43,10 @@ def test_a_get_takes_matching_messages_in_order(
 ) -> None:
     """An identifier of zeros matches any (q024040)."""
     program.put(queue, b"1", message_id=A, correlation_id=A)
-    program.put(queue, b"2", message_id=B, correlation_id=A, group_id=B)
-    program.put(queue, b"3", message_id=C, correlation_id=B, group_id=B, sequence_number=2)
-    program.put(queue, b"4", message_id=C, correlation_id=A, offset=7)
+    grouped, segment = int(MessageFlag.MSG_IN_GROUP), int(MessageFlag.LAST_SEGMENT)
+    program.put(queue, b"2", message_id=B, correlation_id=A, group_id=B, message_flags=grouped)
+    program.put(queue, b"3", message_id=C, correlation_id=B, group_id=B, sequence_number=2, message_flags=grouped)
+    program.put(queue, b"4", message_id=C, correlation_id=A, offset=7, message_flags=segment)
 
     found = []
     while (got := program.get(queue, **wanted)) is not None:
@@ -142,8 +143,10 @@ def test_a_wait_below_minus_one_or_beyond_an_mqlong_is_2090(queue: str, program:
 
 @pytest.mark.parametrize("field", ["message_id", "correlation_id", "group_id"])
 def test_an_identifier_to_match_that_is_not_24_bytes_long_is_2026(queue: str, program: Program, field: str) -> None:
+    wanted: dict[str, Any] = {field: b"short"}
+
     with refused(Reason.MD_ERROR):
-        program.get(queue, **{field: b"short"})
+        program.get(queue, **wanted)
 
 
 def test_a_buffer_of_less_than_no_bytes_is_2005(queue: str, program: Program) -> None:

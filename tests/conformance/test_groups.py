@@ -85,6 +85,27 @@ def test_a_message_in_no_group_has_no_group_identifier(queue: str, program: Prog
     assert (NO_ID, 1) == (done.descriptor.group_id, done.descriptor.sequence_number)
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [(0, (NO_ID, 1, 0)), (IN_GROUP, (Y, 7, 0)), (SEGMENT, (Y, 1, 5)), (IN_GROUP | SEGMENT, (Y, 7, 5))],
+    ids=["alone", "in a group", "a segment", "a segment in a group"],
+)
+def test_a_put_in_physical_order_keeps_the_place_that_its_flags_give_it(
+    queue: str, program: Program, flags: int, expected: tuple[bytes, int, int]
+) -> None:
+    fields = {"group_id": Y, "sequence_number": 7, "offset": 5}
+    done = put(program, queue, b"x", flags, PutOption.NO_SYNCPOINT, **fields).descriptor
+
+    assert expected == (done.group_id, done.sequence_number, done.offset)
+
+
+@pytest.mark.parametrize("flags", [IN_GROUP, SEGMENT])
+def test_a_put_in_physical_order_without_a_group_identifier_gets_a_new_one(queue: str, program: Program, flags: int) -> None:
+    first, second = (put(program, queue, b"x", flags, PutOption.NO_SYNCPOINT).descriptor for _ in range(2))
+
+    assert 3 == len({NO_ID, first.group_id, second.group_id})
+
+
 # The flags of the put before, the flags of this put, more fields of this put, and the reason.
 REFUSED: tuple[tuple[int, int, dict[str, object], Reason], ...] = (
     (IN_GROUP, 0, {}, Reason.INCOMPLETE_GROUP),

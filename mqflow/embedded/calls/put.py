@@ -15,7 +15,7 @@ from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.publish import publish
 from mqflow.embedded.calls.put_later import is_delayed, publish_later, put_later, unpacked
 from mqflow.embedded.calls.reports import report_arrival
-from mqflow.embedded.rules.group_order import split
+from mqflow.embedded.rules.group_order import physical_put, split
 from mqflow.embedded.rules.put_plan import PutPlan, Stamp, check_descriptor, plan_put, with_context
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, UnitOfWork
@@ -48,6 +48,8 @@ _ARRIVAL: Final = int(Report.COA_MASK)
 _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 _MAY_SPLIT: Final = int(MessageFlag.SEGMENTATION_ALLOWED)
 _SEGMENT_BYTES_MIN: Final = 16
+#: GroupId, MsgSeqNumber and Offset of a message that is in no group and no segment.
+_ALONE: Final = (NO_ID, 1, 0)
 
 
 def put_message(
@@ -78,8 +80,8 @@ def put_message(
         saved,
     )
     check_persistence(queue, complete.persistence)
-    if plan.logical:
-        complete = complete_in_order(state, handle, plan, complete, len(body))
+    if plan.logical or complete.message_flags or (complete.group_id, complete.sequence_number, complete.offset) != _ALONE:
+        complete = _in_group(state, handle, plan, complete, len(body))
     if complete.priority > state.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     if delay is not None:
@@ -97,6 +99,15 @@ def put_message(
         reason = reason or incomplete
     put = _output(state, queue, complete, reason)
     return Pending(put) if plan.under_syncpoint else Pending(put, unit)
+
+
+def _in_group(
+    state: QueueManagerState, handle: ObjectHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+) -> MessageDescriptor:
+    """Return the descriptor with the place of the message in its group and its logical message."""
+    if plan.logical:
+        return complete_in_order(state, handle, plan, descriptor, body_bytes)
+    return physical_put(descriptor, state.identifiers.identifier)
 
 
 def _segment_bytes(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> int:

@@ -6,6 +6,7 @@ MQGMO_LOGICAL_ORDER, this position decides the next put and the next get. The co
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
 rc2242, rc2243, rc2244, rc2245, rc2247, rc2253, rc2259; "Segmentation and reassembly by queue manager" (q026380). From memory,
 without a page of IBM: a backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO).
+The fields of a put in physical order (`physical_put`) are from memory too.
 UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
 """
 
@@ -32,6 +33,7 @@ __all__ = (
     "is_part",
     "left_open",
     "next_put",
+    "physical_put",
     "place_after",
     "split",
 )
@@ -43,6 +45,7 @@ _LAST_MSG: Final = int(MessageFlag.LAST_MSG_IN_GROUP)
 _LAST_SEGMENT: Final = int(MessageFlag.LAST_SEGMENT)
 _IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
 _SEGMENT: Final = int(MessageFlag.SEGMENT)
+_MAY_SPLIT: Final = int(MessageFlag.SEGMENTATION_ALLOWED)
 _SEGMENT_UNIT: Final = 16
 
 
@@ -127,6 +130,24 @@ def next_put(
         group_id=place.group_id,
         sequence_number=place.sequence_number + 1 if new_message else place.sequence_number,
         offset=place.next_offset or 0,
+    )
+
+
+def physical_put(descriptor: MessageDescriptor, new_group_id: Callable[[], bytes]) -> MessageDescriptor:
+    """Return the descriptor of a put in physical order, without the fields that its flags give no meaning.
+
+    A message of a group, and a segment, get a new GroupId if they have none.
+    """
+    flags = _implied(descriptor.message_flags)
+    if not flags & (_GROUPED | _SEGMENTED):
+        group_id = descriptor.group_id if flags & _MAY_SPLIT else NO_ID
+    else:
+        group_id = new_group_id() if descriptor.group_id == NO_ID else descriptor.group_id
+    return replace(
+        descriptor,
+        group_id=group_id,
+        sequence_number=descriptor.sequence_number if flags & _GROUPED else 1,
+        offset=descriptor.offset if flags & _SEGMENTED else 0,
     )
 
 

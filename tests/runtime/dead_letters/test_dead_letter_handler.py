@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mqflow.events import DeadLetterActed, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Encoding, GetOption, MessageType, OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.options import Encoding, GetOption, MessageFlag, MessageType, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Ignore, Redirect, matcher, matchers
 from mqflow.policy.dead_letters.rules import Control, RulesTable, parse
@@ -173,6 +173,7 @@ def test_everything_the_sender_said_stays_on_the_message(mq: QueueManagerKit) ->
         reply_to_queue="REPLIES", reply_to_queue_manager="QM1", user_identifier="amelie", accounting_token=b"a" * 32,
         application_identity_data="north", put_application_type=28, put_application_name="booking", put_date="20250131",
         put_time="12345678", application_origin_data="abcd", group_id=b"g" * 24, sequence_number=3, feedback=7,
+        message_flags=int(MessageFlag.MSG_IN_GROUP),
     )  # fmt: skip
     put(mq, descriptor=descriptor)
     mq.clock.advance(1)

@@ -7,7 +7,7 @@ import pytest
 from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Format, GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import Format, GetOption, MessageFlag, OpenOption, Persistence, PutOption
 from mqflow.mqi.properties.rfh2_properties import with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.mqi.reason_codes import Reason
@@ -25,7 +25,7 @@ DLQ = "DEAD.LETTERS"
 WHOLE = MessageDescriptor(
     format="MQSTR", ccsid=819, message_id=b"m" * 24, correlation_id=b"c" * 24, priority=7, expiry_tenths=1_000,
     persistence=Persistence.PERSISTENT, user_identifier="amelie", put_application_name="booking", put_application_type=28,
-    put_date="20250131", put_time="12345678", group_id=b"g" * 24,
+    put_date="20250131", put_time="12345678", group_id=b"g" * 24, message_flags=int(MessageFlag.MSG_IN_GROUP),
 )  # fmt: skip
 
 
