@@ -411,7 +411,7 @@ public final class Scenarios {
             received += consumer.receive(wait) == null ? 0 : 1;
             session.commit();
         }
-        while (received < count && consumer.receive(1000) != null) {
+        while (received < count && consumer.receive(10_000) != null) {
             session.commit();
             received++;
         }
