@@ -6,7 +6,9 @@ This file knows paths and modes, but no SQL, no lock and no rule of MQ.
 import os
 import stat
 from contextlib import suppress
+from errno import EINVAL, ENOTSUP, EOPNOTSUPP
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -29,6 +31,8 @@ __all__ = (
 
 FileIdentity = tuple[int, int]
 """Device and inode. They stay the same if the file gets another name."""
+
+_NOT_SUPPORTED: Final = frozenset({EINVAL, ENOTSUP, EOPNOTSUPP})
 
 
 class FolderError(Exception):
@@ -238,10 +242,13 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names of the files and folders in this folder durable."""
+    """Make the names of the files and folders in this folder durable, unless its file system syncs no folder."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:
+            raise
     finally:
         os.close(descriptor)
 

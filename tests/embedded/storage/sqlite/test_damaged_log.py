@@ -1,9 +1,11 @@
 """A write-ahead log that lost synced pages refuses the start; a log that a power cut tore does not."""
 
 import errno
+import os
 import random
 import shutil
 import sqlite3
+import stat
 import sys
 from array import array
 from collections.abc import Callable, Iterator
@@ -111,6 +113,24 @@ def test_a_loss_is_not_accepted_without_a_whole_copy_of_the_log(tmp_path: Path, 
         forget_lost_log(DataFolder(killed))
 
     assert before == {path.name: path.read_bytes() for path in killed.iterdir()}
+
+
+def test_a_loss_is_accepted_also_on_a_file_system_that_syncs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = _killed(tmp_path)
+    damaged = (killed / LOG).read_bytes()
+    sync = os.fsync
+
+    def refused(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", refused)
+
+    kept = forget_lost_log(DataFolder(killed))
+
+    assert kept is not None
+    assert damaged == kept.read_bytes()
 
 
 @pytest.mark.parametrize(
