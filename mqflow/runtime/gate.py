@@ -53,7 +53,7 @@ class Gate:
         self._due_at = -math.inf
         self._state: BreakerState = CLOSED
         #: Why the breaker is open, or lets only one message through; empty while it is closed.
-        self.why_open = ""
+        self.why_open: str = ""
         #: Set and replaced when the state of the breaker changes, or when the listener stops.
         self._changed = anyio.Event()
         self._is_stopping = False
@@ -113,7 +113,7 @@ class Gate:
             return
         self.wake()
         if isinstance(state, Closed):
-            self.why_open = ""
+            self.why_open: str = ""
             self._notify(ListenerResumed(queue=self._queue, listener=self._listener))
         elif isinstance(outcome, Failed) and not outcome.final:
             self._report_open(breaker, before, outcome)

@@ -36,7 +36,9 @@ def command() -> None:
     "run", context_settings={"ignore_unknown_options": True}, short_help="Run a program on the embedded queue manager."
 )
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--mqsc", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="MQSC commands that each process runs first.")
+@click.option(
+    "--mqsc", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="MQSC commands that each process runs first."
+)
 @url_option
 def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
     """Run PROGRAM (`mqflow standin run -- python legacy.py`); every Python process in it finds the stand-in library.

@@ -120,7 +120,7 @@ class HadoopFolder(Struct, frozen=True):
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
         try:
-            session: Any = SparkSession.getActiveSession()
+            session: Any = SparkSession.getActiveSession()  # Any: only a session with a JVM has the names below
             if session is None or not hasattr(session, "_jsparkSession"):
                 raise FolderError(f"{uri} needs a Spark session with a JVM of its own: Spark Connect cannot list its files.")
             jvm = session._jvm  # noqa: SLF001 - PySpark has no other way to Hadoop's file systems
