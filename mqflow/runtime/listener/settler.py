@@ -110,12 +110,15 @@ class Settler:
         Raises `SessionLost` if a commit is in doubt.
         """
         session, state = self.overlapping, self._state
-        if unit is None or session is None or unit.disposed or unit.staged or unit.deliveries[-1].got.descriptor.backout_count:
+        if unit is None or session is None or unit.disposed or unit.staged:
+            return unit
+        last = unit.deliveries[-1]
+        if last.got.descriptor.backout_count:
             return unit
         if state.settings.first_backout_is_poison:  # the end of the process would move messages without a failure
             return unit
         if state.calls is not None:
-            unit.settling_since = unit.deliveries[-1].ended  # a moment ago; to read the clock again takes too long
+            unit.settling_since = last.ended  # a moment ago; to read the clock again takes too long
         if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
             await self.answers(session.unanswered_max - 1)
             self._note_begin(unit)
@@ -266,13 +269,6 @@ class Settler:
             now = self._now  # a call of a local name is faster, and this runs for every message
             unit.settling_since = now()
 
-    def _settle_s(self, unit: Unit) -> float:
-        """Return the seconds that the commit of this unit took; 0 if its begin was not recorded."""
-        if unit.settling_since is None:
-            return unit.settle_s
-        now = self._now
-        return now() - unit.settling_since
-
     def _report(self, unit: Unit) -> None:
         """Report how all deliveries of a committed unit have ended."""
         state, last = self._state, unit.deliveries[-1].got
@@ -282,7 +278,8 @@ class Settler:
         completed = unit.completed
         if completed:
             state.accept()
-            self._events.completed(completed, self._settle_s(unit))
+            since = unit.settling_since
+            self._events.completed(completed, unit.settle_s if since is None else self._now() - since)
         if completed is unit.deliveries:
             return
         for staged in unit.staged:

@@ -208,19 +208,18 @@ class Worker:
 
     async def _next_at_once(self) -> Sequence[Got]:
         """Return the next unit of work, if it is ready or comes with the next answer to a commit."""
-        spec, session = self._spec, self._settler.overlapping
+        most, session = self._spec.unit_of_work, self._settler.overlapping
         if session is None:
             return ()
-        while not (got := session.get_at_once(self._input, _GET, spec.unit_of_work)) and self._state.term == self._term:
+        options = self._get_options  # those of `exchange`, because a session converts new options
+        while not (got := session.get_at_once(self._input, options, most)) and self._state.term == self._term:
             if not await self._settler.next_answer():
                 break
         return got
 
     async def _exchange(self, handled: Unit | None, *, waits: bool, most: int = 0) -> Exchange:
         """Commit the handled unit, if there is one, and get the next unit."""
-        calls = self._state.calls
-        get, short_get = (_GET_GROUP, _SHORT_GET_GROUP) if self._spec.handles_groups else (_GET, _SHORT_GET)
-        options = get if self._records is None and calls is None else short_get
+        calls, options = self._state.calls, self._get_options
         if calls is not None:
             is_get = handled is None and waits
             now = self._state.clock.monotonic()
@@ -242,6 +241,11 @@ class Worker:
         finally:
             if calls is not None:
                 calls.pop(self._number, None)
+
+    @property
+    def _get_options(self) -> GetOptions:
+        get, short_get = (_GET_GROUP, _SHORT_GET_GROUP) if self._spec.handles_groups else (_GET, _SHORT_GET)
+        return get if self._records is None and self._state.calls is None else short_get
 
     @property
     def _most(self) -> int:

@@ -46,8 +46,9 @@ class WorkerEvents:
 
     def delivered(self, deliveries: Sequence[Delivery]) -> None:
         """Report messages that were got and are handled next."""
-        if self._tally is not None:
-            self._tally.delivered += len(deliveries)
+        tally = self._tally
+        if tally is not None:
+            tally.delivered += len(deliveries)
         if not self._others_of_each_message:
             return
         for other in self._other_tallies:
@@ -66,8 +67,8 @@ class WorkerEvents:
 
     def completed(self, deliveries: Sequence[Delivery], settle_s: float) -> None:
         """Report deliveries whose handlers have completed, and whose unit of work was committed in `settle_s` seconds."""
-        if self._tally is not None:
-            tally = self._tally  # the usual case of `complete` is here, because every message comes here
+        tally = self._tally
+        if tally is not None:  # the usual case of `complete` is here, because every message comes here
             handled_s = deliveries[0].handled_s if len(deliveries) == 1 else _handled_s(deliveries)
             if handled_s + settle_s > tally.quick_s:
                 tally.complete(handled_s, settle_s)
