@@ -50,6 +50,8 @@ async def _ready() -> mmap.mmap:
 
 
 def _count_file(path: Path) -> mmap.mmap:
-    path.write_bytes(bytes(COUNT.size))
+    new = path.with_suffix(".new")
+    new.write_bytes(bytes(COUNT.size))
+    new.rename(path)  # the measuring process reads each file with the right name
     with path.open("r+b") as file:
         return mmap.mmap(file.fileno(), COUNT.size)
