@@ -113,7 +113,7 @@ class Gate:
             return
         self.wake()
         if isinstance(state, Closed):
-            self.why_open: str = ""
+            self.why_open = ""
             self._notify(ListenerResumed(queue=self._queue, listener=self._listener))
         elif isinstance(outcome, Failed) and not outcome.final:
             self._report_open(breaker, before, outcome)

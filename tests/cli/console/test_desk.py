@@ -145,10 +145,10 @@ def test_an_overview_notes_the_counts_of_the_applications_and_leaves_no_connecti
 def test_two_browsers_that_look_at_the_same_time_are_one_look_for_the_plots(bench: Bench) -> None:
     for number in range(6):
         bench.reports[:] = [counted(7, 10 * number)]
-        page = bench.desk.overview()
+        bench.desk.overview()
         bench.clock.advance(2.0 if number % 2 else 0.001)
 
-    assert (3, 2) == (len(bench.desk.history.depths(0, BOQ)), len(bench.desk.rates(page.applications, "ORDERS.IN")))
+    assert (3, 2) == (len(bench.desk.history.depths(0, BOQ)), len(bench.desk.rates(tuple(bench.reports), "ORDERS.IN")))
 
 
 def test_a_condition_on_the_body_reads_it_to_its_end(bench: Bench) -> None:

@@ -173,14 +173,16 @@ def test_a_controlled_end_waits_for_the_last_application_and_a_second_order_does
 
     async def steps(hosted: Hosted) -> None:
         await hosted.until("is active")
-        await anyio.to_thread.run_sync(partial(talk, hosted.folder))
+        await anyio.to_thread.run_sync(partial(talk, hosted))
 
-    def talk(folder: Path) -> None:
+    def talk(hosted: Hosted) -> None:
+        folder = hosted.folder
         with closing(ServedQueueManager(folder / SOCKET, name="QM1")) as queue_manager:
             connection = queue_manager.connect(application_name="booking")
             found.append(list(end(folder, "QM1", End(Manner.CONTROLLED))))
             with pytest.raises(MQIError, match="2161"):
                 queue_manager.connect(application_name="late")
+            anyio.from_thread.run(hosted.until, "ends (controlled)")  # an order that comes before this replaces the first one
             end(folder, "QM1", End(Manner.IMMEDIATE))
             found.append(connection)  # it is still open when the queue manager ends
 

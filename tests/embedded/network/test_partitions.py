@@ -31,4 +31,4 @@ def test_a_cable_loses_the_data_of_its_fault() -> None:
         arrived[cable.fault] = sum(cable._arrives(end) for end in (0, 1) * 500)
 
     assert (1000, 0, 500, 500) == tuple(arrived[fault] for fault in Fault if fault is not Fault.LOSS)
-    assert 750 < arrived[Fault.LOSS] < 850
+    assert 800 == arrived[Fault.LOSS]
