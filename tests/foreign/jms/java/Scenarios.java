@@ -24,6 +24,7 @@ import javax.jms.JMSException;
 import javax.jms.MapMessage;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
+import javax.jms.MessageListener;
 import javax.jms.MessageProducer;
 import javax.jms.ObjectMessage;
 import javax.jms.Queue;
@@ -270,15 +271,7 @@ public final class Scenarios {
         Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
         MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1"));
         CountDownLatch heard = new CountDownLatch(3);
-        consumer.setMessageListener(message -> {
-            try {
-                say("heard " + shown(message));
-                session.commit();
-            } catch (JMSException error) {
-                say("failed " + reason(error));
-            }
-            heard.countDown();
-        });
+        consumer.setMessageListener(committing(session, heard::countDown));
         Session other = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         MessageProducer producer = other.createProducer(other.createQueue("queue:///Q1"));
         for (int number = 1; number <= 3; number++) {
@@ -290,20 +283,24 @@ public final class Scenarios {
         other.close();
     }
 
-    // At the first stop, the test inhibits gets and puts a message; at the second stop, it allows gets.
-    private static void pausedListener(Connection connection) throws Exception {
-        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
-        MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1"));
-        Semaphore heard = new Semaphore(0);
-        consumer.setMessageListener(message -> {
+    private static MessageListener committing(Session session, Runnable heard) {
+        return message -> {
             try {
                 say("heard " + shown(message));
                 session.commit();
             } catch (JMSException error) {
                 say("failed " + reason(error));
             }
-            heard.release();
-        });
+            heard.run();
+        };
+    }
+
+    // At the first stop, the test inhibits gets and puts a message; at the second stop, it allows gets.
+    private static void pausedListener(Connection connection) throws Exception {
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+        MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1"));
+        Semaphore heard = new Semaphore(0);
+        consumer.setMessageListener(committing(session, heard::release));
         stop();
         stop();
         say("all " + heard.tryAcquire(2, 10, TimeUnit.SECONDS));
