@@ -4,7 +4,6 @@ A transaction is a name and a number in the log of the table. A program that wri
 and the batch is not added twice. This file knows delta-rs and folders, but no Spark session.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ from msgspec import Struct
 from mqflow.folders import Folder, folder_at
 from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.delta.files import WrittenFile, disk_full_error
-from mqflow.pipeline.delta.log import LOG, delta_table, has_log
+from mqflow.pipeline.delta.log import delta_table, has_log, sync_version
 from mqflow.pipeline.errors import SinkError
 from mqflow.world import SYSTEM_CLOCK
 
@@ -211,13 +210,5 @@ def _properties(asked: Commit, query: str) -> "CommitProperties":
 
 
 def _sync(folder: Folder, before: int, version: int) -> None:
-    """Sync the log entries after `before` up to the version to the disk: delta-rs does not do this."""
-    if folder.path is None:
-        return
-    log = folder.path / LOG
-    for path in (*(log / f"{number:020d}.json" for number in range(before + 1, version + 1)), log, folder.path):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    if folder.path is not None:
+        sync_version(folder.path, before, version)

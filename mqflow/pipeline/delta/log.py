@@ -3,8 +3,11 @@
 This file needs `mqflow[delta]`, and loads deltalake on request. It knows neither Spark nor the meaning of a table.
 """
 
+import os
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -16,7 +19,7 @@ from mqflow.pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "delta_snapshot", "delta_table", "has_log")
+__all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "delta_snapshot", "delta_table", "has_log", "sync_version")
 
 LOG: Final = "_delta_log"
 """The folder of the log in the folder of a table."""
@@ -95,3 +98,15 @@ def delta_snapshot(folder: Folder, version: int | None = None) -> DeltaSnapshot:
 
 def _value(said: Value) -> Value:
     return said.replace(tzinfo=UTC) if isinstance(said, datetime) and said.tzinfo is None else said
+
+
+def sync_version(root: Path, before: int, version: int, files: Iterable[Path] = ()) -> None:
+    """Sync the files, and then the log entries after `before` up to the version, to the disk: delta-rs does not do this."""
+    log = root / LOG
+    entries = [log / f"{number:020d}.json" for number in range(before + 1, version + 1)]
+    for path in (*files, *entries, log, root):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -5,7 +5,6 @@ partitioned by a date, so a commit reads and writes only the partitions of the r
 `mqflow[delta]`. It knows one table at a time, and no run.
 """
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -17,7 +16,7 @@ from msgspec import Struct
 from mqflow.folders import Folder
 from mqflow.pipeline.delta import upkeep
 from mqflow.pipeline.delta.columns import arrow_schema_of
-from mqflow.pipeline.delta.log import LOG, delta_snapshot, delta_table, has_log
+from mqflow.pipeline.delta.log import delta_snapshot, delta_table, has_log, sync_version
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.schemas import DAY_US
 
@@ -193,14 +192,8 @@ def sync(table: Folder, version: int, since: int | None) -> None:
         return
     old = set() if since is None else {file.path for file in delta_snapshot(table, since).files}
     new = [table.path / file.path for file in delta_snapshot(table, version).files if file.path not in old]
-    log = table.path / LOG
-    entries = [log / f"{number:020d}.json" for number in range(0 if since is None else since + 1, version + 1)]
-    for path in (*new, *{file.parent for file in new}, *entries, log, table.path, table.path.parent):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    files = (*new, *{file.parent for file in new}, table.path.parent)
+    sync_version(table.path, -1 if since is None else since, version, files)
 
 
 def _head_of(table: "DeltaTable") -> TableHead:
