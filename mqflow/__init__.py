@@ -3,6 +3,7 @@
 This module has the public names. The first use of a name loads the module behind it, so that `import mqflow` is fast.
 """
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,13 @@ def __getattr__(name: str) -> Any:  # an attribute of any type; the imports abov
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'mqflow' has no attribute {name!r}")
-    value = getattr(import_module(home), name)  # the name is one of `_HOMES`; its module is imported at the first use
+    collects = gc.isenabled()
+    gc.disable()  # what an import makes stays, and collections would take a tenth of its time
+    try:
+        value = getattr(import_module(home), name)  # the name is one of `_HOMES`; its module is imported at the first use
+    finally:
+        if collects:
+            gc.enable()
     globals()[name] = value
     return value
 
