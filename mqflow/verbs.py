@@ -154,7 +154,8 @@ class Exchange(Struct, frozen=True):
 
     #: The error of a failed settlement; then no get was made.
     settle_error: MQIError | None = None
-    #: The messages of the next unit of work, all got under syncpoint; empty if no message came within the wait.
+    #: The messages of the next unit of work, all got under syncpoint; empty if no message came within the wait. With a
+    #: `get_error`, the messages that arrived before the connection was lost: the queue manager backs them out.
     unit: Sequence[Got] = ()
     get_error: MQIError | None = None
 

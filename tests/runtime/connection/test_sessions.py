@@ -22,7 +22,7 @@ from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session, open_session
 from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.testing.faults import Fault, Faults
-from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+from mqflow.verbs import Connection, Exchange, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
 
 pytestmark = pytest.mark.anyio
@@ -244,6 +244,41 @@ async def test_a_thread_knows_the_message_that_arrived_directly_before_the_loss_
         assert 2009 == (lost.get_error and lost.get_error.reason)
     await session.close()
 
+    assert [b"1", b"2"] == [got.body for got in session.lingering]
+
+
+class BrokenAnswer(Blocking):
+    """The connection is lost after the first part of an answer has arrived."""
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Any:
+        connection: Any = super().connect(application_name=application_name, user=user)
+        broken = error_for(Reason.CONNECTION_BROKEN, "MQGET")
+
+        class Broken:
+            def __getattr__(self, name: str) -> Any:
+                if name in {"on_arrival", "begin_commit"}:
+                    raise AttributeError(name)
+                return getattr(connection, name)
+
+            def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+                assert commit is None
+                return Exchange(unit=connection.get_many(handle, options, most - 1), get_error=broken)
+
+        return Broken()
+
+
+@pytest.mark.parametrize("linger_ms", [0, 20_000])
+async def test_a_thread_knows_the_messages_that_arrived_before_the_rest_of_their_answer_was_lost(
+    behind: EmbeddedQueueManager, linger_ms: int
+) -> None:
+    put(behind, b"1", b"2", b"3")
+    session = await open_session(BrokenAnswer(behind), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=linger_ms)
+    await session.close()
+
+    assert ([], 2009) == (list(lost.unit), lost.get_error and lost.get_error.reason)
     assert [b"1", b"2"] == [got.body for got in session.lingering]
 
 

@@ -249,6 +249,7 @@ class ServedConnection:
         if last is None or not last.asks(handle, options, commit, most):
             last = self._last_exchange = self._prepared(handle, options, commit, most)
         settled, line = commit is None, self._line
+        unit: tuple[Got, ...] = ()
         self.only_removes = self.only_removes or not settled
         self._calls += 1
         try:
@@ -267,7 +268,7 @@ class ServedConnection:
             finally:
                 line.give_back()
         except MQIError as error:
-            return Exchange(get_error=error) if settled else Exchange(settle_error=error)
+            return Exchange(unit=unit, get_error=error) if settled else Exchange(settle_error=error)
         except BaseException:
             line.break_off()
             raise
