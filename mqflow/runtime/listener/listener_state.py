@@ -7,6 +7,7 @@ import anyio
 from msgspec import Struct
 
 from mqflow.events import ListenerPaused, ListenerResumed, Warned
+from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison import redelivery_delay
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.delay.long_retries import Retries
@@ -93,6 +94,8 @@ class ListenerState:
         #: True if the last refusal concerned a get, an open or a connection; false if it concerned a message.
         self._is_get_refused = False
         self._rest_until = 0.0
+        #: The reason code of the last refused browse that only an administrator can allow; None if there was no such refusal.
+        self._browse_refused: int | None = None
 
     @property
     def why_paused(self) -> str:
@@ -146,6 +149,15 @@ class ListenerState:
         """Record that no destination accepts this message."""
         self._stuck[key] = anyio.current_time()
         self.refused_groups.pop(key, None)
+
+    def cannot_browse(self, error: MQIError) -> None:
+        """Warn once that a message that stays holds up the other messages, because the queue cannot be browsed."""
+        if self._browse_refused != error.reason:
+            self._browse_refused = int(error.reason)
+            self._warn(
+                "the queue cannot be browsed, so while a message stays that no destination accepts, the listener handles no "
+                f"other message. {error}"
+            )
 
     def moved(self, key: bytes) -> None:
         """Record that a poison message has left its queue."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.message_group import ends_group, too_large
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement, Undecodable
 from mqflow.policy.poison.outcomes import UndecodableError
@@ -265,9 +266,10 @@ class Worker:
         try:
             got = await self._unstuck.get(state.rest_left_s)
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
-                raise SessionLost(error) from error
-            self._unstuck = None  # for example 2035 or 2042: the listener cannot browse its queue
+            if error.reason != Reason.OBJECT_IN_USE and classify(int(error.reason)) is not Class.CONFIGURATION:
+                raise
+            self._unstuck = None  # for example 2035, or 2042 from a queue that is not shareable
+            state.cannot_browse(error)
             return None
         return await self._handled(self._unit_of([got], self._unstuck.handle)) if got is not None else None
 

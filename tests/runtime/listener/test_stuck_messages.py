@@ -6,7 +6,9 @@ import anyio
 import pytest
 
 from mqflow import App, Message, Reject
-from mqflow.events import Disposed, ListenerPaused, ListenerResumed, Reconnected, Reconnecting
+from mqflow.events import Disposed, ListenerPaused, ListenerResumed, Reconnected, Reconnecting, Warned
+from mqflow.mqi.reason_codes import Reason, reason_name
+from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -111,11 +113,30 @@ async def test_a_listener_gets_past_a_message_that_stays_if_its_user_may_browse_
     seen = Counter[bytes]()
     await put(mq, b"bad", *GOOD)
 
-    async with mq.run(handling(seen), user="orders"):
+    async with mq.run(handling(seen, concurrency=2), user="orders"):
         await anyio.sleep(600)
 
     assert {b"bad": 1} | dict.fromkeys(GOOD[:handled], 1) == seen
     assert 21 - handled == mq.depth("IN")
+    assert (not handled) == len([warned for warned in mq.told(Warned) if "cannot be browsed" in warned.text])
+
+
+@pytest.mark.parametrize("reason", [Reason.GET_INHIBITED, Reason.RESOURCE_PROBLEM, Reason.OBJECT_CHANGED], ids=reason_name)
+async def test_a_browse_that_is_refused_for_a_moment_does_not_end_the_handling_of_the_other_messages(
+    mq: QueueManagerKit, reason: Reason
+) -> None:
+    mq.define("IN")
+    seen = Counter[bytes]()
+    await put(mq, b"bad")
+
+    async with mq.run(handling(seen)):
+        await anyio.sleep(100)
+        mq.faults.add(Fault(verb="MQGET", object_name="IN", reason=reason))
+        await put(mq, *GOOD)
+        await anyio.sleep(130)
+
+    assert dict.fromkeys((b"bad", *GOOD), 1) == seen
+    assert reason in {paused.reason for paused in mq.told(ListenerPaused)}
 
 
 async def test_a_connection_that_is_lost_during_the_browse_for_other_messages_is_made_again(mq: QueueManagerKit) -> None:
