@@ -9,16 +9,19 @@ from typing import Unpack
 import click
 import msgspec
 
-from mqflow.app.channels.location import reach_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.cli.applications.requirements_script import RequirementOptions, requirement_options, requirements_script
 from mqflow.cli.option_types import json_option, url_option
-from mqflow.cli.text.terminal import note, read_text, safe
+from mqflow.cli.text.terminal import counted, note, read_text, safe
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
-from mqflow.embedded.mqsc.commands import Command, EndCommand
+from mqflow.embedded.mqsc.commands import Command
 from mqflow.embedded.mqsc.display import as_json as as_record
+from mqflow.embedded.mqsc.interpreter import is_end, loses_connection
 from mqflow.embedded.mqsc.lexer import is_unfinished
 from mqflow.embedded.mqsc.report import left_out, lines_of, summary
+from mqflow.mqi.errors import MQIError
 
 __all__ = ("command",)
 
@@ -59,11 +62,7 @@ def command(
     try:
         administration = queue_manager.administration
         if script is None:
-            for line in _prompt(queue_manager.name):
-                responses = [execute(each, administration) for each in parse(line)]
-                _print(responses, as_json=as_json)
-                if any(isinstance(each.command, Command) and isinstance(each.command.action, EndCommand) for each in responses):
-                    break
+            _run_prompt(queue_manager, administration, as_json=as_json)
             return
         results = run(script, administration)
     finally:
@@ -79,6 +78,24 @@ def _file(name: str) -> Path:
     if not path.is_file():
         raise click.BadParameter(f"there is no file {name!r}, and {name!r} is not MODULE:APP.", param_hint="FILE")
     return path
+
+
+def _run_prompt(queue_manager: OpenQueueManager, administration: Administration, *, as_json: bool) -> None:
+    """Carry out the commands from the prompt up to END. After a lost connection, the next command connects again."""
+    connected: Administration | None = administration
+    for line in _prompt(queue_manager.name):
+        for command in parse(line):
+            if is_end(command):
+                return
+            try:
+                connected = connected or queue_manager.administration
+            except MQIError as error:
+                click.secho(safe(str(error)), fg="red", err=as_json)
+                continue
+            response = execute(command, connected)
+            _print([response], as_json=as_json)
+            if loses_connection(response):
+                connected = None
 
 
 def _prompt(queue_manager: str) -> Iterator[str]:
@@ -114,3 +131,5 @@ def _print(responses: Sequence[Response], *, as_json: bool) -> None:
 def _sum_up(results: Results, *, as_json: bool) -> None:
     if not as_json:
         click.echo(summary(results))
+    elif results.not_run:
+        note(f"{counted(results.not_run, 'commands')} did not run, because the connection is lost.")

@@ -7,6 +7,7 @@ Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER only the given a
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from enum import Enum, auto
+from itertools import takewhile
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -65,8 +66,9 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.reconnect.reason_classes import connection_gone
 
-__all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "carry_out", "execute", "run")
+__all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "carry_out", "execute", "is_end", "loses_connection", "run")
 
 EXIT_FAILED: Final = 10
 """The exit code of runmqsc for a script in which a command failed."""
@@ -115,6 +117,8 @@ class Results(Struct, frozen=True):
     """The responses to the commands of a script, in order."""
 
     responses: tuple[Response, ...]
+    #: The number of commands that did not run, because the connection to the queue manager was lost.
+    not_run: int = 0
 
     def count(self, verdict: Verdict) -> int:
         """Return how many commands ended with this verdict."""
@@ -135,15 +139,29 @@ class Results(Struct, frozen=True):
 def run(text: str, administration: Administration, *, line_chars_max: int = LINE_CHARS_MAX) -> Results:
     """Carry out the commands of a script up to its END. After a failed command the next command runs.
 
+    If the connection to the queue manager is lost, the remaining commands do not run: each would fail for the same reason.
+
     A command with a line longer than `line_chars_max` characters is refused, as in a script for IBM MQ.
     """
     responses: list[Response] = []
-    for command in parse(text, line_chars_max=line_chars_max):
-        response = execute(command, administration)
-        responses.append(response)
-        if isinstance(command, Command) and isinstance(command.action, EndCommand):
+    remaining = iter(parse(text, line_chars_max=line_chars_max))
+    for command in remaining:
+        responses.append(execute(command, administration))
+        if is_end(command):
+            return Results(tuple(responses))
+        if loses_connection(responses[-1]):
             break
-    return Results(tuple(responses))
+    return Results(tuple(responses), sum(1 for _ in takewhile(lambda each: not is_end(each), remaining)))
+
+
+def is_end(command: Command | SyntaxProblem) -> bool:
+    """Return whether the command is END, which ends a script or a prompt."""
+    return isinstance(command, Command) and isinstance(command.action, EndCommand)
+
+
+def loses_connection(response: Response) -> bool:
+    """Return whether the command has failed because the connection to the queue manager is lost."""
+    return connection_gone(response.reason) or response.reason == Reason.CALL_INTERRUPTED
 
 
 def execute(command: Command | SyntaxProblem, administration: Administration) -> Response:
@@ -164,7 +182,7 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
         number = _NUMBERS.get(error.reason, "")
         text = f"{number}: {error}" if number else str(error)
         return Response(verdict=Verdict.FAILED, command=command, text=text, reason=int(error.reason))
-    if not isinstance(action, EndCommand):
+    if not is_end(command):
         # The command has succeeded, even if its event cannot be put. Programs can read events, so they have no passwords.
         with suppress(MQIError):
             administration.report_command(without_secrets(command.text), shows=isinstance(action, Display))

@@ -60,6 +60,8 @@ def summary(results: Results) -> str:
         )
     if results.ignored:
         sentences.append(f"{results.ignored} attribute{'s' if results.ignored > 1 else ''} not supported yet and left out.")
+    if results.not_run:
+        sentences.append(f"{_commands(results.not_run)} did not run, because the connection is lost.")
     return "\n".join(sentences)
 
 

@@ -1,6 +1,8 @@
 """`mqflow mqsc`: a file, stdin, exit codes, and the JSON for scripts."""
 
 import json
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,9 @@ from click.testing import CliRunner
 
 from mqflow.cli.main import main
 from mqflow.cli.queue_managers.mqsc import _prompt
+from mqflow.embedded.mqsc import Results
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES
@@ -67,6 +72,59 @@ def test_a_prompt_runs_each_command_when_it_is_complete_until_end(run: Run, monk
     assert (0, f"QM1> {PING}\nQM1> \n") == (left.exit_code, left.stdout)
     assert (0, "QM1> QM1> \n", f"{NOWHERE}\n") == (as_json.exit_code, as_json.stdout, as_json.stderr)
     assert PING == of_file.stdout.splitlines()[0]
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *lines: str | Callable[[], object]) -> None:
+    """Let the terminal type these lines at the prompt. A function is called between two lines."""
+    remaining = iter(lines)
+
+    def read(_prompt: str) -> str:
+        for line in remaining:
+            if isinstance(line, str):
+                return line
+            line()
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", read)
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+
+
+def test_a_prompt_connects_again_after_an_outage(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        queue_manager = stack.enter_context(EmbeddedQueueManager("QM1"))
+        first = serve(queue_manager, tmp_path / "a.sock")
+        typed(
+            monkeypatch,
+            "PING QMGR",
+            first.close,
+            "DEFINE QLOCAL(LOST)",
+            "PING QMGR",
+            lambda: stack.enter_context(closing(serve(queue_manager, tmp_path / "a.sock"))),
+            "PING QMGR",
+        )
+
+        result = run("mqsc", "--url", f"embedded+unix:{tmp_path / 'a.sock'}?qmgr=QM1")
+
+    before, lost, away, after = filter(None, result.stdout.splitlines())
+    assert (0, PING, PING) == (result.exit_code, before, after)
+    assert "(QM1) failed: MQRC_CONNECTION_BROKEN (2009)." in lost
+    assert "MQCONNX (QM1) failed: MQRC_Q_MGR_NOT_AVAILABLE (2059)." in away
+
+
+def test_a_prompt_ends_also_while_its_queue_manager_is_away(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        server = serve(queue_manager, tmp_path / "a.sock")
+        typed(monkeypatch, server.close, "PING QMGR", "END", "PING QMGR")
+
+        result = run("mqsc", "--json", "--url", f"embedded+unix:{tmp_path / 'a.sock'}?qmgr=QM1")
+
+    assert (0, "", 1) == (result.exit_code, result.stdout, result.stderr.count("CONNECTION_BROKEN (2009)"))
+
+
+def test_json_says_on_stderr_how_many_commands_a_lost_connection_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.queue_managers.mqsc.run", lambda *_: Results((), not_run=2))
+
+    assert "2 commands did not run, because the connection is lost.\n" == run("mqsc", "--json", stdin="PING QMGR").stderr
 
 
 @pytest.mark.parametrize(

@@ -317,6 +317,22 @@ def test_the_summary_of_a_script_without_trouble_says_so(administration: Definit
     )
 
 
+@pytest.mark.parametrize("reason", [Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED, Reason.Q_MGR_STOPPING])
+def test_a_script_ends_when_its_connection_is_lost(reason: Reason, administration: Definitions) -> None:
+    administration.refusals = {"A": reason}
+
+    results = run("DEF QL(A)\nCLEAR QL(A)\nPING QMGR\nDEF QL(B)\nEND\nDEF QL(C)", administration)
+
+    assert (EXIT_FAILED, 2, 2) == (results.exit_code(), len(results.responses), results.not_run)
+    assert "2 commands did not run, because the connection is lost." == summary(results).splitlines()[-1]
+
+
+def test_the_last_command_of_a_script_leaves_no_command_when_its_connection_is_lost(administration: Definitions) -> None:
+    administration.refusals = {"A": Reason.CONNECTION_BROKEN}
+
+    assert "One command could not be processed." == summary(run("DEF QL(A)\nCLEAR QL(A)", administration)).splitlines()[-1]
+
+
 def test_a_mistake_is_shown_with_a_caret_under_it(administration: Definitions) -> None:
     source, caret, message = lines_of(only("DEFINE QLOCAL(A) MAXDEPTH(x)", administration))
 
