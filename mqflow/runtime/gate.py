@@ -83,12 +83,15 @@ class Gate:
                 most = min(most, rate_limit.available(self._limit, self._due_at, self._clock.monotonic()))
             yield max(1, most)
 
-    async def passed(self, count: int, message_id: bytes) -> Pass:
+    async def passed(self, count: int, message_id: bytes, wanted: Callable[[], bool] = lambda: True) -> Pass | None:
         """Record that the worker inside `turn` has got `count` messages. Returns the permission to handle them.
 
-        If the breaker has opened while the worker waited for a message, the worker waits here. It keeps the message.
+        If the breaker has opened while the worker waited for a message, the worker waits here. It keeps the message. If the
+        listener stops meanwhile, or if `wanted` returns false, the result is None: the worker must back the message out.
         """
-        await self._permission()
+        await self._permission(wanted)
+        if circuit_breaker.wait_s(self._state, self._clock.monotonic()) > 0:
+            return None
         self.took(count)
         if not isinstance(self._state, Open):
             return Pass(is_trial=False)

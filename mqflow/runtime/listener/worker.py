@@ -178,10 +178,14 @@ class Worker:
         A heartbeat record can be due, because the wait for the turn can take hours.
         """
         state, unit = self._state, None
+
+        def wanted() -> bool:
+            return state.term == self._term
+
         with anyio.move_on_after(HEARTBEAT_S if self._records is not None else math.inf) as wait:
-            async with gate.turn(self._most, lambda: state.term == self._term) as most:
+            async with gate.turn(self._most, wanted) as most:
                 wait.deadline = math.inf
-                if state.term != self._term or wait.cancel_called:
+                if not wanted() or wait.cancel_called:
                     return None
                 exchange = await self._exchange(None, waits=not self._probes, most=most)
                 if exchange.get_error is not None:
@@ -192,12 +196,13 @@ class Worker:
                     allowed()
                 if not exchange.unit:
                     return None
-                unit = self._unit_of(exchange.unit)
+                unit, self._pass = self._unit_of(exchange.unit), None
                 try:
-                    self._pass = await gate.passed(len(unit.deliveries), exchange.unit[0].descriptor.message_id)
-                except BaseException:  # no handler has these messages, but the end of the session backs them out
-                    self._settler.forgive(unit)
-                    raise
+                    first = exchange.unit[0].descriptor.message_id
+                    self._pass = await gate.passed(len(unit.deliveries), first, wanted)
+                finally:
+                    if self._pass is None:  # no handler gets these messages: the end of the session backs them out
+                        self._settler.forgive(unit)
         return unit
 
     async def _handle_behind(self, gate: "Gate", deliveries: Sequence[Delivery]) -> Outcome:

@@ -12,7 +12,7 @@ from mqflow.events import BreakerHalfOpened, Delivered, Event, ListenerPaused, L
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MessageFlag, OpenOption, PutOption
 from mqflow.policy.poison.disposition import Completed, Failed
-from mqflow.runtime.gate import Gate
+from mqflow.runtime.gate import Gate, Pass
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import ManualClock
@@ -219,6 +219,32 @@ async def test_a_message_that_a_worker_keeps_until_the_trial_loses_no_attempt_wi
     assert (["first"], {"second": 1}) == ([message.text() for message in mq.browse("BOQ")], service.done)
 
 
+@pytest.mark.parametrize("order", ["stop", "pause"])
+async def test_a_message_that_a_worker_keeps_until_the_trial_is_given_back_when_its_listener_stops_or_is_paused(
+    mq: QueueManagerKit, order: str
+) -> None:
+    app, service = App(), Service()
+    rules = Backout(threshold=2, queue="BOQ", pace=Pace(first_s=0))
+    app.listener("IN", concurrency=2, backout=rules, breaker=CircuitBreaker(failures=1, open_s=3_600), name="book")(
+        service.__call__
+    )
+
+    async with mq.run(app) as running:
+        await anyio.sleep(1)  # both workers wait for a message
+        await mq.put("IN", "first")
+        await anyio.sleep(1)
+        await mq.put("IN", "second")
+        await anyio.sleep(1)
+        if order == "pause":
+            running.order("book", held=True)
+            await anyio.sleep(1)
+            assert 2 == len(mq.browse("IN"))
+
+    assert 1 == len(service.calls)
+    assert ["first", "second"] == sorted(message.text() for message in mq.browse("IN"))
+    assert not mq.told(BreakerHalfOpened)
+
+
 async def test_messages_that_are_themselves_at_fault_leave_the_breaker_closed(mq: QueueManagerKit) -> None:
     app = App()
 
@@ -263,10 +289,10 @@ async def test_only_the_handling_of_the_trial_ends_the_trial() -> None:
     breaker, told, clock = CircuitBreaker(failures=1, open_s=30), list[Event](), ManualClock()
     gate = Gate(None, breaker, queue="IN", listener="handle", clock=clock, notify=told.append)
     down, done = Failed("ConnectionError", "down"), Completed()
-    before, first = await gate.passed(1, b"0"), await gate.passed(1, b"1")
+    before, first = await _passed(gate, b"0"), await _passed(gate, b"1")
     gate.ended(first, down)
     clock.advance(30)
-    trial = await gate.passed(1, b"2")
+    trial = await _passed(gate, b"2")
     gate.ended(before, done)
     assert not await _lets_in(gate)
     gate.ended(trial, done)
@@ -274,13 +300,19 @@ async def test_only_the_handling_of_the_trial_ends_the_trial() -> None:
 
     gate.ended(before, down)
     clock.advance(30)
-    await gate.passed(1, b"3")
+    await _passed(gate, b"3")
     for unit in (before, first, trial):
         gate.ended(unit, None)
 
     assert not await _lets_in(gate)
     changes = [ListenerPaused, BreakerHalfOpened, ListenerResumed, ListenerPaused, BreakerHalfOpened]
     assert changes == [type(each) for each in told]
+
+
+async def _passed(gate: Gate, message_id: bytes) -> Pass:
+    permission = await gate.passed(1, message_id)
+    assert permission is not None
+    return permission
 
 
 async def _lets_in(gate: Gate) -> bool:
