@@ -154,10 +154,11 @@ class Exchange(Struct, frozen=True):
 
     #: The error of a failed settlement; then no get was made.
     settle_error: MQIError | None = None
-    #: The messages of the next unit of work, all got under syncpoint; empty if no message came within the wait. With a
-    #: `get_error`, the messages that arrived before the connection was lost: the queue manager backs them out.
+    #: The messages of the next unit of work, all got under syncpoint; empty if no message came within the wait.
     unit: Sequence[Got] = ()
     get_error: MQIError | None = None
+    #: The messages that arrived before the connection was lost, if the rest of their unit did not. They are backed out.
+    lost: Sequence[Got] = ()
 
 
 class SettledMany(Struct, frozen=True):

@@ -312,10 +312,8 @@ class ThreadedSession:
             commit = None if settlement is None else settlement is Settlement.COMMIT
             exchange = self._fused.exchange(handle, options, commit=commit, most=most)
             self._end_ahead(exchange.settle_error)
-            if exchange.get_error is None:
-                return exchange
-            self.lingering = exchange.unit
-            return Exchange(get_error=exchange.get_error)
+            self.lingering = exchange.lost
+            return exchange
         try:
             if settlement is not None:
                 self._settle(settlement)

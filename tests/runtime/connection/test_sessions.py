@@ -262,7 +262,7 @@ class BrokenAnswer(Blocking):
 
             def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
                 assert commit is None
-                return Exchange(unit=connection.get_many(handle, options, most - 1), get_error=broken)
+                return Exchange(get_error=broken, lost=connection.get_many(handle, options, most - 1))
 
         return Broken()
 

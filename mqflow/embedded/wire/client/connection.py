@@ -268,7 +268,7 @@ class ServedConnection:
             finally:
                 line.give_back()
         except MQIError as error:
-            return Exchange(unit=unit, get_error=error) if settled else Exchange(settle_error=error)
+            return Exchange(get_error=error, lost=unit) if settled else Exchange(settle_error=error)
         except BaseException:
             line.break_off()
             raise

@@ -346,12 +346,12 @@ def test_an_error_of_an_exchange_belongs_to_the_settlement_or_to_the_get(
     assert "give_back" == kit.line.events[-1]
 
 
-def test_an_exchange_that_loses_the_connection_between_two_parts_returns_the_messages_of_the_first_part(kit: Kit) -> None:
+def test_an_exchange_that_loses_the_connection_between_two_parts_names_the_messages_of_the_first_part(kit: Kit) -> None:
     first = requests.Exchanged(unit=(got(1), got(2)), more=True)
 
     found = kit.replying(first, LOST).exchange(kit.handle, UNDER_SYNCPOINT, commit=True, most=3)
 
-    assert Exchange(unit=(got(1), got(2)), get_error=LOST) == found
+    assert Exchange(get_error=LOST, lost=(got(1), got(2))) == found
 
 
 def test_an_exchange_that_is_cut_off_ends_the_line(kit: Kit) -> None:
