@@ -18,10 +18,9 @@ from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
 from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.calls.queue_attributes import with_changes
-from mqflow.embedded.calls.retained import clear_retained
 from mqflow.embedded.calls.subscribe import end_expired, expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription
+from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TopicAttributes
@@ -178,15 +177,11 @@ class TopicDefinitions:
         return define_object(self._state, attributes.name, replace(attributes, alteration_date=date, alteration_time=time))
 
     def _clear(self, topic_string: str) -> Pending[None]:
-        kept = records(self._state, RetainedPublication)
-        before = kept.get(topic_string)
-        if before is None:
+        if topic_string not in records(self._state, RetainedPublication):
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "The topic has no retained publication")
-
-        def undo() -> None:
-            kept[topic_string] = before
-
-        return Pending(None, changes=clear_retained(self._state, topic_string), undo=(undo,))
+        unit = UnitOfWork()
+        unit.retain(topic_string, None)
+        return Pending(None, unit)
 
     def _subscription(self, name: str) -> Subscription:
         end_expired(self._state)

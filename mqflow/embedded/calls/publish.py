@@ -184,7 +184,7 @@ def place_copies(
         subscription.message_count += 1
         subscription.last_message_at = publication.now_s
     if retain:
-        unit.retain(_retained(publication))
+        unit.retain(publication.topic, _retained(publication))
     return len(copies) + retain
 
 

@@ -78,7 +78,7 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
         return True
     changes = _changes(unit)
     if unit.retained:
-        changes += retained_changes(state, unit.retained)
+        changes += retained_changes(state, unit.retained, is_alone=not changes)
     if not changes:
         _apply(state, unit)
         return True

@@ -115,7 +115,7 @@ class ResourcePublisher:
         #: For each topic, the time and the counts of the last publication or, before the first, of the subscription.
         self._last: dict[str, tuple[float, tuple[int, ...]]] = {}
         state.when_stopped.append(self._stop.set)
-        keep_retained(state, tuple(self._metadata()))
+        keep_retained(state, {each.topic_string: each for each in self._metadata()})
 
     def begin(self, subscription: Subscription) -> None:
         """Count from now on for a new subscription. The caller holds the queue manager's lock."""

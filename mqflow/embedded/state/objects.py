@@ -333,8 +333,8 @@ class UnitOfWork:
     def __init__(self) -> None:
         self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
         self.gets: list[tuple[LocalQueue, QueuedMessage]] = []
-        #: Publications to retain, in the order of publishing.
-        self.retained: list[RetainedPublication] = []
+        #: The last publication to retain on each topic; None clears the topic.
+        self.retained: dict[str, RetainedPublication | None] = {}
         #: The in-flight marks in the store for the messages in `gets`.
         self.marks: list[int] = []
         #: The number that MAXUMSGS limits: puts, gets, and the reports that they caused.
@@ -392,12 +392,12 @@ class UnitOfWork:
         self.has_persistent = self.has_persistent or stored > 0
         del other.gets[:count], other.marks[:stored]
 
-    def retain(self, publication: RetainedPublication) -> None:
-        """Add a publication that becomes the retained publication of its topic."""
+    def retain(self, topic: str, publication: RetainedPublication | None) -> None:
+        """Add a publication that becomes the retained publication of the topic. None removes the retained publication."""
         self.operations += 1
         # Needed also for a publication that is not persistent: it may replace a persistent publication in the store.
         self.has_persistent = True
-        self.retained.append(publication)
+        self.retained[topic] = publication
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
         """Remove a put of this unit of work, because the unit got the message or because it expired. Count an operation."""

@@ -1,6 +1,7 @@
 """If the store refuses a definition or subscription, it is taken back, and messages that arrived meanwhile are not lost."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from threading import Thread
 
 import pytest
@@ -121,6 +122,81 @@ def test_a_topic_string_is_taken_from_the_moment_of_its_definition(rig: Rig) -> 
         rig.administration.publishing.define_topic(TopicAttributes(name="TWO", topic_string="prices"))
     rig.store.answer()
     defining.join()
+
+
+ORDERS = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders")
+
+
+def _retain(rig: Rig, body: bytes, *, persistence: int = 1) -> None:
+    rig.connection.put1(ORDERS, MessageDescriptor(persistence=persistence), body, PutOption.RETAIN)
+
+
+def _retained(rig: Rig) -> list[bytes]:
+    rig.connection = rig.queue_manager.connect()
+    found = rig.bodies(
+        rig.connection.subscribe(replace(DURABLE, name="", options=SubscribeOption.CREATE | SubscribeOption.MANAGED))
+    )
+    rig.connection.disconnect()
+    return found
+
+
+def _during(rig: Rig, first: Callable[[], None], then: Callable[[], None], *answers: Exception | None) -> None:
+    """Begin both calls in this order. Then let the store answer them."""
+    rig.store.holds = True
+    threads = [Thread(target=first), Thread(target=then)]
+    for number, thread in enumerate(threads, 1):
+        thread.start()
+        while len(rig.store.unanswered) < number:
+            assert thread.is_alive()
+    for answer in answers:
+        rig.store.answer(answer)
+    rig.store.holds = False
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("refusal", [None, FULL])
+def test_a_publication_that_commits_before_a_clear_is_cleared_in_memory_as_in_the_store(
+    rig: Rig, refusal: Exception | None
+) -> None:
+    _retain(rig, b"1")
+
+    def clear() -> None:
+        with nullcontext() if refusal is None else refused(Reason.STORAGE_MEDIUM_FULL):
+            rig.administration.publishing.clear_retained("orders")
+
+    _during(rig, lambda: _retain(rig, b"2"), clear, None, refusal)
+
+    assert ["ObjectDefined", "ObjectDeleted"] == [each for [each] in rig.store.calls[-2:]]
+    assert ([] if refusal is None else [b"2"]) == _retained(rig)
+
+
+def test_a_publication_that_commits_after_a_clear_stays_although_the_clear_is_refused(rig: Rig) -> None:
+    _retain(rig, b"1")
+
+    def clear() -> None:
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            rig.administration.publishing.clear_retained("orders")
+
+    _during(rig, clear, lambda: _retain(rig, b"2"), FULL, None)
+
+    assert [b"2"] == _retained(rig)
+
+
+def test_an_older_publication_does_not_outlive_a_newer_one_that_is_not_persistent(rig: Rig) -> None:
+    """Both commits wait for the store. Without a deletion, a restart finds the older publication."""
+    _retain(rig, b"1", persistence=0)
+    other = rig.queue_manager.connect()
+
+    def publish_with_a_persistent_message() -> None:
+        other.put1("Q", MessageDescriptor(persistence=1), b"", PutOption.SYNCPOINT)
+        other.put1(ORDERS, MessageDescriptor(), b"3", PutOption.RETAIN | PutOption.SYNCPOINT)
+        other.commit()
+
+    _during(rig, lambda: _retain(rig, b"2"), publish_with_a_persistent_message, None, None)
+
+    assert [["ObjectDefined"], ["MessageAdded", "ObjectDeleted"]] == rig.store.calls[-2:]
+    assert [b"3"] == _retained(rig)
 
 
 def _refused_clear(rig: Rig) -> None:
