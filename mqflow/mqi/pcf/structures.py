@@ -2,7 +2,7 @@
 
 This module knows layouts, byte orders and character sets; it knows no command. `codes` has the numbers.
 `pcf_reader` parses bytes.
-Source: IBM, "Structures for PCF commands and responses": the layout tables of MQCFH, MQCFIN, MQCFST ... and MQEPH.
+Source: IBM, "Structures for PCF commands and responses": the layout tables of MQCFH, MQCFIN, MQCFST ...
 """
 
 import struct
