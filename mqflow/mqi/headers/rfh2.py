@@ -6,11 +6,9 @@ Source: IBM, MQRFH2; the layout table of the MQRFH2 (version 2, 36 bytes and fol
 """
 
 import struct
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mqflow.mqi.ccsid import UTF_16_CCSIDS, decode, encode
 from mqflow.mqi.descriptor import CCSID_INHERIT
@@ -31,7 +29,6 @@ __all__ = (
     "parse",
     "properties",
     "to_bytes",
-    "with_properties",
 )
 
 RFH2_FIXED_BYTES: Final = 36
@@ -124,22 +121,6 @@ def properties(header: RFH2, folder: str = "usr") -> dict[str, PropertyValue]:
             for item in candidate.properties:
                 found.setdefault(item.name, item.value)
     return found
-
-
-def with_properties(header: RFH2, values: Mapping[str, PropertyValue], folder: str = "usr") -> RFH2:
-    """Return the header with these properties in the first folder with this name: known names in place, new names at the end.
-
-    The type of each property is the type of its value. If no folder of this name can hold properties, a new folder is appended.
-    """
-    if not values:
-        return header
-    missing = {name: FolderProperty(name, value) for name, value in values.items()}
-    for index, candidate in enumerate(header.folders):
-        if candidate.name == folder and (candidate.properties or not candidate.raw):
-            kept = tuple(missing.pop(item.name, item) for item in candidate.properties)
-            changed = replace(candidate, properties=(*kept, *missing.values()), raw="")
-            return replace(header, folders=(*header.folders[:index], changed, *header.folders[index + 1 :]))
-    return replace(header, folders=(*header.folders, Folder(folder, tuple(missing.values()))))
 
 
 def _name_values(data: bytes, layout: str) -> list[bytes]:

@@ -18,7 +18,6 @@ from mqflow.mqi.headers.rfh2 import (
     parse,
     properties,
     to_bytes,
-    with_properties,
 )
 from mqflow.mqi.reason_codes import Reason
 from tests.mqi.layouts import Field, ends_at, expected, found
@@ -170,34 +169,6 @@ def test_the_properties_of_repeated_folders_are_one_and_the_first_value_counts()
     assert {"a": 1, "b": 4} == properties(header)
     assert {"Dlv": 2} == properties(header, "jms")
     assert {} == properties(header, "mcd")
-
-
-def test_properties_are_set_in_their_place_or_at_the_end_of_their_folder() -> None:
-    read, _ = parse(message(part(b"<usr><a>1</a><b>2</b></usr> ")), encoding=546)
-
-    changed = with_properties(read, {"c": True, "a": "new"})
-
-    assert b"<usr><a>new</a><b>2</b><c dt='boolean'>1</c></usr>" in to_bytes(changed, encoding=546)
-
-
-def test_a_folder_that_is_missing_is_appended() -> None:
-    changed = with_properties(HEADER, {"Dlv": 2}, folder="jms")
-
-    assert ["usr", "jms"] == [folder.name for folder in changed.folders]
-    assert {"Dlv": 2} == properties(changed, "jms")
-
-
-def test_a_folder_with_other_contents_is_left_as_it_is_and_another_one_appended() -> None:
-    read, _ = parse(message(part(b"<usr>just text</usr>")), encoding=546)
-
-    changed = with_properties(read, {"a": 1})
-
-    assert read.folders[0] == changed.folders[0]
-    assert {"a": 1} == properties(changed)
-
-
-def test_no_properties_change_nothing() -> None:
-    assert HEADER == with_properties(HEADER, {}, folder="jms")
 
 
 BROKEN = [
