@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers import descriptor_extension
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, to_field
 from mqflow.mqi.options import Encoding, Format
 
-__all__ = ("XQH_BYTES", "target_of", "to_bytes")
+__all__ = ("XQH_BYTES", "to_bytes")
 
 XQH_BYTES: Final = 428
 _HEADER: Final = "4si48s48s"
@@ -53,9 +53,3 @@ def to_bytes(queue: str, queue_manager: str, descriptor: MessageDescriptor, *, c
         to_field(md.put_time, 8, ccsid), to_field(md.application_origin_data, 4, ccsid),
     )  # fmt: skip
     return header + embedded + extension
-
-
-def target_of(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> tuple[str, str]:
-    """Return the queue and the queue manager that a message on a transmission queue is for."""
-    _, _, queue, queue_manager = struct.unpack_from(byte_order(encoding) + _HEADER, data)
-    return from_field(queue, ccsid), from_field(queue_manager, ccsid)

@@ -8,12 +8,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, to_field
 from mqflow.mqi.options import Encoding
 
-__all__ = ("TM_BYTES", "TriggerMessage", "parse", "to_bytes")
+__all__ = ("TriggerMessage", "to_bytes")
 
-TM_BYTES: Final = 684
 _LAYOUT: Final = "4si48s48s64si256s128s128s"
 _CHARS: Final = {
     "queue": 48, "process": 48, "trigger_data": 64, "application": 256, "environment_data": 128, "user_data": 128
@@ -44,18 +43,3 @@ def to_bytes(message: TriggerMessage, *, encoding: int = Encoding.NATIVE, ccsid:
         byte_order(encoding) + _LAYOUT,
         to_field("TM", 4, ccsid), 1, queue, process, data, message.application_type, application, environment, user,
     )  # fmt: skip
-
-
-def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> TriggerMessage:
-    """Return the trigger message in the data."""
-    _, _, *fields = struct.unpack(byte_order(encoding) + _LAYOUT, data[:TM_BYTES])
-    queue, process, trigger_data, application_type, application, environment, user = fields
-    return TriggerMessage(
-        queue=from_field(queue, ccsid),
-        process=from_field(process, ccsid),
-        trigger_data=from_field(trigger_data, ccsid),
-        application_type=application_type,
-        application=from_field(application, ccsid),
-        environment_data=from_field(environment, ccsid),
-        user_data=from_field(user, ccsid),
-    )
