@@ -15,10 +15,7 @@ from mqflow.policy.schedule import Interval, ScheduleRule
 if TYPE_CHECKING:
     from cronsim import CronSim
 
-__all__ = ("STATE_QUEUE", "Cron", "Firing", "NoDecorator", "Schedule", "rule_of", "schedule_of")
-
-STATE_QUEUE: Final = "MQFLOW.SCHEDULES"
-"""The queue for state messages, if a schedule does not name another."""
+__all__ = ("Cron", "Firing", "NoDecorator", "Schedule", "rule_of", "schedule_of")
 
 
 class Firing(Struct, frozen=True, kw_only=True):

@@ -14,44 +14,13 @@ from typing import Any, Literal, TypeVar, assert_never
 import anyio
 
 from mqflow.testing.virtual_clock import PATIENCE_S, POLL_S, TurnCounter, VirtualClock, deadlock, waits_for_thread
-from mqflow.world import SYSTEM_CLOCK, THREADS, Event, Lock, Mailbox, Running
+from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("Backend", "InlineRunner", "run")
+__all__ = ("Backend", "run")
 
 T = TypeVar("T")
 
 Backend = Literal["asyncio", "trio"]
-
-
-class _Finished:
-    """A thread that has already ended."""
-
-    def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - the thread has ended
-        return
-
-    def is_alive(self) -> bool:
-        return False
-
-
-class InlineRunner:
-    """Runs the work of a thread to its end inside `start`, so that no random order exists. The work must end by itself."""
-
-    def start(self, target: Callable[[], None], name: str) -> Running:  # noqa: ARG002 - no thread to give the name to
-        """Run the target now; return a thread that has ended."""
-        target()
-        return _Finished()
-
-    def event(self) -> Event:
-        """Return an event, although no thread waits for it."""
-        return THREADS.event()
-
-    def lock(self) -> Lock:
-        """Return a lock, although no thread waits for it."""
-        return THREADS.lock()
-
-    def mailbox(self) -> Mailbox[Any]:
-        """Return a mailbox, although no thread waits for it."""
-        return THREADS.mailbox()
 
 
 def run(

@@ -10,7 +10,7 @@ import trio.testing
 from anyio.lowlevel import checkpoint
 
 from mqflow.testing.virtual_clock import DeadlockError, SeededRandom, VirtualClock
-from mqflow.testing.virtual_time import Backend, InlineRunner, run
+from mqflow.testing.virtual_time import Backend, run
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -223,15 +223,6 @@ def test_chance_with_a_seed_repeats_itself() -> None:
     assert drawn == [again.random() for _ in range(5)]
     assert drawn != [other.random() for _ in range(5)]
     assert repr(first) == "SeededRandom(1)"
-
-
-def test_an_inline_thread_has_run_when_it_was_started() -> None:
-    seen: list[str] = []
-
-    running = InlineRunner().start(lambda: seen.append("ran"), "inline")
-
-    assert seen == ["ran"]
-    assert not running.is_alive()
 
 
 def test_waiting_for_all_tasks_to_block_comes_before_a_jump_on_trio() -> None:

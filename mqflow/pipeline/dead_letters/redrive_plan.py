@@ -14,10 +14,8 @@ from mqflow.pipeline.errors import ConditionError, PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ("KINDS", "NOT_WHOLE", "NO_ORIGIN", "Planned", "chosen", "planned")
+__all__ = ("NOT_WHOLE", "NO_ORIGIN", "Planned", "chosen", "planned")
 
-KINDS: Final = (Kind.DEAD_LETTER, Kind.BACKOUT_MESSAGE)
-"""The tables whose rows are moved messages that name their origin."""
 NOT_WHOLE: Final = "the table does not hold all of its data"
 NO_ORIGIN: Final = "it does not say where it came from"
 
