@@ -1,5 +1,5 @@
 """`python -m mqflow` runs the command `mqflow`, even if the PATH does not have the scripts of mqflow."""
 
-from mqflow.cli.main import main
+from mqflow.cli.__main__ import program
 
-main(prog_name="mqflow")
+program()

@@ -54,12 +54,21 @@ _COMMANDS: Final = {
 
 
 class _LazyGroup(click.Group):
-    """The group of all commands. It finds a command in mqflow or in a plugin, and prints each error with an exit code."""
+    """The group of all commands. It finds a command in mqflow or in a plugin, and prints each error with an exit code.
+
+    If the context has a function as its object, the group calls it after the import of a command.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [*_COMMANDS, *(name for name in _plugin_lines() if name not in _COMMANDS)]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = self._found(cmd_name)
+        if command is not None and ctx.obj is not None:
+            ctx.obj()
+        return command
+
+    def _found(self, cmd_name: str) -> click.Command | None:
         if cmd_name in _COMMANDS:
             module, _, name = _COMMANDS[cmd_name][0].partition(":")
             # getattr: the table above names the object as text, so that `--help` imports no command.
