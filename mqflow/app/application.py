@@ -103,7 +103,7 @@ class App:
         check_hooks(self.hooks)
         self.codec: Final = codec_of(codec)
         #: The function that makes the backout decision.
-        self.decide: Final = decide
+        self.decide: Decide = decide
         if lifespan is not None:
             check_lifespan(lifespan)
         self._lifespan = lifespan
@@ -518,13 +518,15 @@ class App:
         runner: Runner = THREADS,
         drain_s: float | None = None,
         listen: bool = True,
+        services: bool = True,
     ) -> AsyncIterator[RunningApplication]:
         """Run the application inside the block: listeners run, and `put`, `request` and `consumer` work. At the end, drain.
 
         The application uses `queue_manager`; or it opens the queue manager of its URL, and closes it at the end. `others` has
         queue managers for included applications, by name; the remaining ones are opened by their URLs. `drain_s` is the time in
         seconds that handlers have to finish; None takes it from the settings. With `listen=False` no listener starts.
-        Tests replace `clock`, `random` and `runner`.
+        With `services=False` no DLQ handler starts, and no schedule puts a message. Tests replace `clock`, `random` and
+        `runner`.
 
         Raises `ConfigurationError` if the application runs already, or if its URL or settings cannot be used. Raises
         `SettingsError` if the settings cannot be loaded.
@@ -533,9 +535,10 @@ class App:
         if unknown := [name for name in others if name not in {app.name for app in included}]:
             raise ConfigurationError(f"No included application is called {unknown[0]}: include_app adds one.")
         async with AsyncExitStack() as stack:
-            running = self._open(stack, self._declared(), queue_manager, world)
+            running = self._open(stack, self._declared(services=services), queue_manager, world)
             for app in included:
-                running.include(app._open_within(running, stack, others.get(app.name), world))  # noqa: SLF001 - another object of this class
+                within = app._open_within(running, stack, others.get(app.name), world, services=services)  # noqa: SLF001 - another object of this class
+                running.include(within)
             for app in (*included, self):
                 await app._start(stack)  # noqa: SLF001 - as above
             if listen:
@@ -562,11 +565,17 @@ class App:
         return running
 
     def _open_within(
-        self, whole: RunningApplication, stack: AsyncExitStack, queue_manager: QueueManager | None, world: World
+        self,
+        whole: RunningApplication,
+        stack: AsyncExitStack,
+        queue_manager: QueueManager | None,
+        world: World,
+        *,
+        services: bool,
     ) -> RunningApplication:
         """Open the queue manager of this included application, with settings and name from the application that includes it."""
         settings = self._settings_within(whole.settings, needs_url=queue_manager is None)
-        declared = replace(self._declared(), name=whole.name, settings=settings, queue_manager=self.name)
+        declared = replace(self._declared(services=services), name=whole.name, settings=settings, queue_manager=self.name)
         return self._open(stack, declared, queue_manager, world, whole)
 
     async def _start(self, stack: AsyncExitStack) -> None:
@@ -617,7 +626,7 @@ class App:
             )
         return own
 
-    def _declared(self) -> Declared:
+    def _declared(self, *, services: bool) -> Declared:
         return Declared(
             url=self.url,
             name=self.name,
@@ -629,8 +638,8 @@ class App:
             decide=self.decide,
             delay_processors=self._delay_processors,
             delay_processors_have_own_authority=self._delay_processors_have_own_authority,
-            dead_letter_handlers=self._dead_letter_handlers,
-            schedules=self._schedules,
+            dead_letter_handlers=self._dead_letter_handlers if services else (),
+            schedules=self._schedules if services else (),
             listener_names=[name for names in self._listener_names().values() for both in names.values() for name in both],
             included=[app.name for app in self.included],
         )

@@ -31,6 +31,7 @@ from mqflow.mqi.options import MessageFlag, OpenOption, PutOption
 from mqflow.mqi.selectors.fields import selectable
 from mqflow.mqi.selectors.selector import compile_selector
 from mqflow.policy.dead_letters.original_message import Restored, restored
+from mqflow.policy.poison import backout
 from mqflow.policy.poison.disposition import Behaviour, Completed, Settlement
 from mqflow.verbs import Connection, ObjectHandle, Put
 from mqflow.world import SYSTEM_CLOCK
@@ -75,8 +76,9 @@ def command(
 
     With --app the queues are in memory, and no other queue manager is used. The listener of the captured queue takes a message,
     or else the listener of the queue that the message was on before its last move. If a message has no listener, no message is
-    passed. No message expires. A message that fails is delivered once and then moved to a backout queue, whatever the settings
-    of its listener say. You can debug the handler with breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
+    passed. No message expires. A message that fails is delivered once and then moved to a backout queue. `decide` of the
+    application and the settings of the listener do not change this. DLQ handlers and schedules do not run. You can debug the
+    handler with breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
     """
     if (to is None) == (application is None):
         raise click.UsageError("Give either --to QUEUE or --app MODULE:APP.")
@@ -175,6 +177,7 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
     outcomes = _OutcomeHook(as_json=as_json)
     for each in (app, *app.included):
         each.hooks.append(outcomes)
+        each.decide = backout.decide
         # The settings of a listener replace its declaration. An included application takes them from the one that includes it.
         if each is app or each.settings is not None:
             each.settings = replace(each.settings or load(), listeners={})
@@ -188,8 +191,10 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
         if define is not None:
             mqsc.run(read_text(define), queue_manager.administration)
 
+        others = {each.name: queue_manager for each in app.included}
+
         async def main() -> None:
-            async with app.running(queue_manager, others={each.name: queue_manager for each in app.included}):
+            async with app.running(queue_manager, others=others, services=False):
                 connection = queue_manager.connect()
                 for message in deliveries:
                     lasting = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)

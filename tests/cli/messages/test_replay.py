@@ -262,6 +262,54 @@ def test_a_message_that_fails_is_passed_once_whatever_the_listener_declares(run:
     assert "0 of 1 message handled, 1 failed." in result.stderr
 
 
+DECIDING = """
+from mqflow import App
+from mqflow.policy.poison.disposition import Deliver
+app = App(decide=lambda *_: (Deliver(),))
+@app.listener("ORDERS.IN")
+async def fail(body: str) -> None:
+    print("called")
+    raise ValueError("always")
+"""
+
+
+@pytest.mark.timeout(20)
+def test_a_message_that_fails_is_passed_once_whatever_the_application_decides(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "deciding.py").write_text(DECIDING)
+    (tmp_path / "one.jsonl").write_bytes(written(CAPTURED))
+
+    result = run("replay", "one.jsonl", "--app", "deciding:app")
+
+    assert (1, 1) == (result.exit_code, result.stdout.count("called"))
+
+
+SERVING = """
+from mqflow import App
+app = App()
+app.schedule(1, "ORDERS.IN")
+app.dead_letter_handler()
+@app.listener("ORDERS.IN")
+async def book(body: str) -> None:
+    print("booked")
+whole = App()
+archive = App(name="archive")
+archive.schedule(1, "ARCHIVE.IN")
+archive.dead_letter_handler()
+archive.listener("ARCHIVE.IN")(book)
+whole.include_app(archive)
+"""
+
+
+@pytest.mark.parametrize(("app", "queue"), [("app", "ORDERS.IN"), ("whole", "ARCHIVE.IN")])
+def test_no_schedule_and_no_dlq_handler_of_an_application_runs(run: Run, tmp_path: Path, app: str, queue: str) -> None:
+    (tmp_path / f"serving_{app}.py").write_text(SERVING)
+    (tmp_path / "one.jsonl").write_bytes(written(replace(CAPTURED, queue=queue)))
+
+    result = run("replay", "one.jsonl", "--app", f"serving_{app}:{app}")
+
+    assert (0, "1 of 1 message handled, 0 failed.\n", 1) == (result.exit_code, result.stderr, result.stdout.count("booked"))
+
+
 def test_a_message_does_not_expire_while_it_waits_for_its_handler(run: Run, tmp_path: Path) -> None:
     (tmp_path / "expiring.py").write_text(FAILING)
     soon = replace(CAPTURED, queue="BROKEN", descriptor=replace(CAPTURED.descriptor, expiry_tenths=1))
