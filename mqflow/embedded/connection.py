@@ -517,7 +517,9 @@ def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
     if queue is not None and queue.deleted:
         return Refusal(Reason.Q_DELETED)
     changes = 0 if queue is None else queue.changes
-    if handle.seen_changes != (changes if alias is None else changes + alias.changes):
+    if alias is not None:
+        changes += alias.changes + (0 if handle.through is None else handle.through.changes)
+    if handle.seen_changes != changes:
         return Refusal(Reason.OBJECT_CHANGED, "It was altered with FORCE since it was opened: close it and open it again")
     return None
 

@@ -263,7 +263,8 @@ def _handles(queue: LocalQueue | QueueDefinition) -> str:
     clause = f"Applications have it open ({len(queue.handles)} handles)"
     if isinstance(queue, LocalQueue):
         return clause  # the advice for the reason names DISPLAY QSTATUS
-    return f"{clause}: DISPLAY CONN(*) TYPE(HANDLE) WHERE(OBJNAME EQ '{queue.attributes.name}') shows their connections"
+    opened = min(handle.name for handle in queue.handles)  # a remote queue can be open through an alias
+    return f"{clause}: DISPLAY CONN(*) TYPE(HANDLE) WHERE(OBJNAME EQ '{opened}') shows their connections"
 
 
 def _uncommitted(queue: LocalQueue) -> str:

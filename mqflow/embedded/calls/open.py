@@ -22,7 +22,6 @@ from mqflow.embedded.state.identifiers import dynamic_queue_name
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, AuthorityKind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
@@ -110,8 +109,8 @@ def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseO
     if deletes:
         _check_delete(state, handle, options)
     handle.open = False
-    if handle.alias is not None:
-        handle.alias.handles.discard(handle)
+    for definition in filter(None, (handle.alias, handle.through)):
+        definition.handles.discard(handle)
     if queue is None:
         return Pending(None)
     stop_waiting(handle)
@@ -313,14 +312,18 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
         _record_definition(handle, found)
 
 
-def _remote_definition(state: QueueManagerState, found: QueueDefinition) -> QueueAttributes | None:
+def _remote_definition(state: QueueManagerState, found: QueueDefinition) -> QueueDefinition | None:
     """Return the definition of a remote queue, also if `found` is its alias; None for any other queue."""
     base = state.queues.get(found.attributes.target) if found.attributes.kind is QueueType.ALIAS else found
-    return base.attributes if base is not None and base.attributes.kind is QueueType.REMOTE else None
+    return base if isinstance(base, QueueDefinition) and base.attributes.kind is QueueType.REMOTE else None
 
 
-def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueDefinition, remote: QueueAttributes) -> None:
-    """Attach the handle to `first` (the opened alias or definition) and, for OUTPUT, to the transmission queue."""
+def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueDefinition, through: QueueDefinition) -> None:
+    """Attach the handle to the opened name, to the definition of the remote queue, and for OUTPUT to the transmission queue.
+
+    The opened name is `first`. It is the definition itself, or an alias of the definition.
+    """
+    remote = through.attributes
     if handle.bits & (INPUT | OpenOption.BROWSE):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A remote queue can be opened for OUTPUT, INQUIRE and SET only")
     if handle.bits & OpenOption.OUTPUT:
@@ -329,6 +332,10 @@ def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueD
         to = (remote.remote_queue, remote.remote_queue_manager)
         _transmit(handle, state.transmission_queue(remote.transmission_queue, remote.remote_queue_manager), to)
     _record_definition(handle, first)
+    if through is not first:
+        through.handles.add(handle)
+        handle.through = through
+        handle.seen_changes += through.changes
 
 
 def _record_definition(handle: ObjectHandle, opened: QueueDefinition) -> None:

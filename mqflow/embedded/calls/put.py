@@ -33,7 +33,6 @@ from mqflow.mqi.options import (
     OpenOption,
     Persistence,
     PutOption,
-    QueueType,
     Report,
 )
 from mqflow.mqi.reason_codes import Reason
@@ -168,9 +167,8 @@ def _put_remote(
 ) -> Pending[Put]:
     """Place the message on the transmission queue to another queue manager. No channel sends the message on."""
     queue, first = _target(state, handle, plan)
-    remote = state.queues.get(first.target) if first.kind is QueueType.ALIAS else None
-    if remote is not None and remote.attributes.put_inhibited:
-        raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {remote.attributes.name}")
+    if handle.through is not None and handle.through.attributes.put_inhibited:
+        raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {handle.through.attributes.name}")
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")

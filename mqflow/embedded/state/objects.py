@@ -211,6 +211,7 @@ class ObjectHandle:
         "seen_changes",
         "selector",
         "takes_queue_along",
+        "through",
         "topic",
         "trail",
         "waiter",
@@ -238,7 +239,9 @@ class ObjectHandle:
         self.takes_queue_along: bool = False
         #: The alias or remote queue definition that was opened; None otherwise.
         self.alias: QueueDefinition | None = None
-        #: The sum of the `changes` of queue and alias at the time of the open.
+        #: If `alias` is the alias of a remote queue, the definition of the remote queue; None otherwise.
+        self.through: QueueDefinition | None = None
+        #: The sum of the `changes` of the queue and of both definitions at the time of the open.
         self.seen_changes: int = 0
         #: True if this open created the dynamic queue.
         self.creator: bool = False

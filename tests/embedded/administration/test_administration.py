@@ -210,6 +210,34 @@ def test_usage_needs_force_while_it_is_open(queue_manager: EmbeddedQueueManager,
         queue_manager.administration.alter("Q", {"usage": 1})
 
 
+def test_a_remote_queue_that_is_open_through_an_alias_is_open(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    """IBM, "Some cases where the put calls fail": also "any queue to which the queue name resolves"."""
+    script = """
+        DEFINE QLOCAL(FAR) USAGE(XMITQ)
+        DEFINE QREMOTE(ORDERS) RNAME(ORDERS.IN) RQMNAME(FAR)
+        DEFINE QALIAS(ALIAS) TARGET(ORDERS)"""
+    assert 0 == run(script, queue_manager.administration).exit_code(strict=True)
+    administration = queue_manager.administration
+    handle = connection.open("ALIAS", OpenOption.OUTPUT)
+
+    with refused(Reason.OBJECT_IN_USE):
+        administration.delete("ORDERS")
+    with refused(Reason.OBJECT_IN_USE) as raised:
+        administration.alter("ORDERS", {"remote_queue": "OTHER"})
+    assert "WHERE(OBJNAME EQ 'ALIAS')" in str(raised.value)
+    administration.alter("ORDERS", {"remote_queue": "OTHER"}, force=True)
+
+    with refused(Reason.OBJECT_CHANGED):
+        connection.put(handle, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
+    connection.close(handle)
+    again = connection.open("ALIAS", OpenOption.OUTPUT)
+    assert "OTHER" == connection.put(again, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT).resolved_queue
+    connection.close(again)
+    administration.delete("ORDERS")
+
+
 def test_a_queue_with_messages_is_deleted_with_purge_only(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
 ) -> None:
