@@ -19,6 +19,8 @@ class Text(Struct, frozen=True):
     """PIC X and PIC A."""
 
     size: int
+    #: True if the text is at the right end of its item (JUSTIFIED).
+    is_right: bool = False
 
 
 class Number(Struct, frozen=True, kw_only=True):
@@ -59,8 +61,8 @@ Format = Text | Zoned | Binary | Packed | Float
 def size_of(item: Format) -> int:
     """Return the bytes of an item."""
     match item:
-        case Text(size) | Float(size):
-            return size
+        case Text() | Float():
+            return item.size
         case Zoned():
             return item.digits + item.separate
         case Packed():

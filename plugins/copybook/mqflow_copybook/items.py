@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow_copybook.formats import Float, Format, Number, picture_format, size_of
+from mqflow_copybook.formats import Float, Format, Number, Text, picture_format, size_of
 from mqflow_copybook.source import CopybookError, Statement
 
 __all__ = ("Item", "records")
@@ -30,18 +30,13 @@ _USAGES: Final = {
 _FLOATS: Final = {"COMP-1": Float(4), "COMP-2": Float(8)}
 _WITHOUT_STORAGE: Final = (66, 88)
 _TOP: Final = 1
-_SKIPPED: Final = frozenset(
-    {"ASCENDING", "DESCENDING", "EXTERNAL", "GLOBAL", "INDEXED", "JUST", "JUSTIFIED", "VALUE", "VALUES"}
-)
-"""Clauses that are ignored; the words after them up to the next clause belong to them.
-
-JUSTIFIED is ignored too. COBOL puts such a text at the right end of its item; here each text begins at the left end.
-"""
+_SKIPPED: Final = frozenset({"ASCENDING", "DESCENDING", "EXTERNAL", "GLOBAL", "INDEXED", "VALUE", "VALUES"})
+"""Clauses that are ignored; the words after them up to the next clause belong to them."""
 _CLAUSES: Final = (
     _SKIPPED
     | _USAGES.keys()
     | {
-        *("DEPENDING", "LEADING", "OCCURS", "PIC", "PICTURE", "REDEFINES", "SIGN", "TRAILING", "USAGE"),
+        *("DEPENDING", "JUST", "JUSTIFIED", "LEADING", "OCCURS", "PIC", "PICTURE", "REDEFINES", "SIGN", "TRAILING", "USAGE"),
         *(
             "BIT",
             "BLANK",
@@ -83,6 +78,8 @@ class Item(Struct, frozen=True, kw_only=True):
     depending: str = ""
     redefines: str = ""
     sign: tuple[bool, bool] | None = None
+    #: True if the item is JUSTIFIED.
+    is_right: bool = False
     #: The bytes of one occurrence, with all tables in it at their largest.
     size: int = 0
 
@@ -159,6 +156,9 @@ def _clause(clause: str, words: list[str]) -> Mapping[str, Any]:  # the fields o
         facts = {_WITH_ONE_WORD[clause]: words.pop(0)}
     elif clause == "OCCURS":
         facts = {"occurs": _occurs(words)}
+    elif clause in {"JUST", "JUSTIFIED"}:
+        del words[: words[:1] == ["RIGHT"]]
+        facts = {"is_right": True}
     elif clause in {"LEADING", "TRAILING"}:
         separate = words[:1] == ["SEPARATE"]
         del words[:separate]
@@ -263,9 +263,14 @@ def _format(item: Item) -> Format:
         raise item.statement.refused("it has no PIC, and no items below it")
     leading, separate = item.sign or (False, False)
     try:
-        return picture_format(item.picture, usage, leading=leading, separate=separate)
+        form = picture_format(item.picture, usage, leading=leading, separate=separate)
     except ValueError as error:
         raise item.statement.refused(str(error)) from None
+    if not item.is_right:
+        return form
+    if not isinstance(form, Text):
+        raise item.statement.refused("JUSTIFIED is for text only")
+    return Text(form.size, is_right=True)
 
 
 def _key(name: str) -> str:

@@ -101,7 +101,8 @@ def decoded(form: Format, data: bytes, at: Machine) -> Any:  # str, int, Decimal
     """Return the value of an item. Raises `ValueError` for bytes that the format cannot have."""
     match form:
         case Text():
-            return at.decode(data).rstrip(" ")
+            text = at.decode(data)
+            return text.lstrip(" ") if form.is_right else text.rstrip(" ")
         case Float():
             return _float(data, at)
         case Binary():
@@ -143,7 +144,8 @@ def _text_bytes(form: Text, value: object, at: Machine) -> bytes:
     data = at.encode(value)
     if len(data) > form.size:
         raise ValueError(f"the text has {len(data)} bytes, and the item has {form.size}")
-    return data.ljust(form.size, at.encode(" "))
+    blank = at.encode(" ")
+    return data.rjust(form.size, blank) if form.is_right else data.ljust(form.size, blank)
 
 
 def _units(form: Number, value: object) -> int:

@@ -38,7 +38,8 @@ def value(units: int, scale: int) -> int | Decimal:
 @st.composite
 def texts(draw: DrawFn) -> tuple[str, SearchStrategy[Any]]:
     size = draw(st.integers(1, 9))
-    return f"PIC X({size})", st.text(LETTERS, max_size=size).map(lambda text: text.rstrip(" "))
+    clause, strip = draw(st.sampled_from([("", str.rstrip), (" JUSTIFIED", str.lstrip)]))
+    return f"PIC X({size}){clause}", st.text(LETTERS, max_size=size).map(lambda text: strip(text, " "))
 
 
 FLOATS: tuple[str, SearchStrategy[Any]] = ("COMP-2", st.integers(-(2**53), 2**53).map(lambda number: number / 1024))
