@@ -56,16 +56,17 @@ async def relayed(
     example the error of a message on the marker queue that is no marker.
 
     A batch has up to `batch_max` messages, and fewer if MAXUMSGS of the queue manager has no room for so many. Raises
-    `ConfigurationError` if `batch_max` is less than 1. Raises it also for `reconnect.mode = "ANY"`, because another queue
-    manager has no marker of the last batch.
+    `ConfigurationError` if `batch_max` is less than 1. Raises it also if `reconnect.mode` is "ANY" or "ASDEF", which
+    can lead to another queue manager: that one has no marker of the last batch.
     """
     if batch_max < 1:
         raise ConfigurationError(f"batch_max={batch_max}: a batch of the outbox has at least 1 message.")
     settings = app.settings if app.current is None else app.current.settings
-    if settings is not None and settings.reconnect.mode == "ANY":
+    mode = None if settings is None else settings.reconnect.mode
+    if mode in {"ANY", "ASDEF"}:  # DefRecon or the channel can say the same as ANY
         raise ConfigurationError(
-            'reconnect.mode is "ANY", and another queue manager has no marker of the last batch. So the outbox can put this '
-            'batch twice. Set reconnect.mode = "QMGR".'
+            f'reconnect.mode is "{mode}", and another queue manager has no marker of the last batch. So the outbox can put '
+            'this batch twice. Set reconnect.mode = "QMGR".'
         )
     relay = _Relay(app, engine, outbox, marker_queue, batch_max, poll_s)
     try:

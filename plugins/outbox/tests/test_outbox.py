@@ -342,14 +342,17 @@ async def test_a_batch_without_messages_is_refused(mq: QueueManagerKit, engine: 
             pass
 
 
-def test_a_reconnection_to_another_queue_manager_is_refused(engine: Engine, outbox: Outbox, tmp_path: Path) -> None:
-    app = App(settings=load(environment={"MQFLOW_RECONNECT_MODE": "ANY"}, folder=tmp_path))
+@pytest.mark.parametrize("mode", ["ANY", "ASDEF"])
+def test_a_reconnection_to_another_queue_manager_is_refused(engine: Engine, outbox: Outbox, tmp_path: Path, mode: str) -> None:
+    app = App(settings=load(environment={"MQFLOW_RECONNECT_MODE": mode}, folder=tmp_path))
 
     async def run() -> None:
         async with relayed(app, engine, outbox, MARKER):
             pass
 
-    with pytest.raises(ConfigurationError, match=re.escape('reconnect.mode is "ANY", and another queue manager has no marker')):
+    with pytest.raises(
+        ConfigurationError, match=re.escape(f'reconnect.mode is "{mode}", and another queue manager has no marker')
+    ):
         anyio.run(run)
 
 
