@@ -56,4 +56,4 @@ def padded(text: str, length: int) -> bytes:
 
 def stripped(field: bytes) -> str:
     """Return the text of a fixed-length character field: up to the first NUL, without trailing blanks."""
-    return field.split(b"\0", 1)[0].rstrip().decode("latin-1")
+    return field.split(b"\0", 1)[0].rstrip(b" ").decode("latin-1")

@@ -57,7 +57,8 @@ def test_a_field_has_its_length_with_any_text(text: str, length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "text"), [(b"AB  ", "AB"), (b"AB\0\0", "AB"), (b"A\0B ", "A"), (b" A  ", " A"), (b"    ", "")]
+    ("field", "text"),
+    [(b"AB  ", "AB"), (b"AB\0\0", "AB"), (b"A\0B ", "A"), (b" A  ", " A"), (b"    ", ""), (b"A\t\n ", "A\t\n")],
 )
 def test_the_text_of_a_field_ends_before_its_padding(field: bytes, text: str) -> None:
     assert text == stripped(field)
