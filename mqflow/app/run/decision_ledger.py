@@ -107,7 +107,7 @@ class Entry(Struct, frozen=True):
 
 
 class LedgerError(Exception):
-    """The ledger cannot be read: the file does not exist, or is not a ledger of this version."""
+    """The ledger cannot be used: the file does not exist or cannot be written, or is not a ledger of this version."""
 
 
 class DecisionLedger:
@@ -149,6 +149,15 @@ class DecisionLedger:
         for about_one in _entries(timed):
             for entry in self._troubled.select(about_one):
                 self._post((entry.at, entry.event))
+
+    def check_writable(self) -> None:
+        """Create the file if it does not exist. Raises `LedgerError` if the ledger cannot be written now."""
+        try:
+            with closing(_open_for_writing(self.path)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"The decision ledger {self.path} cannot be written: {error}.") from error
 
     def close(self) -> None:
         """Write all events to the file and end the writer. Waits at most 10 seconds."""

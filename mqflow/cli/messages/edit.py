@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from mqflow.app.application import App
 from mqflow.app.config.settings import Settings, load
 from mqflow.app.handlers.message import Message
-from mqflow.app.run.decision_ledger import open_ledger
+from mqflow.app.run.decision_ledger import DecisionLedger, LedgerError, open_ledger
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse
@@ -200,7 +200,8 @@ def put_back_edited(
 ) -> MovedMessage:
     """Move the message `seen` to the target, with this data. Record the move; `by` is the person that changed the data.
 
-    Raises the errors of `move_edited`.
+    Raises the errors of `move_edited`. Raises `ClickException` too, and moves nothing, if neither the ledger can be written
+    nor the settings name a disposition queue. If the data has no ledger, the message moves, and a note says so.
     """
     before = restored(seen.descriptor, seen.body)
     event = Edited(
@@ -216,13 +217,16 @@ def put_back_edited(
     records = records_of(settings, "mqflow edit")
     at = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
     redrive_id = f"edit by {by} {at:%Y-%m-%dT%H:%M:%S.%fZ}"
-    move_edited(connection, queue, seen, target, data, event, records, redrive_id=redrive_id)
     ledger = open_ledger(settings.url, settings.ledger)
+    if ledger is not None and records is None:
+        _check_writable(ledger, queue)
+    move_edited(connection, queue, seen, target, data, event, records, redrive_id=redrive_id)
     if ledger is not None:
         ledger(event)
         ledger.close()
     if (ledger is None or ledger.dropped) and records is None:
-        note("There is no record of this change: the data has no ledger here, and the settings name no disposition_queue.")
+        why = "the data has no ledger here" if ledger is None else "the ledger could not be written"
+        note(f"There is no record of this change: {why}, and the settings name no disposition_queue.")
     return MovedMessage(
         message_id=event.message_id.hex(),
         queue=queue,
@@ -231,6 +235,16 @@ def put_back_edited(
         body_bytes_before=event.body_bytes_before,
         body_bytes=event.body_bytes,
     )
+
+
+def _check_writable(ledger: DecisionLedger, queue: str) -> None:
+    try:
+        ledger.check_writable()
+    except LedgerError as error:
+        raise click.ClickException(
+            f"The message is on {queue}, unchanged. {error} Repair or remove this file, or name a disposition_queue in the "
+            "settings."
+        ) from error
 
 
 def move_edited(

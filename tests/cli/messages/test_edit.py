@@ -107,6 +107,30 @@ def test_an_unknown_message_is_an_error(run: Run, poison: str, digits: str, code
     assert code == run("edit", "ORDERS.BOQ", digits).exit_code
 
 
+@pytest.mark.usefixtures("editor")
+def test_without_a_ledger_to_record_the_edit_nothing_is_moved(run: Run, poison: str, tmp_path: Path) -> None:
+    (tmp_path / "data" / LEDGER_FILE).write_bytes(b"no ledger" * 100)
+
+    refused = run("edit", "ORDERS.BOQ", poison)
+
+    assert (1, 1, []) == (refused.exit_code, len(bodies(run, "ORDERS.BOQ")), bodies(run, "ORDERS.IN"))
+    assert "mqflow: The message is on ORDERS.BOQ, unchanged. The decision ledger data/" in refused.stderr
+    assert "cannot be written: file is not a database. Repair" in refused.stderr
+
+
+@pytest.mark.usefixtures("editor")
+def test_a_disposition_queue_records_the_edit_if_the_ledger_cannot(
+    run: Run, poison: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("mqsc", stdin=f"DEFINE QLOCAL('{DISPOSITION_QUEUE}')")
+    (tmp_path / "data" / LEDGER_FILE).write_bytes(b"no ledger" * 100)
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", DISPOSITION_QUEUE)
+
+    moved = run("edit", "ORDERS.BOQ", poison)
+
+    assert (0, 1) == (moved.exit_code, len(bodies(run, DISPOSITION_QUEUE))), moved.output
+
+
 # -- the move itself, with faults
 
 NEW = b"edited"
