@@ -255,7 +255,9 @@ class EmbeddedConnection:
 
     def set(self, handle: object, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control."""
-        self._call("MQSET", handle, set_object, handle, values)
+        target = handle.alias or handle.queue if isinstance(handle, ObjectHandle) else None
+        with self._queue_manager.in_turn("" if target is None else target.attributes.name):
+            self._call("MQSET", handle, set_object, handle, values)
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: object = None) -> Subscribed:
         """Create, resume or alter a subscription (MQSUB). A durable subscription is in the store when this call returns."""

@@ -104,16 +104,17 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
 
 
 def carry_out(state: QueueManagerState, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
-    """Run the step under the lock, then wait without the lock until the change is durable.
+    """Run the step under the lock, then wait without the lock until the change is durable. Another command of the object waits.
 
     Turns a `Refusal` into an `MQIError` that names the command and the object. Raises 2059 if the queue manager has stopped.
     """
     try:
-        with state.lock:
-            if state.stopped:
-                raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)  # noqa: TRY301 - raised here, like every other refusal of the command
-            pending = step()
-            answer = begin(state, pending)
-        finish(state, pending, answer)
+        with state.in_turn(name):
+            with state.lock:
+                if state.stopped:
+                    raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)  # noqa: TRY301 - raised here, like every other refusal of the command
+                pending = step()
+                answer = begin(state, pending)
+            finish(state, pending, answer)
     except Refusal as refusal:
         raise refusal.on(command, name, state.name) from None

@@ -8,7 +8,8 @@ file knows no verb. `open` and `administration` write `queues`; `object_records`
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol, cast
 
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
-from mqflow.world import THREADS, Clock, Runner
+from mqflow.world import THREADS, Clock, Lock, Runner
 
 __all__ = ("QueueManagerState", "Watcher")
 
@@ -66,6 +67,17 @@ class Watcher(Protocol):
     def opened(self, queue: LocalQueue) -> None:
         """Process an open of an initiation queue for input."""
         ...
+
+
+class Turn:
+    """The commands that change one object. One of them is under way, and all others wait."""
+
+    __slots__ = ("commands", "lock")
+
+    def __init__(self, lock: Lock) -> None:
+        #: The number of commands, and the lock that the command under way holds.
+        self.commands = 0
+        self.lock: Final = lock
 
 
 class QueueManagerState:
@@ -113,6 +125,8 @@ class QueueManagerState:
         self.connected = 0
         #: The connections of the queue manager itself. A quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
+        #: The commands under way, by the name of their object.
+        self.turns: Final[dict[str, Turn]] = {}
         self.quiescing = False
         #: True if the queue manager stops after the last connection ends.
         self.stops_when_empty = False
@@ -231,6 +245,25 @@ class QueueManagerState:
         serial = self.next_serial
         self.next_serial = serial + 1
         return serial
+
+    @contextmanager
+    def in_turn(self, name: str) -> Iterator[None]:
+        """Run the block, which changes the object of this name, after all earlier blocks for this name.
+
+        A block waits for the store. If the store refuses the change, no later change must hinder its undo. The caller does not
+        hold the lock.
+        """
+        with self.lock:
+            turn = self.turns.setdefault(name, Turn(self.runner.lock()))
+            turn.commands += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self.lock:
+                turn.commands -= 1
+                if not turn.commands:
+                    del self.turns[name]
 
     def dated(self, attributes: QueueAttributes) -> QueueAttributes:
         """Return the definition with the present time as alteration time and, if it has no creation date, as creation time."""

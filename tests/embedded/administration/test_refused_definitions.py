@@ -31,6 +31,7 @@ from mqflow.verbs import GetOptions, ObjectDescriptor, Subscribed
 from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 
+_INHIBIT_PUT = 10
 EVERYTHING = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.BROWSE
 NEXT = GetOptions(options=GetOption.NO_SYNCPOINT)
 DURABLE = SubscriptionDescriptor(
@@ -211,6 +212,48 @@ def test_an_alteration_that_cannot_be_carried_out_leaves_open_handles_alone(rig:
         rig.administration.alter("Q", {"usage": 1, "max_depth": -7}, force=True)
 
     assert rig.connection.get(handle, NEXT) is None
+
+
+@pytest.mark.parametrize("by", ["administrator", "program"])
+@pytest.mark.parametrize("second", [FULL, None], ids=["refused", "made"])
+def test_a_refused_alteration_leaves_nothing_behind_although_another_one_of_the_queue_waits(
+    rig: Rig, by: str, second: Exception | None
+) -> None:
+    handle = rig.connection.open("Q", OpenOption.SET)
+
+    def alter() -> None:
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            if by == "administrator":
+                rig.administration.alter("Q", {"put_inhibited": True})
+            else:
+                rig.connection.set(handle, {_INHIBIT_PUT: 1})
+
+    def alter_too() -> None:
+        with nullcontext() if second is None else refused(Reason.STORAGE_MEDIUM_FULL):
+            rig.administration.alter("Q", {"description": "second"})
+
+    rig.store.holds = True
+    threads = [Thread(target=alter), Thread(target=alter_too)]
+    threads[0].start()
+    while not rig.store.unanswered:
+        assert threads[0].is_alive()
+    threads[1].start()
+    turn = rig.queue_manager._state.turns["Q"]
+    while turn.commands < len(threads):
+        assert threads[1].is_alive()
+    rig.store.answer(FULL)
+    threads[0].join()
+    while not rig.store.unanswered:
+        assert threads[1].is_alive()
+    rig.store.answer(second)
+    threads[1].join()
+
+    found = rig.administration.queue("Q")
+    assert found is not None
+    assert (False, "" if second else "second") == (found.put_inhibited, found.description)
+    last = [each for each in rig.store.written if isinstance(each, QueueDefined)][-1]
+    assert not last.attributes.put_inhibited
+    assert {} == rig.queue_manager._state.turns
 
 
 def test_a_forced_alteration_that_the_store_refuses_leaves_open_handles_valid(rig: Rig) -> None:
