@@ -4,6 +4,7 @@ This file needs `mqflow[delta]`, and loads deltalake on request. It knows neithe
 """
 
 import os
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
@@ -19,12 +20,15 @@ from mqflow.pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "delta_snapshot", "delta_table", "has_log", "sync_version")
+__all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "check_path", "delta_snapshot", "delta_table", "has_log", "sync_version")
 
 LOG: Final = "_delta_log"
 """The folder of the log in the folder of a table."""
 #: The features of a table whose right rows cannot be read from its files alone.
 _UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
+
+#: deltalake 1.x reads these as escapes or separators, or ends with a panic.
+_MISREAD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]^|\x00-\x1f]")
 
 Value: TypeAlias = "str | int | bool | date | datetime | None"
 
@@ -49,8 +53,21 @@ class DeltaSnapshot(Struct, frozen=True, kw_only=True):
     files: tuple[DeltaFile, ...]
 
 
+def check_path(folder: Folder) -> None:
+    """Raise `PipelineError` for a path that deltalake reads as the path of another folder."""
+    if misread := _MISREAD.search(folder.uri):
+        raise PipelineError(
+            f"{folder.uri}: deltalake cannot use a folder with {misread[0]!r} in its path. Nothing was changed. Use "
+            "another folder."
+        )
+
+
 def has_log(folder: Folder) -> bool:
-    """Return whether the folder holds a Delta table. Raises `OSError` if the disk or the store does not answer."""
+    """Return whether the folder holds a Delta table. Raises `OSError` if the disk or the store does not answer.
+
+    Raises the error of `check_path`.
+    """
+    check_path(folder)
     return any(entry.name.endswith(".json") for entry in folder.folder(LOG).files())
 
 

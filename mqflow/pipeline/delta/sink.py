@@ -25,6 +25,7 @@ from mqflow.folders import folder_at
 from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.delta.commit import Added, Commit, add_files
 from mqflow.pipeline.delta.files import WrittenFile, write_files
+from mqflow.pipeline.delta.log import check_path
 from mqflow.pipeline.delta.reader import DeltaReader, columns_of_table
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.sinks.queue import QUERY_ID
@@ -132,8 +133,10 @@ def _settings(given: MutableMapping[str, str], schema: StructType, *, overwrite:
             f"{NAME}: a table cannot be partitioned by {odd[0]}, which is {schema[odd[0]].dataType.simpleString()}: its log "
             "has partitions as text. Text, whole numbers, booleans, dates and timestamps are possible."
         )
+    folder = folder_at(options.text("path"))
+    check_path(folder)  # before the tasks write their files
     return Commit(
-        uri=folder_at(options.text("path")).uri,
+        uri=folder.uri,
         schema=schema.json(),
         partition_by=partition_by,
         overwrite=overwrite,

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from mqflow.folders import folder_at
-from mqflow.pipeline import SinkError
+from mqflow.pipeline import PipelineError, SinkError
 from mqflow.pipeline.delta import commit as commit_module
 from mqflow.pipeline.delta import files as files_module
 from mqflow.pipeline.delta.columns import arrow_schema_of
@@ -47,6 +47,21 @@ def added(uri: str, *numbers: int, lane: str | None = "A", **options: Any) -> No
 
 def content(uri: str) -> list[int]:
     return sorted(DeltaTable(uri).to_pyarrow_table()["n"].to_pylist())
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a\\b", "a[1]", "a|b", "a\tb"])
+def test_a_folder_whose_path_deltalake_reads_as_another_path_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(PipelineError, match=r"deltalake cannot use a folder with .* in its path\. Nothing was changed"):
+        add_files(Commit(uri=str(tmp_path / name / "t"), schema=SCHEMA), [])
+
+    assert [] == [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("name", ["50%", "a b", "a#b?", "ü", "%2"])
+def test_a_folder_can_have_other_special_characters(tmp_path: Path, name: str) -> None:
+    added(str(tmp_path / name / "t"), 1)
+
+    assert [1] == content(str(tmp_path / name / "t"))
 
 
 def test_a_commit_with_its_transactions_is_made_once(table: str) -> None:
