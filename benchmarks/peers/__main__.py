@@ -2,7 +2,7 @@
 
 The command starts and stops the servers, on loopback, and makes a virtual environment for the peers in `.bench-peers`. All
 programs take their samples in turns. Exits with 1 if a goal is missed that `known_misses.toml` does not name, and with 2 if a
-server is not installed.
+server is not installed or no program is chosen.
 """
 
 import argparse
@@ -33,8 +33,12 @@ _SYNCS: Final = 300
 
 def main(arguments: list[str]) -> int:
     """Measure, print the tables, and write them into the page unless only some programs were measured."""
-    given = _parsed(arguments)
-    chosen = [each for each in (*PROGRAMS, IN_MEMORY, TEST_BROKER) if given.only.lower() in each.name.lower()]
+    given, programs = _parsed(arguments), (*PROGRAMS, IN_MEMORY, TEST_BROKER)
+    chosen = [each for each in programs if given.only.lower() in each.name.lower()]
+    if not chosen:
+        names = "\n".join(each.name for each in programs)
+        print(f"--only {given.only!r}: no program has this in its name. The programs are:\n{names}", file=sys.stderr)
+        return 2
     wanted = {each.server for each in chosen} - {""}
     if missing := missing_packages(wanted):
         if not given.install:
@@ -120,7 +124,9 @@ def _sync_us(folder: Path) -> float:
 def _header(rounds: int, busy: float, servers: set[str]) -> list[str]:
     machine = describe()
     peers = ", ".join(line for line in _REQUIREMENTS.read_text().splitlines() if not line.startswith("#"))
-    software = f"Python {machine.python}; msgspec {metadata.version('msgspec')}; {peers}; {versions(servers)}"
+    software = f"Python {machine.python}; msgspec {metadata.version('msgspec')}; {peers}" + "".join(
+        f"; {each}" for each in [versions(servers)] if each
+    )
     return [
         f"Measured on {datetime.now(UTC).strftime('%Y-%m-%d %H:%M UTC')} by `python -m benchmarks.peers`.",
         "",

@@ -89,6 +89,8 @@ def missing_packages(wanted: set[str]) -> list[str]:
 
 def versions(packages: set[str]) -> str:
     """Return the versions of these Debian packages, as text."""
+    if not packages:  # dpkg-query would show every package of the machine
+        return ""
     words = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\\n", *sorted(packages)]
     return ", ".join(subprocess.run(words, check=False, capture_output=True, text=True).stdout.split("\n")).strip(", ")
 

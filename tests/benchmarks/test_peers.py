@@ -10,7 +10,7 @@ from benchmarks.peers import __main__ as command
 from benchmarks.peers import comparison, runs
 from benchmarks.peers.measured import Measured
 from benchmarks.peers.runs import EMBEDDED, IN_MEMORY, PROGRAMS, TEST_BROKER, UNITS, Cell, Program, Runner, cells
-from benchmarks.peers.servers import missing_packages
+from benchmarks.peers.servers import missing_packages, versions
 from benchmarks.tables import Row
 
 NATS, RABBITMQ, REDIS, TASKIQ, DRAMATIQ, CELERY = PROGRAMS[2:]
@@ -120,6 +120,18 @@ def test_the_command_measures_the_chosen_programs_and_leaves_the_page_alone(
 
     assert f"| {UNITS.name} | yes, each commit |" in capsys.readouterr().out
     assert "nothing" == written.read_text()
+
+
+def test_an_unknown_program_is_refused_with_the_names_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == command.main(["--only", "faststream_nats"])
+
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("--only 'faststream_nats': no program has this in its name.")
+    assert [*(program.name for program in (*PROGRAMS, IN_MEMORY, TEST_BROKER))] == said[1:]
+
+
+def test_without_a_server_there_is_no_version_of_one() -> None:
+    assert "" == versions(set())
 
 
 def test_an_unknown_package_is_missing() -> None:
