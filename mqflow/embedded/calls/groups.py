@@ -47,6 +47,8 @@ Find: TypeAlias = Callable[[Match, int], QueuedMessage | None]
 
 _PUT: Final = "put"
 _GET: Final = "get"
+# The longest message of a queue.
+_ASSEMBLED_BYTES_MAX: Final = 104_857_600
 
 
 def complete_in_order(
@@ -142,8 +144,20 @@ def is_whole(plan: GetPlan, message: QueuedMessage, find: Find) -> bool:
 
 
 def segments_of(message: QueuedMessage, find: Find) -> tuple[QueuedMessage, ...]:
-    """Return the segments of the logical message of `message`, in order. Empty if a segment is missing."""
-    found = {each.key: each for each in _parts(message, Whole.MESSAGE, find)}
+    """Return the segments of the logical message of `message`, in order. Empty if a segment is missing.
+
+    Refuses with 2071 more than `_ASSEMBLED_BYTES_MAX`. This limit is our own.
+    """
+    found: dict[int, QueuedMessage] = {}
+    found_bytes = 0
+    for each in _parts(message, Whole.MESSAGE, find):
+        found[each.key] = each
+        found_bytes += len(each.body)
+        if found_bytes > _ASSEMBLED_BYTES_MAX:
+            detail = (
+                f"A logical message of more than {_ASSEMBLED_BYTES_MAX} bytes is not assembled: get its segments one by one"
+            )
+            raise Refusal(Reason.STORAGE_NOT_AVAILABLE, detail)
     return tuple(found[part.key] for part in all_available(map(_part, found.values()), Whole.MESSAGE) or ())
 
 

@@ -16,7 +16,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscribeOption
+from mqflow.mqi.options import CloseOption, GetOption, MessageFlag, ObjectType, OpenOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, ObjectDescriptor
@@ -174,3 +174,26 @@ def test_a_temporary_queue_that_was_altered_is_gone_after_a_restart_nevertheless
 
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
         assert queue_manager.administration.queue(made.name) is None
+
+
+@pytest.mark.parametrize(
+    "looks", [GetOption.NO_SYNCPOINT, GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG, GetOption.BROWSE_FIRST]
+)
+def test_a_logical_message_that_is_longer_than_any_message_is_not_assembled_and_stays(looks: GetOption) -> None:
+    """An application can put segments without an end. Together they can be larger than the memory."""
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        connection = queue_manager.connect()
+        handle = connection.open(QUEUE, BOTH | OpenOption.BROWSE)
+        body = bytes(1024 * 1024)
+        for number in range(101):
+            flags = MessageFlag.SEGMENT if number < 100 else MessageFlag.LAST_SEGMENT
+            segment = MessageDescriptor(group_id=b"G" * 24, offset=number * len(body), message_flags=flags)
+            connection.put(handle, segment, body, PutOption.NO_SYNCPOINT)
+
+        with pytest.raises(MQIError, match="get its segments one by one") as refused:
+            connection.get(handle, GetOptions(options=looks | GetOption.COMPLETE_MSG))
+        depth = queue_manager.administration.queue_status(QUEUE).depth
+
+        assert (Reason.STORAGE_NOT_AVAILABLE, 101) == (refused.value.reason, depth)
+        assert connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)) is not None
