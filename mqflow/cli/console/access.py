@@ -7,13 +7,12 @@ file reads requests, but no queue.
 import secrets
 from collections.abc import Collection, Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mqflow.cli.watching.server import LOOPBACK
+from mqflow.cli.watching.server import LOOPBACK, host_named
 from mqflow.world import Clock
 
 __all__ = ("HEADERS", "Access", "Session", "refused_request")
@@ -57,10 +56,7 @@ def refused_request(method: str, scheme: str, headers: Mapping[str, str], hosts:
     changes something must come from a page of this console.
     """
     host = headers.get("host", "")
-    try:
-        named = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        named = ""
+    named = host_named(host)
     if named not in hosts:
         known = ", ".join(sorted(hosts))
         return f"This console does not answer to the host name {named or 'of the request'}. It answers to {known}."

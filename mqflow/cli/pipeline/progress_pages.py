@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.pipeline.stream_view import level_record
 from mqflow.cli.watching.counts import Counted
-from mqflow.cli.watching.server import serving_pages
+from mqflow.cli.watching.server import refusing_other_hosts, serving_pages
 from mqflow.landing.lander import Landed
 from mqflow.landing.landing_loop import Progress, Recovered, Troubled
 from mqflow.pipeline.stream.freshness import Level
@@ -152,7 +152,7 @@ def served_progress(http: str, progress: PipelineProgress) -> Iterator[PipelineP
     Raises `ConfigurationError`, with the port, if a package is missing or the port cannot be used.
     """
     try:
-        pages = pages_of(progress)
+        pages = refusing_other_hosts(http, pages_of(progress))
     except ImportError as error:
         text = f"--http needs starlette, uvicorn and prometheus-client ({error.name} is missing): pip install 'mqflow[http]'."
         raise ConfigurationError(text) from error

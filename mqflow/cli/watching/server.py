@@ -3,12 +3,14 @@
 So a probe gets an answer even if a handler blocks the application's event loop, and the application can run on trio.
 """
 
+import ipaddress
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.text.terminal import note
@@ -16,14 +18,15 @@ from mqflow.cli.watching.control import Figures, Source
 from mqflow.world import SYSTEM_WORLD, World
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ("LOOPBACK", "http_address", "serving", "serving_pages")
+__all__ = ("LOOPBACK", "host_named", "http_address", "refusing_other_hosts", "serving", "serving_pages")
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 """The names for this machine on its loopback interface."""
 
 _END_S: Final = 2.0
+_FORBIDDEN: Final = 403
 _PORT_MAX: Final = 65_535
 
 
@@ -40,6 +43,52 @@ def http_address(text: str) -> tuple[str, int]:
     return (host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port))
 
 
+def host_named(header: str) -> str:
+    """Return the host in a Host header, in lower case and without the port; empty if the header has none."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def refusing_other_hosts(text: str, pages: "ASGIApp") -> "ASGIApp":
+    """Return the pages for the address `text`. On the loopback interface, they refuse each request that names another host.
+
+    By DNS rebinding, a web site can let the browser of a user read pages of the user's machine. Such a request has the host
+    name of the web site. A request with an IP address as its host cannot come from there, and neither can one without a host.
+
+    Pages on another interface answer to every name: everyone who can reach them can read them anyway. Probes of Kubernetes use
+    the IP address of the pod, and Prometheus uses any name.
+    """
+    from starlette.datastructures import Headers  # noqa: PLC0415 - an extra, which the pages need too
+    from starlette.responses import PlainTextResponse  # noqa: PLC0415 - as above
+
+    if not _is_loopback(http_address(text)[0]):
+        return pages
+
+    async def guarded(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        host = host_named(Headers(scope=scope).get("host", "")) if scope["type"] == "http" else ""
+        if not host or _is_loopback(host) or _is_address(host):
+            await pages(scope, receive, send)
+            return
+        why = f"These pages do not answer to the host name {host}. They answer to localhost and to IP addresses.\n"
+        await PlainTextResponse(why, _FORBIDDEN)(scope, receive, send)
+
+    return guarded
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 @contextmanager
 def serving(
     text: str, source: Source, figures: Figures, console: "ASGIApp | None" = None, world: World = SYSTEM_WORLD
@@ -53,7 +102,8 @@ def serving(
     except ImportError as error:
         text = f"--http needs starlette, uvicorn and prometheus-client ({error.name} is missing): pip install 'mqflow[http]'."
         raise ConfigurationError(text) from error
-    with serving_pages(text, pages(source, figures, console), "Probes, metrics and status are on", world=world) as port:
+    guarded = refusing_other_hosts(text, pages(source, figures, console))
+    with serving_pages(text, guarded, "Probes, metrics and status are on", world=world) as port:
         if console is not None:
             note(f"The console of the application is on {_url(text, port)}console/")
         yield port

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,12 +25,13 @@ from starlette.routing import Route
 
 from mqflow import App, ConfigurationError
 from mqflow.app.config.settings import Settings
+from mqflow.cli.pipeline.progress_pages import PipelineProgress, served_progress
 from mqflow.cli.watching import sockets
 from mqflow.cli.watching.control import Order, OrderError, ProcessSource, QueueFigures
 from mqflow.cli.watching.endpoints import watched_process, watched_workers
 from mqflow.cli.watching.figures import figures, within
 from mqflow.cli.watching.pages import pages
-from mqflow.cli.watching.server import http_address, serving_pages
+from mqflow.cli.watching.server import http_address, refusing_other_hosts, serving, serving_pages
 from mqflow.cli.watching.sockets import Answer, ControlServer, Request, applications, ask, control_folder, socket_for
 from mqflow.cli.watching.status_report import report
 from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number, worker_socket
@@ -44,50 +45,15 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import (
     ApplicationStatus,
     Doing,
-    ListenerStatus,
     ProcessStatus,
     SilentProcess,
     WorkerStatus,
 )
 from mqflow.testing.virtual_clock import VirtualClock
-from mqflow.world import THREADS, World
+from mqflow.world import SYSTEM_CLOCK, THREADS, World
+from tests.cli.watching.sources import FIGURES, Named, serve, status_of
 
-FIGURES = (QueueFigures(queue="IN", depth=3, oldest_message_age_s=9),)
 STACK = 'File "app.py", line 7, in book\n'
-
-
-def status_of(number: int, **changed: object) -> ApplicationStatus:
-    listener = ListenerStatus(name="booking", queue="IN", concurrency=2)
-    process = ProcessStatus(process=100 + number, number=number, taken_at=1.0, ready=True, listeners=(listener,))
-    return replace(ApplicationStatus(application="orders", process=100 + number, processes=(process,)), **changed)
-
-
-class Named:
-    """A source that notes its orders."""
-
-    def __init__(self, number: int = 0, error: Exception | None = None) -> None:
-        self.orders: list[Order] = []
-        self.number = number
-        self.error = error
-
-    def status(self) -> ApplicationStatus:
-        return status_of(self.number)
-
-    def order(self, order: Order) -> None:
-        if self.error is not None:
-            raise self.error
-        self.orders.append(order)
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as opened:
-        yield opened
-
-
-def serve(stack: ExitStack, path: Path, source: Named) -> Named:
-    stack.enter_context(closing(ControlServer(path, source, lambda _: FIGURES)))
-    return source
 
 
 # -- the folder and the sockets
@@ -278,17 +244,6 @@ def test_the_orders_in_force_are_the_last_of_each_kind_for_each_listener(folder:
         Order(listener="booking", concurrency=2),
         Order(listener="booking", held=False),
     ) == first_orders(worker_socket(folder, 7))
-
-
-def test_the_workers_that_did_not_take_an_order_are_named(folder: Path, stack: ExitStack) -> None:
-    serve(stack, worker_socket(folder, 2), Named(2))
-
-    with pytest.raises(OrderError) as refused:
-        workers(folder, {1: 101, 2: 102, 3: 103}).order(Order(listener="booking", held=True))
-
-    assert ("Worker 1 and 3 does not answer, and gets the order at its next start. The others have carried it out.") == str(
-        refused.value
-    )
 
 
 # -- one process
@@ -521,6 +476,48 @@ def test_the_pages_are_announced_and_served_and_end_with_the_block(
 
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://{host}:{port}/")
+
+
+ANY_HOST = ("127.0.0.1:8080", "localhost:8080", "[::1]:8080", "10.1.2.3:8080", "")
+OTHER_HOSTS = ("evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "EVIL.EXAMPLE")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("address", "answering", "refused"),
+    [
+        ("8080", ANY_HOST, OTHER_HOSTS),
+        ("localhost:8080", ANY_HOST, OTHER_HOSTS),
+        ("[::1]:8080", ANY_HOST, OTHER_HOSTS),
+        # Prometheus and KEDA call by the name of a service.
+        ("0.0.0.0:8080", (*ANY_HOST, "orders.shop.svc:8080"), ()),
+    ],
+)
+async def test_pages_on_loopback_answer_to_no_name_that_a_web_site_can_have(
+    address: str, answering: tuple[str, ...], refused: tuple[str, ...]
+) -> None:
+    page = Starlette(routes=[Route("/livez", lambda _: PlainTextResponse("ok"))])
+    transport = httpx.ASGITransport(app=refusing_other_hosts(address, page))
+
+    async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+        codes = {host: (await client.get("/livez", headers={"Host": host})).status_code for host in (*answering, *refused)}
+        assert dict.fromkeys(answering, 200) | dict.fromkeys(refused, 403) == codes
+
+
+def test_the_pages_of_an_application_refuse_a_request_by_dns_rebinding() -> None:
+    with serving("0", Named(), lambda _: ()) as port:
+        answer = httpx.get(f"http://127.0.0.1:{port}/livez", headers={"Host": f"evil.example:{port}"})
+
+    said = "These pages do not answer to the host name evil.example. They answer to localhost and to IP addresses.\n"
+    assert (403, said) == (answer.status_code, answer.text)
+
+
+def test_the_pages_of_a_pipeline_refuse_a_request_by_dns_rebinding(capsys: pytest.CaptureFixture[str]) -> None:
+    with served_progress("0", PipelineProgress(SYSTEM_CLOCK, valid_s=1.0)):
+        address = capsys.readouterr().err.split()[-1]
+        codes = [httpx.get(f"{address}livez", headers={"Host": host}).status_code for host in ("localhost", "evil.example")]
+
+    assert [200, 403] == codes
 
 
 def test_the_server_of_the_pages_ends_soon_tells_nothing_of_itself_and_writes_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
