@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,10 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mqf-") as short:
         monkeypatch.setenv("MQFLOW_CONTROL_FOLDER", short)
         yield Path(short)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Close the servers of the test at its end."""
+    with ExitStack() as opened:
+        yield opened
