@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import anyio
@@ -55,16 +56,17 @@ Obey = Callable[[requests.HostOrder], None]
 class StoppedByItselfError(Exception):
     """The queue manager has stopped by itself, because its storage failed."""
 
-    def __init__(self, name: str, failure: str) -> None:
-        super().__init__(name, failure)
+    def __init__(self, name: str, folder: Path, failure: str) -> None:
+        super().__init__(name, folder, failure)
         self.name = name
+        self.folder = folder
         self.failure = failure
 
     def __str__(self) -> str:
         return (
             f"{self.name} has stopped by itself: {self.failure or 'no reason is known.'} Each commit that got "
             "its answer was synced to the disk. The commits that were under way are in doubt. When the folder is usable again, "
-            f"mqflow qmgr start {self.name} goes on."
+            f"mqflow qmgr start {self.name} --data {quote(str(self.folder))} goes on."
         )
 
 
@@ -210,7 +212,7 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
             await _stop(queue_manager, servers, end)
             group.cancel_scope.cancel()
         if not end.requested:
-            raise StoppedByItselfError(options.name, queue_manager.failure)
+            raise StoppedByItselfError(options.name, options.folder, queue_manager.failure)
 
 
 def _obey(

@@ -480,9 +480,10 @@ def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | No
 
 def _warn_without_users(options: HostOptions) -> None:
     over_tcp = any(isinstance(address, TcpAddress) for address in (*options.addresses, *options.mq_addresses))
-    if over_tcp and not options.users.names():
+    takes_certificates = options.tls is not None and options.tls.verify_mode is not ssl.CERT_NONE
+    if over_tcp and not takes_certificates and not options.users.names():
         remedy = f"add a user with mqflow qmgr user {words_for(options.name, options.folder)} USER."
-        note(f"mqflow: no user has a password yet, so no connection over TCP is accepted: {remedy}")
+        note(f"mqflow: no user has a password or a certificate yet, so no connection over TCP is accepted: {remedy}")
 
 
 def _check_not_active(name: str, data: DataFolder, *, standby: bool) -> None:

@@ -345,12 +345,12 @@ def test_the_queue_manager_ends_after_the_applications_of_a_parent_that_has_ende
 
 @pytest.mark.parametrize(("failure", "said"), [("The disk is full.", "The disk is full."), ("", "no reason is known.")])
 def test_a_queue_manager_that_stopped_by_itself_says_why_and_how_to_go_on(failure: str, said: str) -> None:
-    error = StoppedByItselfError("QM1", failure)
+    error = StoppedByItselfError("QM1", Path("/srv/my data"), failure)
 
-    assert ("QM1", failure) == (error.name, error.failure)
+    assert ("QM1", Path("/srv/my data"), failure) == (error.name, error.folder, error.failure)
     assert (
         f"QM1 has stopped by itself: {said} Each commit that got its answer was synced to the disk. The commits that were "
-        "under way are in doubt. When the folder is usable again, mqflow qmgr start QM1 goes on."
+        "under way are in doubt. When the folder is usable again, mqflow qmgr start QM1 --data '/srv/my data' goes on."
     ) == str(error)
 
 

@@ -254,7 +254,7 @@ def test_a_second_start_is_refused(run: Run) -> None:
     first = run("qmgr", "start", "QM1", "--listen", "127.0.0.1:0")
     pid = owner_pid(DataFolder(Path("QM1")))
 
-    assert first.stderr.startswith("mqflow: no user has a password yet, so no connection over TCP is accepted")
+    assert first.stderr.startswith("mqflow: no user has a password or a certificate yet, so no connection over TCP is accepted")
     assert f"QM1 is active as process {pid}.\n" == first.stdout
     for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
         assert 2 == again.exit_code

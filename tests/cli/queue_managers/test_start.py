@@ -239,7 +239,7 @@ def test_serve_passes_each_option_on(run: Run, hosted: list[HostOptions], monkey
     )
 
     [options] = hosted
-    assert (76, "") == (result.exit_code, result.stderr.partition("mqflow: no user has a password yet")[0])
+    assert (76, "") == (result.exit_code, result.stderr.partition("mqflow: no user has a password or a certificate yet")[0])
     assert [UnixAddress(Path("a.sock")), TcpAddress("127.0.0.1", 1), TcpAddress("127.0.0.1", 2)] == [
         *options.addresses, *options.mq_addresses
     ]  # fmt: skip
@@ -251,13 +251,25 @@ def test_serve_passes_each_option_on(run: Run, hosted: list[HostOptions], monkey
 
 def test_serve_warns_only_about_tcp_without_users(run: Run, hosted: list[HostOptions]) -> None:
     remedy = "add a user with mqflow qmgr user QM1 USER."
-    warning = f"mqflow: no user has a password yet, so no connection over TCP is accepted: {remedy}\n"
+    warning = f"mqflow: no user has a password or a certificate yet, so no connection over TCP is accepted: {remedy}\n"
     tcp, local = ("qmgr", "serve", "QM1", "--mq", "127.0.0.1:2"), ("qmgr", "serve", "QM1", "--listen", "unix:a")
 
     assert warning in run(*tcp).stderr
     assert "mqflow:" not in run(*local).stderr
     UsersFile(Path("QM1", USERS_FILE), os.urandom).set("alice", "correct horse", administrator=False)
     assert "mqflow:" not in run(*tcp).stderr
+
+
+@pytest.mark.parametrize("option", ["--listen", "--mq"])
+def test_serve_does_not_warn_about_users_if_a_certificate_can_prove_a_user(
+    run: Run, hosted: list[HostOptions], option: str
+) -> None:
+    assert 0 == run("qmgr", "tls", "QM1", "localhost").exit_code
+    without = run("qmgr", "serve", "QM1", option, "127.0.0.1:2").stderr
+    assert 0 == run("qmgr", "tls", "QM1", "--client", "alice").exit_code
+
+    assert "mqflow: no user has a password or a certificate yet" in without
+    assert "mqflow: no user" not in run("qmgr", "serve", "QM1", option, "127.0.0.1:2").stderr
 
 
 def test_serve_uses_the_certificates_of_its_folder_or_of_the_option(run: Run, hosted: list[HostOptions]) -> None:
