@@ -124,9 +124,8 @@ def _sync_us(folder: Path) -> float:
 def _header(rounds: int, busy: float, servers: set[str]) -> list[str]:
     machine = describe()
     peers = ", ".join(line for line in _REQUIREMENTS.read_text().splitlines() if not line.startswith("#"))
-    software = f"Python {machine.python}; msgspec {metadata.version('msgspec')}; {peers}" + "".join(
-        f"; {each}" for each in [versions(servers)] if each
-    )
+    python, ours = f"Python {machine.python}", f"msgspec {metadata.version('msgspec')}"
+    software = "; ".join(filter(None, (python, ours, peers, versions(servers))))
     return [
         f"Measured on {datetime.now(UTC).strftime('%Y-%m-%d %H:%M UTC')} by `python -m benchmarks.peers`.",
         "",
