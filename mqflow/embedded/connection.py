@@ -14,6 +14,7 @@ from typing import Final, TypeVar, TypeVarTuple, cast, overload
 from mqflow.embedded.calls import get as getting
 from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls import settle, subscribe
+from mqflow.embedded.calls.browse import next_lapse
 from mqflow.embedded.calls.end import end_connection
 from mqflow.embedded.calls.event_messages import REPORTED, refusal_event
 from mqflow.embedded.calls.get_many import get_plain
@@ -22,7 +23,7 @@ from mqflow.embedded.calls.inquire import inquire_object, set_object
 from mqflow.embedded.calls.pending_answer import Pending, begin, finish
 from mqflow.embedded.calls.put import put_message, put_messages, put_one
 from mqflow.embedded.calls.units_ahead import begin_next_unit, give_back, take_ahead
-from mqflow.embedded.calls.wait import wait, withdraw
+from mqflow.embedded.calls.wait import wait, wake_later, withdraw
 from mqflow.embedded.rules.get_plan import Reach
 from mqflow.embedded.rules.open_options import CONTEXT
 from mqflow.embedded.rules.refusal import Refusal
@@ -241,11 +242,15 @@ class EmbeddedConnection:
                     return None
             except Refusal:
                 return None  # as above
+            lapses_at = next_lapse(queue, checked, queue_manager.clock.monotonic()) if plan.unmarked_only else None
+            end_lapse = None if lapses_at is None else wake_later(queue_manager, wake, lapses_at)
             waiter = wait(checked, queue, plan, wake)
 
         def withdraw_waiter() -> None:
             with queue_manager.lock:
                 withdraw(waiter)
+                if end_lapse is not None:
+                    end_lapse()
 
         return withdraw_waiter
 

@@ -13,7 +13,7 @@ from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle
 from mqflow.mqi.options import OpenOption
 
-__all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", "unlock")
+__all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", "next_lapse", "unlock")
 
 _MARKS_KEPT: Final = 1_000
 
@@ -63,6 +63,14 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, 
                 announce(queue, message)
         case _:
             assert_never(mark)
+
+
+def next_lapse(queue: LocalQueue, handle: ObjectHandle, now_s: float) -> float | None:
+    """Return the earliest monotonic time at which a cooperative mark that hides a message from this handle ends, or None."""
+    if not handle.bits & OpenOption.CO_OP:
+        return None
+    ends = [lapses_at for _, lapses_at in queue.co_op_marks.values() if lapses_at is not None]
+    return min((at for at in ends if at > now_s), default=None)
 
 
 def forget(handle: ObjectHandle, queue: LocalQueue) -> None:

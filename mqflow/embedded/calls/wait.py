@@ -15,7 +15,18 @@ from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Waiter
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 
-__all__ = ("announce", "interrupt", "notify", "stop_waiting", "wait", "wake_all", "wake_everybody", "watch", "withdraw")
+__all__ = (
+    "announce",
+    "interrupt",
+    "notify",
+    "stop_waiting",
+    "wait",
+    "wake_all",
+    "wake_everybody",
+    "wake_later",
+    "watch",
+    "withdraw",
+)
 
 
 def wait(handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
@@ -32,6 +43,23 @@ def watch(queue: LocalQueue, wake: Callable[[], None]) -> Waiter:
     waiter = Waiter(queue, wake)
     queue.waiters.append(waiter)
     return waiter
+
+
+def wake_later(state: QueueManagerState, wake: Callable[[], None], at: float) -> Callable[[], None]:
+    """Call `wake` at this monotonic time, on a thread of its own. Return a function that ends the thread without the call.
+
+    The caller must hold the lock when it calls the returned function.
+    """
+    over = state.runner.event()
+
+    def work() -> None:
+        over.wait(max(0.0, at - state.clock.monotonic()))
+        with state.lock:
+            if not over.is_set():
+                notify(wake)
+
+    state.runner.start(work, f"mqflow wait {state.name}")
+    return over.set
 
 
 def stop_waiting(handle: ObjectHandle) -> None:

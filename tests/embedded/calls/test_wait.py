@@ -12,8 +12,8 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, InlineConnection
-from mqflow.world import THREADS, Runner
-from tests.conformance.under_test import refused
+from mqflow.world import THREADS, Runner, Running
+from tests.conformance.under_test import ManualClock, refused
 
 BOTH = OpenOption.INPUT_SHARED | OpenOption.BROWSE
 TAKE = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
@@ -389,6 +389,68 @@ def test_an_unmarked_message_wakes_the_waiters_for_unmarked_messages(room: Room,
         dispatcher.abandon()
 
     assert (1, b"1") == (sleeper.woken, sleeper.get())
+
+
+class _Later:
+    """A runner whose threads run when the test says so. Their waits only advance the clock."""
+
+    lock, mailbox = THREADS.lock, THREADS.mailbox
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.waited_s: list[float | None] = []
+        self.works: list[Callable[[], None]] = []
+
+    def start(self, target: Callable[[], None], name: str) -> Running:
+        self.works.append(target)
+        return THREADS.start(lambda: None, name)
+
+    def event(self) -> _Meanwhile:
+        made = _Meanwhile(lambda: None)
+        made.wait = self._wait  # type: ignore[method-assign]  # a wait without a function of the test
+        return made
+
+    def _wait(self, timeout: float | None = None) -> bool:
+        self.waited_s.append(timeout)
+        self.clock.advance(timeout or 0.0)
+        return False
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["waiting", "withdrawn"])
+def test_a_mark_that_lapses_wakes_a_waiter_for_unmarked_messages(waits: bool) -> None:  # noqa: FBT001 - a column
+    later = _Later()
+    with EmbeddedQueueManager("QM1", runner=later, clock=later.clock) as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name="Q"))
+        dispatcher, another = queue_manager.connect(), queue_manager.connect()
+        marking = dispatcher.open("Q", CO_OP | OpenOption.OUTPUT)
+        for seconds in (0, 2):
+            later.clock.advance(seconds)
+            dispatcher.put(marking, MessageDescriptor(), b"%d" % seconds, PutOption.NO_SYNCPOINT)
+            dispatcher.get(marking, GetOptions(options=MARK.options | GetOption.UNMARKED_BROWSE_MSG))
+        sleeper = Sleeper(another, LOOK_UNMARKED, another.open("Q", CO_OP))
+        assert sleeper.sleep()
+        if not waits and sleeper.withdraw is not None:
+            sleeper.withdraw()
+        [work] = later.works
+        work()
+
+        assert ([3.0], int(waits), b"0") == (later.waited_s, sleeper.woken, sleeper.get())
+
+
+@pytest.mark.parametrize("interval_ms", [-1, 0])
+def test_a_mark_without_an_end_or_with_a_past_end_needs_no_thread(interval_ms: int) -> None:
+    later = _Later()
+    with EmbeddedQueueManager("QM1", runner=later, clock=later.clock) as queue_manager:
+        queue_manager.administration.alter_queue_manager({"mark_browse_interval_ms": interval_ms})
+        queue_manager.administration.define(QueueAttributes(name="Q"))
+        connection = queue_manager.connect()
+        marking, other = (connection.open("Q", CO_OP | OpenOption.OUTPUT) for _ in range(2))
+        connection.put(marking, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
+        connection.get(marking, MARK)
+        connection.get(connection.open("Q", BOTH), GetOptions(options=GetOption.BROWSE_FIRST | GetOption.LOCK))
+
+        assert Sleeper(connection, LOOK_UNMARKED, other).sleep()
+        assert [] == later.works
 
 
 PATIENT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=600_000)
