@@ -6,33 +6,10 @@ from pathlib import Path
 import pytest
 
 from mqflow.app.captures import read_captures
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import OpenOption, Persistence, PutOption
-from mqflow.policy.poison import moved_message
-from mqflow.testing.dead_letters import put_dead_letter
 from tests.cli.conftest import Run
+from tests.cli.messages.conftest import DLQ
 
-DLQ = "DEAD.LETTERS"
-PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208, priority=3)
 pytestmark = pytest.mark.usefixtures("dead")
-
-
-@pytest.fixture
-def dead(run: Run, queues: None, tmp_path: Path) -> None:
-    """Put dead letters: two for ORDERS.IN, one for SHUT, one without a destination; and one message on the backout queue."""
-    script = f"DEFINE QLOCAL('{DLQ}')\nDEFINE QLOCAL('OTHER')\nDEFINE QLOCAL('SHUT') PUT(DISABLED)"
-    assert 0 == run("mqsc", stdin=script).exit_code
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
-        connection = queue_manager.connect()
-        for body, queue in ((b"one", "ORDERS.IN"), (b"two", "ORDERS.IN"), (b"three", "SHUT")):
-            put_dead_letter(connection, DLQ, body, queue=queue, descriptor=PERSISTENT)
-        connection.put1(DLQ, PERSISTENT, b"four", PutOption.NO_SYNCPOINT)
-        folders = (moved_message.folder(moved_message.Why(queue="ORDERS.IN", count=3)),)
-        descriptor, data = moved_message.to_backout_queue(PERSISTENT, b"five", folders=folders)
-        handle = connection.open("ORDERS.BOQ", OpenOption.OUTPUT)
-        connection.put(handle, descriptor, data, PutOption.NO_SYNCPOINT)
 
 
 def on(run: Run, queue: str) -> list[str]:
@@ -64,34 +41,10 @@ def test_only_the_header_of_the_first_move_is_removed(run: Run) -> None:
     assert ["five"] == on(run, "ORDERS.IN")
 
 
-def test_a_dry_run_moves_nothing(run: Run) -> None:
-    result = run("redrive", DLQ, "--to", "OTHER", "--dry-run")
-
-    assert 0 == result.exit_code
-    assert ["OTHER", "4", "would", "be", "moved"] in [line.split() for line in result.stdout.splitlines()]
-    assert 4 == len(on(run, DLQ))
-
-
 def test_where_and_limit_select_the_messages(run: Run) -> None:
     assert 0 == run("redrive", DLQ, "--to", "OTHER", "--where", "queue=ORDERS.*", "--limit", "1").exit_code
 
     assert ["one"] == on(run, "OTHER")
-
-
-def test_a_queue_without_messages_exits_with_3(run: Run) -> None:
-    assert 3 == run("redrive", DLQ, "--to", "origin", "--where", "body=nothing").exit_code
-
-
-def test_with_a_journal_a_returned_message_is_not_moved_again(run: Run) -> None:
-    journal = ("--journal", "moved.txt")
-    run("redrive", DLQ, "--to", "OTHER", *journal)
-    run("redrive", "OTHER", "--to", DLQ)
-
-    again = run("redrive", DLQ, "--to", "OTHER", *journal)
-
-    assert 1 == again.exit_code
-    assert "has a move of the same MsgId and CorrelId already." in again.stdout
-    assert 0 == run("redrive", DLQ, "--to", "OTHER", *journal, "--again", "2").exit_code
 
 
 def test_a_cut_line_of_the_journal_damages_no_other_line(run: Run, tmp_path: Path) -> None:
@@ -114,11 +67,6 @@ def test_a_file_that_is_not_a_journal_of_moves_is_not_changed(run: Run, tmp_path
 
     assert (2, True) == (refused.exit_code, "is not a journal of a redrive" in refused.stderr)
     assert "milk, eggs\n" == (tmp_path / "notes.txt").read_text()
-
-
-@pytest.mark.parametrize("rate", ["0/s", "fast", "5/y", "nan", "inf", "-inf", "nan/h", "inf/h", "-1/s", "1e-9/h"])
-def test_an_invalid_rate_is_wrong_usage(run: Run, rate: str) -> None:
-    assert 2 == run("redrive", DLQ, "--to", "OTHER", "--rate", rate).exit_code
 
 
 def test_a_rate_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,37 +13,15 @@ import pytest
 from mqflow.app.config.settings import Settings
 from mqflow.cli import connection_options
 from mqflow.cli.messages.redrive import _pause, per_second, records_of
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.verbs import Connection
 from tests.cli.conftest import Run
+from tests.cli.messages.conftest import DLQ
 from tests.cli.messages.test_messages import _Commits
+from tests.cli.messages.test_redrive import on
 
-DLQ = "DEAD.LETTERS"
-PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208)
 NO_ORIGIN = "The message does not name the queue that it came from"
-
-
-@pytest.fixture
-def dead(run: Run, queues: None, tmp_path: Path) -> None:
-    """Put dead letters: two for ORDERS.IN, one for SHUT, one without a destination."""
-    assert (
-        0 == run("mqsc", stdin=f"DEFINE QLOCAL('{DLQ}')\nDEFINE QLOCAL('OTHER')\nDEFINE QLOCAL('SHUT') PUT(DISABLED)").exit_code
-    )
-    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
-        connection = queue_manager.connect()
-        for body, queue in ((b"one", "ORDERS.IN"), (b"two", "ORDERS.IN"), (b"three", "SHUT")):
-            put_dead_letter(connection, DLQ, body, queue=queue, queue_manager="QM1", descriptor=PERSISTENT)
-        connection.put1(DLQ, PERSISTENT, b"four", PutOption.NO_SYNCPOINT)
-
-
-def on(run: Run, queue: str) -> list[str]:
-    return [json.loads(line)["body"] for line in run("browse", queue, "--json").stdout.splitlines()]
 
 
 # -- the rate
@@ -66,7 +44,9 @@ def test_a_rate_is_in_messages_each_second(text: str | None, rate: float) -> Non
     assert rate == per_second(click.Context(click.Command("redrive")), click.Option(["--rate"]), text)
 
 
-@pytest.mark.parametrize("text", ["0", "1e-6", "x/s", "5/d", "inf", "-1"])
+@pytest.mark.parametrize(
+    "text", ["0", "0/s", "1e-6", "1e-9/h", "x/s", "fast", "5/d", "nan", "nan/h", "inf", "inf/h", "-inf", "-1", "-1/s"]
+)
 def test_a_rate_of_less_than_a_message_a_day_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter) as refused:
         per_second(click.Context(click.Command("redrive")), click.Option(["--rate"]), text)

@@ -75,20 +75,6 @@ def test_the_kind_is_the_default_of_the_queue_or_the_argument(argument: str, kin
     assert [b"x"] == read_table(lane.all_segments()[0], kind)["body"].to_pylist()
 
 
-def test_forget_needs_the_exact_name_of_a_consumer(run: Run, tmp_path: Path) -> None:
-    consumers = Consumers(Journal.create(tmp_path / "j"))
-    consumers.register("bronze")
-
-    misspelt = run("journal", "forget", "j", "bronce")
-    kept = consumers.find("bronze")
-    forgotten = run("journal", "forget", "j", "bronze")
-
-    assert 2 == misspelt.exit_code
-    assert "'bronce' is not registered. Registered consumers: bronze." in misspelt.stderr
-    assert kept is not None
-    assert (0, None) == (forgotten.exit_code, consumers.find("bronze"))
-
-
 def test_the_lag_counts_only_consumers_of_the_lane(run: Run, tmp_path: Path) -> None:
     generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=2, rows=5, lane="A")
     generate_journal(tmp_path / "j", Kind.DEAD_LETTER, segments=1, rows=5, lane="DLQ")
@@ -157,7 +143,6 @@ def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -
         (["ORDERS.IN", "MQFLOW.JOURNAL.STATE"], "MQFLOW.JOURNAL.STATE has the markers of the lanes", 2),
         (["MQFLOW.JOURNAL.STATE", "--state-queue", "DLQ"], "MQFLOW.JOURNAL.STATE has the markers of the lanes", 2),
         (["DLQ", "--state-queue", "DLQ"], "DLQ has the markers of the lanes", 2),
-        (["NOT.THERE"], "MQRC_UNKNOWN_OBJECT_NAME", 1),
         (["ORDERS.IN", "--state-queue", "NO.STATE"], "DEFINE QLOCAL('NO.STATE')", 1),
     ],
 )
@@ -183,27 +168,19 @@ def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp
 
 
 @pytest.mark.usefixtures("state")
-def test_verify_names_every_damage_and_with_a_url_a_journal_restored_from_an_old_copy(run: Run, tmp_path: Path) -> None:
+def test_verify_with_a_url_names_a_journal_restored_from_an_old_copy(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.IN", stdin="first")
     run("land", "ORDERS.IN", "--journal", "j", "--once")
     shutil.copytree(tmp_path / "j", tmp_path / "old")
     for number in range(2):
         run("put", "ORDERS.IN", stdin=f"order {number}")
         run("land", "ORDERS.IN", "--journal", "j", "--once")
-    one, two, three = Journal.open(tmp_path / "j").lane("ORDERS.IN").all_segments()
     sound = run("journal", "verify", "j", "--url", os.environ["MQFLOW_URL"])
-    path_of(one).unlink()
-    path_of(three).write_bytes(b"x")
 
-    damaged = run("journal", "verify", "j")
     alone = run("journal", "verify", "old")
     compared = run("journal", "verify", "old", "--url", os.environ["MQFLOW_URL"])
 
     assert (0, "ORDERS.IN: 3 segments, 3 messages, sound.\n") == (sound.exit_code, sound.stdout)
-    assert (1, 2) == (damaged.exit_code, len(damaged.stdout.splitlines())), damaged.stdout
-    assert "ORDERS.IN: segment 1 is missing; the last segment of the lane is 3." in damaged.stdout
-    assert f"ORDERS.IN: segment 3 ({three.name})" in damaged.stdout
-    assert two.name not in damaged.stdout
     assert 0 == alone.exit_code
     assert (1, "ORDERS.IN: segments 2 to 3 are missing; the last segment of the lane is 3.\n") == (
         compared.exit_code,
