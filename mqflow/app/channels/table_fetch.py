@@ -20,7 +20,10 @@ from mqflow.world import Clock
 __all__ = ("FETCH_S", "fetch")
 
 FETCH_S: Final = 5.0
-"""The time limit of a fetch in seconds, from the first packet. Before that, the system resolves the host name."""
+"""The time limit of a fetch in seconds, from the first packet. Before that, the system resolves the host name.
+
+Each address of the host that does not answer can take this time, because the standard library tries one after the other.
+"""
 
 _OK: Final = 200
 _REDIRECTIONS: Final = range(300, 400)
