@@ -55,7 +55,8 @@ class Report(Struct, frozen=True, kw_only=True):
     redrives: list[Row]
     #: Failed deliveries by week (its Monday), handler, exception and fingerprint, latest week first.
     groups: list[Row] = []
-    #: By handler: messages that ended in the last seven days before `last`, and in the seven days before those.
+    #: By handler: messages that ended in the last seven days, and in the seven days before those. These weeks end at `last`, or
+    #: at the last landing if the clock of a recorder was ahead.
     weeks: list[Row] = []
     #: By handler: messages that a handler got and that have not ended, with the age of the oldest.
     unfinished: list[Row] = []
@@ -99,6 +100,10 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
     ends = (f.min("event_ts").alias("first"), last.alias("last"), f.unix_micros(last).alias("last_us"))
     span = attempted.agg(*ends, deliveries).collect()[0]
     step = step_of(span["first"], span["last"])
+    health = gold.read(spark, "pipeline_health", current).where(length_us() == LENGTHS_US["5 minutes"])
+    [landed] = health.agg(f.unix_micros(f.max("window.end")).alias("us")).collect()
+    # The clock of one recorder can be ahead, but no event is later than its landing.
+    now_us = min((each for each in (span["last_us"], landed["us"]) if each is not None), default=None)
     alarms, delays = (gold.read(spark, name, current).where(hours) for name in ("poison_alert", "delay_accuracy"))
     late_by = f.max("max_error_ms").alias("latest_ms")
     [delayed] = delays.agg(f.sum("n").alias("n"), f.sum("early").alias("early"), late_by).collect()
@@ -106,11 +111,11 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         f.sum("deliveries").alias("deliveries"), f.sum("poisoned").alias("poisoned"), f.min("window.start").alias("since")
     )
     letters = silver.read(spark, "dead_letter").where("has_dlh")
-    [landed] = letters.agg(f.unix_micros(f.max("landed_ts")).alias("us")).collect()
+    [shown] = letters.agg(f.unix_micros(f.max("landed_ts")).alias("us")).collect()
     lettered = letters.groupBy("dlq", "reason_name", "reason_group", "dlh_dest_q").agg(
         f.count(f.lit(1)).alias("messages"),
         f.min("dlh_put_ts").alias("oldest"),
-        _age_s(f.min("dlh_put_ts"), landed["us"]).alias("oldest_s"),
+        _age_s(f.min("dlh_put_ts"), shown["us"]).alias("oldest_s"),
         f.min_by("msg_id", "dlh_put_ts").alias("first_msg_id"),
     )
     curve = (
@@ -172,8 +177,8 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         dead_letters=rows("dead_letter", lettered.orderBy(f.desc("messages"), "reason_name", "dlh_dest_q").limit(_SHOWN)),
         redrives=latest("redrive", _redrives(gold.read(spark, "redrive", current), messages), "day", "queue"),
         groups=rows("groups", _groups(attempted)),
-        weeks=rows("weeks", _weeks(messages, span["last_us"])),
-        unfinished=rows("unfinished", _unfinished(messages, span["last_us"])),
+        weeks=rows("weeks", _weeks(messages, now_us)),
+        unfinished=rows("unfinished", _unfinished(messages, now_us)),
         late_rows=late.collect()[0]["n"] or 0,
         letters=letters.count(),
         alarms=alarms.count(),

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,6 +151,22 @@ def test_the_weeks_and_the_messages_without_an_end_are_those_of_plain_python(rep
     assert {of: (len(since), max(0, last - min(since)) // 1_000_000) for of, since in unfinished.items()} == sums(
         report.unfinished, "messages", "oldest_s", by=("queue", "handler")
     )
+
+
+def test_a_recorder_whose_clock_is_years_ahead_does_not_move_the_weeks(spark: SparkSession, tmp_path: Path) -> None:
+    silver, gold = TableSet(tmp_path / "silver"), TableSet(tmp_path / "gold")
+    rows = oracle.records(20)
+    wrong = next(row for row in rows if row["outcome"] == "committed")
+    later_us = 1_000 * WEEK_US
+    ahead = {name: wrong[name] + later_us for name in ("event_ts", "get_ts", "done_ts", "put_ts") if wrong.get(name)}
+    landed = oracle.frame(spark, [*rows, wrong | ahead | {"msg_id": b"ahead" * 4 + b"1234", "disp_id": "ahead"}])
+    run_silver(spark, silver, BronzeFrames(dispositions=landed))
+    run_gold(spark, gold, silver, landed)
+
+    report = gather(spark, gold, silver)
+
+    ended = [each for each in oracle.messages(rows).values() if each["handler"] and each["final_ts"] is not None]
+    assert len(ended) + 1 == sum(row["messages"] for row in report.weeks)
 
 
 def test_a_week_ends_seven_days_before_the_last_event(spark: SparkSession) -> None:
