@@ -272,10 +272,16 @@ def _without_known_topic(
 
 
 def _check_destination(state: QueueManagerState, name: str) -> None:
-    """Refuse with 2085 an empty name, and with 2057 a queue that takes no publications. The queue may not exist yet."""
+    """Refuse with 2085 an empty name or an unknown queue, and with 2057 a queue that takes no publications.
+
+    Source: IBM q020910: the queue "must be defined before the definition of the subscription". That ALTER SUB checks this too is
+    our own choice.
+    """
     if not name:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")
     found = state.queues.get(name)
+    if found is None:
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no queue {name} for DEST: define it before the subscription")
     if isinstance(found, QueueDefinition) and found.attributes.kind is not QueueType.ALIAS:
         raise Refusal(
             Reason.Q_TYPE_ERROR, f"DEST {name} is a {found.attributes.kind.name.lower()} queue; a local queue is needed"
