@@ -132,19 +132,6 @@ def test_why_for_a_remote_queue_manager_names_the_setting(run: Run) -> None:
     assert "MQFLOW_LEDGER_FILE" in result.stderr
 
 
-def test_explain_shows_where_the_threshold_was_set(run: Run, orders: None) -> None:
-    shown = run("explain", "orders_app:app")
-
-    assert re.search(r"backout threshold +1 +BOTHRESH of ORDERS.IN", shown.stdout), shown.output
-    assert re.search(r"backout requeue queue +ORDERS.BOQ +BOQNAME of ORDERS.IN", shown.stdout)
-
-
-def test_explain_warns_of_a_queue_without_a_threshold(run: Run, orders: None) -> None:
-    run("mqsc", stdin="ALTER QLOCAL('ORDERS.IN') BOTHRESH(0)")
-
-    assert "ORDERS.IN has no backout threshold" in run("explain", "orders_app:app").stderr
-
-
 def test_explain_shows_schedules_groups_rate_limits_and_circuit_breakers(run: Run, orders: None, tmp_path: Path) -> None:
     (tmp_path / "paced_app.py").write_text(
         "from mqflow import App, CircuitBreaker, RateLimit\napp = App()\n"
@@ -246,13 +233,6 @@ def test_doctor_names_the_outputs_of_an_application_that_are_not_persistent(run:
     assert "non-persistent" not in run("doctor").stdout
 
 
-def test_explain_shows_the_staging_queue_and_its_delay_processor(run: Run, orders: None) -> None:
-    shown = run("explain", "orders_app:app").stdout
-
-    for words in ("SYSTEM.DDELAY.LOCAL.QUEUE", "the process that has the queue manager open", "more than 5 s"):
-        assert words in shown
-
-
 def test_explain_shows_the_handled_dead_letter_queues(run: Run, orders: None, tmp_path: Path) -> None:
     (tmp_path / "dead_app.py").write_text(
         "from mqflow import App\nfrom mqflow.policy.dead_letters.rules import Action\n\napp = App()\n"
@@ -277,16 +257,6 @@ def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None
 
     assert (0, "The subscription desk-1 has ended.") == (ended.exit_code, ended.stdout.strip()), ended.output
     assert "MQRC_NO_SUBSCRIPTION" in again.stderr
-
-
-def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None) -> None:
-    shown = run("explain", "orders_app:app", "--config").stdout
-
-    assert re.search(r"url +embedded:./data\?qmgr=QM1 +environment \(MQFLOW_URL\)", shown)
-    assert re.search(r"drain_s +25.0 +default", shown)
-    assert re.search(r"telemetry +false +default", shown)
-    for said_nowhere in ("user", "password", "reconnect.limit_s"):
-        assert re.search(rf"\n{said_nowhere} +not set +default", shown)
 
 
 def test_settings_of_a_listener_are_shown_and_a_mistyped_listener_is_a_warning(run: Run, orders: None, tmp_path: Path) -> None:
@@ -342,13 +312,6 @@ def test_explain_warns_about_a_variable_that_is_not_a_setting(run: Run, orders: 
         "warning: MQFLOW_DRIAN_S is not a setting, so it is ignored. Did you mean MQFLOW_DRAIN_S?"
         in run("explain", "orders_app:app").stderr
     )
-
-
-def test_a_missing_application_is_wrong_usage(run: Run) -> None:
-    result = run("run", "no_such_module:app")
-
-    assert 2 == result.exit_code
-    assert "there is no module no_such_module" in result.stderr
 
 
 def test_init_makes_an_application_whose_test_passes(run: Run, tmp_path: Path) -> None:
@@ -429,15 +392,6 @@ def test_the_wheel_of_init_installs_the_same_mqflow_without_an_index(run: Run, t
     assert "mqflow.cli.main:main mqflow.testing.plugin\n" == printed
 
 
-def test_an_mqflow_of_an_index_needs_no_wheel(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqflow.cli.applications.init.is_from_index", lambda _: True)
-
-    result = run("init", "greeter")
-
-    assert "  pip install -e '.[test]'\n" in result.stdout
-    assert not (tmp_path / "greeter" / "wheels").exists()
-
-
 def test_the_manifests_of_init_are_valid_and_agree_with_the_application(run: Run, tmp_path: Path) -> None:
     run("init", "My Shop_2")
 
@@ -504,16 +458,6 @@ def test_init_creates_one_kind_of_files_in_each_command(run: Run, tmp_path: Path
 
     assert (2, []) == (refused.exit_code, list(tmp_path.glob("greeter")))
     assert "--kubernetes and --compose exclude each other: give one in each command." in refused.stderr
-
-
-def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("mine")
-
-    result = run("init", ".")
-
-    assert 2 == result.exit_code
-    assert "mine" == (tmp_path / "app.py").read_text()
-    assert not (tmp_path / "test_app.py").exists()
 
 
 def test_a_reader_that_closes_the_pipe_is_not_an_error(run: Run, queues: None, tmp_path: Path) -> None:

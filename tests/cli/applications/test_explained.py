@@ -286,6 +286,7 @@ def test_every_setting_is_shown_once_with_its_source(run: Run, tmp_path: Path) -
     assert [('listeners."ORDERS.IN".concurrency', "8")] == [
         (key, value) for key, (value, _) in found.items() if key.startswith("listeners")
     ]
+    assert ("embedded:./data?qmgr=QM1", "environment (MQFLOW_URL)") == found["url"]
     assert ("3.5", "false", "not set") == tuple(found[key][0] for key in ("reconnect.limit_s", "telemetry", "user"))
     assert [True, True, "default"] == [
         "mqflow.toml" in found["reconnect.limit_s"][1],
