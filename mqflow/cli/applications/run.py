@@ -1,6 +1,7 @@
 """`mqflow run`: the options of the command. `run_application` does the work; it is imported late, so that the help is fast."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,26 +43,7 @@ __all__ = ("command",)
 @click.option("--counts", is_flag=True, hidden=True)
 @parent_pipe_option
 @url_option
-def command(
-    application: str,
-    workers: int,
-    only: tuple[str, ...],
-    reloads: bool,  # noqa: FBT001 - click passes options by name
-    messages_max: int | None,
-    memory_mib_max: int | None,
-    drain_s: float | None,
-    start_limit_s: float | None,
-    backend: str,
-    log_format: str | None,
-    ready_file: Path | None,
-    http: str | None,
-    has_console: bool,  # noqa: FBT001 - as above
-    allow_changes: bool,  # noqa: FBT001 - as above
-    parent_socket: Path | None,
-    counts: bool,  # noqa: FBT001 - as above
-    parent_pipe: int | None,
-    url: str | None,
-) -> None:
+def command(application: str, **options: Any) -> None:
     """Run the listeners of MODULE:APP until SIGTERM, SIGHUP or Ctrl-C.
 
     The first signal drains: the listeners get no new message, handlers finish, and their units of work commit. The exit code is
@@ -81,23 +63,4 @@ def command(
     """
     from mqflow.cli.applications.run_application import run_application  # noqa: PLC0415 - `mqflow run --help` needs no application
 
-    run_application(
-        application,
-        workers=workers,
-        only=only,
-        reloads=reloads,
-        messages_max=messages_max,
-        memory_mib_max=memory_mib_max,
-        drain_s=drain_s,
-        start_limit_s=start_limit_s,
-        backend=backend,
-        log_format=log_format,
-        ready_file=ready_file,
-        http=http,
-        has_console=has_console,
-        allow_changes=allow_changes,
-        parent_socket=parent_socket,
-        counts=counts,
-        parent_pipe=parent_pipe,
-        url=url,
-    )
+    run_application(application, **options)
