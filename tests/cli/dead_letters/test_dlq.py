@@ -173,13 +173,6 @@ def test_the_exit_code_is_that_of_runmqdlq(run: Run, arguments: tuple[str, ...],
     assert 4 == len(on(run, DLQ))
 
 
-def test_every_error_is_shown_with_its_place(run: Run) -> None:
-    result = run("dlq", "run", stdin="ACTION(RETRI)\nFORMAT() ACTION(RETRY)\n")
-
-    assert "line 1, column 8: AMQ8747: ACTION does not take 'RETRI'." in result.stdout
-    assert "    FORMAT() ACTION(RETRY)\n          ^\n" in result.stdout
-
-
 def test_the_first_line_is_the_password_of_the_user(run: Run) -> None:
     result = run("dlq", "run", "-u", "amelie", stdin="secret\nWAIT(NO)\nACTION(FWD) FWDQ(OTHER)\n")
 
@@ -360,20 +353,6 @@ def check(run: Run, table: str, *arguments: str) -> tuple[int, str]:
     Path("rules.tbl").write_text(table)
     result = run("dlq", "check", "rules.tbl", *arguments)
     return result.exit_code, result.stdout
-
-
-def test_errors_fail_the_check(run: Run) -> None:
-    code, printed = check(run, "ACTION(X)")
-
-    assert 1 == code
-    assert "line 1, column 8" in printed
-
-
-def test_warnings_do_not_fail_the_check(run: Run) -> None:
-    code, printed = check(run, "ACTION(DISCARD)\nDESTQ(A) ACTION(RETRY)")
-
-    assert 0 == code
-    assert "line 2: It is never reached: line 1 (DISCARD)" in printed
 
 
 def test_against_shows_the_action_of_each_rule(run: Run) -> None:

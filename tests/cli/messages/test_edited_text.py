@@ -57,15 +57,17 @@ def test_digits_of_several_messages_choose_none(run: Run, poison: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("digits", "said"),
+    ("digits", "code", "said"),
     [
-        ("0000000", "'0000000' is not 8 or more hexadecimal digits of a message identifier."),
-        ("0000000g", "'0000000g' is not 8 or more hexadecimal digits of a message identifier."),
-        ("00000000", "There is no message 00000000 on ORDERS.BOQ."),
+        ("0000000", 2, "'0000000' is not 8 or more hexadecimal digits of a message identifier."),
+        ("0000000g", 2, "'0000000g' is not 8 or more hexadecimal digits of a message identifier."),
+        ("00000000", 3, "There is no message 00000000 on ORDERS.BOQ."),
     ],
 )
-def test_digits_of_no_message_are_an_error_with_these_digits(run: Run, poison: str, digits: str, said: str) -> None:
-    assert said in run("edit", "ORDERS.BOQ", digits).stderr
+def test_digits_of_no_message_are_an_error_with_these_digits(run: Run, poison: str, digits: str, code: int, said: str) -> None:
+    refused = run("edit", "ORDERS.BOQ", digits)
+
+    assert (code, True) == (refused.exit_code, said in refused.stderr)
 
 
 @pytest.mark.usefixtures("editor")
@@ -115,9 +117,8 @@ def test_the_line_end_that_an_editor_adds_is_not_put(
         ("sed -i~ s/7/8/", 0),
         ("sed -i~ s/x/y/", 3),
         ("echo >>", 3),
-        ("exit 4; :", 1),
     ],
-    ids=["a backup and a change", "a backup and no change", "only a line end", "failed"],
+    ids=["a backup and a change", "a backup and no change", "only a line end"],
 )
 def test_no_copy_of_a_confidential_body_is_left_if_nothing_of_it_is_needed(
     run: Run, poison: str, editor: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editing: str, code: int
@@ -196,14 +197,6 @@ def test_a_refused_text_can_be_edited_again_at_a_terminal(
     else:
         with pytest.raises(click.ClickException, match="Nothing was moved"):
             edited()
-
-
-def test_an_editor_that_does_not_exist_moves_nothing(run: Run, poison: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VISUAL", "no-such-editor")
-
-    refused = run("edit", "ORDERS.BOQ", poison)
-
-    assert (1, True) == (refused.exit_code, "The editor 'no-such-editor' ended with 127. Nothing was moved." in refused.stderr)
 
 
 SEVERAL = """
