@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mqflow.app.application import App
 from mqflow.app.config.settings import Settings
+from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
 from mqflow.cli.connection_options import administered
 from mqflow.cli.console.handler_payload import HandlerPayload, handler_payload
@@ -74,6 +75,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     queue_manager: str
     queues: tuple[QueueRow, ...]
     applications: tuple[StatusReport, ...]
+    #: The reason why the running applications are not known; empty if they are known.
+    applications_problem: str = ""
     #: The reason why DEADQ is not known; empty if it is known.
     problem: str = ""
 
@@ -161,7 +164,7 @@ class Desk:
         self.clock: Final = clock
         self.history: Final = History()
         self._noted_at = -math.inf
-        self.reports: Final = reports
+        self._reports: Final = reports
         self.rules: Final = rules
         self._app: Final = app
         self._prefix: Final = f"{place}:" if place else ""
@@ -178,6 +181,13 @@ class Desk:
         """Return DEADQ; empty if there is no dead-letter queue, or if it cannot be inquired."""
         return inquire_dead_letter_queue(connection)[0]
 
+    def reports(self) -> tuple[tuple[StatusReport, ...], str]:
+        """Return the reports of the running applications; or none, and why they are not known."""
+        try:
+            return tuple(self._reports()), ""
+        except ConfigurationError as error:  # a folder with control sockets cannot be read
+            return (), str(error)
+
     def now(self) -> datetime:
         """Return the present time (UTC)."""
         return datetime.fromtimestamp(self.clock.wall(), UTC)
@@ -187,7 +197,7 @@ class Desk:
 
         Several browsers can look at the same time, and a rate over a moment tells nothing.
         """
-        applications = tuple(self.reports())
+        applications, applications_problem = self.reports()
         with self.opened() as queue_manager:
             with _connection(queue_manager) as connection:
                 name = connection.queue_manager_name
@@ -202,7 +212,13 @@ class Desk:
             for each in applications:
                 self.history.note(each, moment)
         rows = queue_rows(attributes, roles, found)
-        return Overview(queue_manager=name, queues=rows, applications=applications, problem=problem)
+        return Overview(
+            queue_manager=name,
+            queues=rows,
+            applications=applications,
+            applications_problem=applications_problem,
+            problem=problem,
+        )
 
     def rates(self, applications: tuple[StatusReport, ...], queue: str) -> tuple[float, ...]:
         """Return the last rates of the queue in messages per second, the newest last.

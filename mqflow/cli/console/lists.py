@@ -120,6 +120,8 @@ class ConnectionsPage(Struct, frozen=True, kw_only=True):
 
     rows: tuple[ConnectionRow, ...] = ()
     processes: tuple[ProcessRow, ...] = ()
+    #: The reason why the applications are not known; empty if they are known.
+    applications_problem: str = ""
     #: None if the URL does not name a channel table.
     channels: ChannelsPage | None = None
     #: The reason why the connections are not known; empty if they are known.
@@ -177,10 +179,9 @@ def delayed(desk: Desk) -> DelayedPage:
 
 def connections(desk: Desk) -> ConnectionsPage:
     """Return the connections to an embedded queue manager, and the outages that the applications have counted."""
-    processes = tuple(
-        _process_row(each.status.application, process) for each in desk.reports() for process in each.status.processes
-    )
-    page = ConnectionsPage(processes=processes, channels=_channels(desk.settings))
+    reports, applications_problem = desk.reports()
+    processes = tuple(_process_row(each.status.application, process) for each in reports for process in each.status.processes)
+    page = ConnectionsPage(processes=processes, channels=_channels(desk.settings), applications_problem=applications_problem)
     try:
         with desk.opened() as queue_manager, administered(queue_manager) as administration:
             if administration is None:

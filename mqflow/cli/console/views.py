@@ -54,6 +54,9 @@ _STREAMS_MAX: Final = 20
 _FORM_BYTES_MAX: Final = 8 * 1024 * 1024
 _PERSON_MAX: Final = 80
 _PLANS_MAX: Final = 50
+_PLANS_BYTES_MAX: Final = 200_000_000
+_IDENTITY_BYTES: Final = 150
+"""The memory that a plan needs for each of its messages."""
 _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript"}
 _ERRORS: Final = (MQIError, LedgerError, ConfigurationError, MissingMessageError, RefusedError, OSError)
 
@@ -98,6 +101,15 @@ class _Planned(Struct, frozen=True):
 
     session: Session
     plan: RedrivePlan | EditPlan
+
+    @property
+    def bytes_held(self) -> int:
+        """About the memory of the plan, in bytes."""
+        match self.plan:
+            case RedrivePlan(identities=identities):
+                return _IDENTITY_BYTES * len(identities)
+            case EditPlan(seen=seen, before=before, after=after, data=data):
+                return len(seen.body) + len(before) + len(after) + len(data)
 
 
 class _Gate:
@@ -418,11 +430,12 @@ class _Pages:
     # -- helpers
 
     def _keep(self, session: Session, plan: RedrivePlan | EditPlan) -> str:
-        """Keep the plan, and return its number."""
+        """Keep the plan, and return its number. Drop the oldest plans if there are too many, or too large ones."""
         number = secrets.token_urlsafe(16)
         self._plans[number] = _Planned(session, plan)
-        if len(self._plans) > _PLANS_MAX:
-            self._plans.popitem(last=False)
+        held = sum(each.bytes_held for each in self._plans.values())
+        while len(self._plans) > 1 and (len(self._plans) > _PLANS_MAX or held > _PLANS_BYTES_MAX):
+            held -= self._plans.popitem(last=False)[1].bytes_held
         return number
 
     def _of_tables(self, number: str) -> frozenset[bytes] | None:

@@ -9,8 +9,9 @@ import anyio
 import httpx
 import pytest
 
+from mqflow.cli.console import views
 from mqflow.cli.console.changes import _EDIT_BYTES_MAX
-from mqflow.cli.console.views import _FORM_BYTES_MAX, live_events
+from mqflow.cli.console.views import _FORM_BYTES_MAX, _IDENTITY_BYTES, live_events
 from tests.cli.console.conftest import Bench, Browser
 
 pytestmark = pytest.mark.anyio
@@ -130,6 +131,34 @@ async def test_the_last_fifty_plans_can_be_carried_out(bench: Bench) -> None:
 
     why = "This plan is carried out already, or too old. Nothing was moved now. Look at the queue again."
     assert ((409, why), 200, (0, 1)) == (said(oldest), kept.status_code, bench.depths("ORDERS.BOQ", "ORDERS.IN"))
+
+
+async def test_plans_of_large_queues_are_dropped_before_they_fill_the_memory(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "_PLANS_BYTES_MAX", 5 * _IDENTITY_BYTES)
+    browser = await bench.browser().log_in()
+    for _ in range(3):
+        bench.fail(b"order")
+    page = await browser.get("/queue?queue=ORDERS.BOQ")
+    older, newer = [await browser.press(page, "Redrive this group...") for _ in range(2)]
+
+    dropped = await browser.press(older, "Move 3 messages")
+    kept = await browser.press(newer, "Move 3 messages")
+
+    why = "This plan is carried out already, or too old. Nothing was moved now. Look at the queue again."
+    assert ((409, why), 200, (0, 3)) == (said(dropped), kept.status_code, bench.depths("ORDERS.BOQ", "ORDERS.IN"))
+
+
+async def test_a_plan_that_is_larger_than_the_limit_is_kept_until_the_next_plan(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "_PLANS_BYTES_MAX", 1)
+    browser = await bench.browser().log_in()
+    bench.fail(b"order")
+    plan = await browser.press(await browser.get("/queue?queue=ORDERS.BOQ"), "Redrive this group...")
+
+    assert 200 == (await browser.press(plan, "Move 1 message")).status_code
 
 
 @pytest.mark.parametrize(("person", "shown"), [("amelie", 303), ("  ", 403)])

@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import MutableMapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,6 +14,7 @@ from starlette.types import ASGIApp
 
 from mqflow import App
 from mqflow.cli.console.views import live_events
+from mqflow.cli.watching.named_applications import every_report
 from mqflow.cli.watching.status_report import StatusReport
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
@@ -73,6 +76,21 @@ async def test_the_instructions_of_a_template_leave_no_empty_lines(bench: Bench,
 
     assert "</main>" in main
     assert "" not in main.partition("</main>")[0].splitlines()
+
+
+@pytest.mark.parametrize("address", ["/", "/connections"])
+async def test_a_folder_of_control_sockets_that_cannot_be_read_is_named_and_the_rest_of_the_page_is_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str
+) -> None:
+    monkeypatch.setenv("MQFLOW_CONTROL_FOLDER", str(tmp_path / "missing" / "control"))
+    monkeypatch.setattr(bench.desk, "_reports", partial(every_report, None))
+    browser = await bench.browser().log_in()
+
+    answer = await browser.get(address)
+
+    assert (200, True) == (answer.status_code, {"/": "ORDERS.BOQ", "/connections": "mqflow console"}[address] in answer.text)
+    assert f"The control sockets cannot be read: [Errno 2] No such file or directory: &#39;{tmp_path}/missing" in answer.text
+    assert "No application of this user runs" not in answer.text
 
 
 async def test_a_queue_shows_its_failure_groups_with_reason_exception_and_frame(bench: Bench) -> None:
