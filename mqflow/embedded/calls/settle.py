@@ -2,7 +2,8 @@
 
 The puts of a unit of work become available, and its gets become final, only after the store has written all of them to disk. If
 the store refuses the changes, the unit of work is backed out. If nobody knows whether the store wrote them, the queue manager
-stops. This file writes units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and `stopped`.
+stops. This file writes units of work, `uncommitted`, `in_commit`, `QueuedMessage.stored`, `recounted`, the backout counts, and
+`stopped`.
 """
 
 from collections.abc import Callable
@@ -83,6 +84,7 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
         _apply(state, unit)
         return True
     write = _Write(state, unit, done, counted=counted)
+    state.in_commit.add(unit)
     state.store.write(changes, write.finished)
     return write.over_at_once()
 
@@ -177,6 +179,7 @@ class _Write:
     def finished(self, failure: Exception | None) -> None:
         """Process the answer of the store, on the store's thread or inside the call of `write`."""
         with self._state.lock:
+            self._state.in_commit.discard(self._unit)
             if failure is None:
                 failure = self._applied()
             if failure is not None:

@@ -100,7 +100,7 @@ class QueueWatcher:
         now, last = state.clock.monotonic(), self._triggered_at.get(queue.name)
         if not triggers(
             attributes,
-            qualifying=_qualifying(queue, arrived),
+            qualifying=_qualifying(state, queue, arrived),
             arrived=arrived is not None,
             input_count=len(input_handles(queue)),
             since_last_ms=None if last is None else (now - last) * 1000,
@@ -154,11 +154,10 @@ def _message(queue: QueueAttributes, values: Mapping[str, Any]) -> TriggerMessag
     )
 
 
-def _qualifying(queue: LocalQueue, arrived: QueuedMessage | None) -> int:
-    """Return the number of messages with priority TRIGMPRI or higher, but not many more than TRIGDPTH.
+def _qualifying(state: QueueManagerState, queue: LocalQueue, arrived: QueuedMessage | None) -> int:
+    """Return the number of messages with priority TRIGMPRI or higher, committed or not. It can stop a little above TRIGDPTH.
 
-    With TRIGMPRI(0), this is the depth, including uncommitted messages. With a higher TRIGMPRI, only the available messages and
-    the message just put count (mqflow's own choice).
+    Source: q026930: "the queue manager counts both committed and uncommitted messages" (queues that are not shared).
     """
     attributes = queue.attributes
     lowest = attributes.trigger_message_priority
@@ -171,4 +170,7 @@ def _qualifying(queue: LocalQueue, arrived: QueuedMessage | None) -> int:
         found = sum(
             1 for _ in islice((each for each in queue.first(queue.available) if each.descriptor.priority >= lowest), enough)
         )
-    return found + (arrived is not None and not queue.holds(arrived.key))
+    key = None if arrived is None else arrived.key
+    if found < enough and queue.uncommitted:
+        found += sum(1 for each in state.uncommitted(queue) if each.descriptor.priority >= lowest and each.key != key)
+    return found + (key is not None and not queue.holds(key))

@@ -125,6 +125,8 @@ class QueueManagerState:
         self.connected = 0
         #: The connections of the queue manager itself. A quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
+        #: The units of work that the store has not answered yet. A connection can already have its next unit of work.
+        self.in_commit: Final[set[UnitOfWork]] = set()
         #: The commands under way, by the name of their object.
         self.turns: Final[dict[str, Turn]] = {}
         self.quiescing = False
@@ -239,6 +241,17 @@ class QueueManagerState:
         """
         of_all = self.attributes.queue_monitoring
         return of_all >= 0 and (of_all if queue.monitoring == _AS_QMGR else queue.monitoring) > 0
+
+    def uncommitted(self, queue: LocalQueue) -> Iterator[QueuedMessage]:
+        """Yield the messages of the queue that units of work have put or got. The cost grows with the units of work."""
+        units = set(self.in_commit)
+        for connection in self.connections | self.system_connections:
+            units.add(connection.unit_of_work)
+            units.update(ahead.unit for ahead in connection.ahead)
+        for unit in units:
+            for of_message, message in (*unit.puts.values(), *unit.gets):
+                if of_message is queue:
+                    yield message
 
     def serial(self) -> int:
         """Return the next serial number. Serial numbers give the order of arrival in the whole queue manager."""

@@ -161,6 +161,51 @@ def test_messages_below_trigmpri_do_not_count(rig: Rig) -> None:
     assert 1 == len(rig.triggers())
 
 
+@pytest.mark.parametrize("order", ["PRIORITY", "FIFO"])
+@pytest.mark.parametrize("uncommitted", ["put", "got", "got ahead"])
+def test_uncommitted_messages_count_for_trigmpri_too(rig: Rig, uncommitted: str, order: str) -> None:
+    """IBM q026930: "the queue manager counts both committed and uncommitted messages"."""
+    rig.run(f"ALTER QLOCAL(Q) TRIGTYPE(DEPTH) TRIGDPTH(4) TRIGMPRI(5) DEFPRTY(0) MSGDLVSQ({order})")
+    other = rig.queue_manager.connect()
+    if uncommitted == "put":
+        for priority in (4, 5, 9):
+            other.put1("Q", MessageDescriptor(priority=priority), b"1", PutOption.SYNCPOINT)
+    else:
+        rig.put(1, priority=4)
+        rig.put(2, priority=6)
+        handle, options = other.open("Q", OpenOption.INPUT_SHARED), GetOptions(options=GetOption.SYNCPOINT)
+        if uncommitted == "got":
+            assert 3 == len(other.get_many(handle, options, 3))
+        else:
+            assert 3 == len(other.take_ahead(handle, options, most=1, units=3, bytes_max=1_000))
+        other.close(handle)
+    rig.put(1, priority=7)
+    assert 0 == len(rig.triggers())
+
+    rig.put(1, priority=7)
+
+    assert 1 == len(rig.triggers())
+
+
+def test_messages_of_a_commit_that_waits_for_the_store_count_for_trigmpri_once() -> None:
+    store = ScriptedStore()
+    with EmbeddedQueueManager("QM1", store=store) as queue_manager:
+        run(f"{SCRIPT}ALTER QLOCAL(Q) TRIGTYPE(DEPTH) TRIGDPTH(3) TRIGMPRI(5)", queue_manager.administration)
+        behind, program, monitor = (queue_manager.connect() for _ in range(3))
+        initiation = monitor.open("INIT", OpenOption.INPUT_SHARED)
+        store.holds = True
+        behind.put1("Q", MessageDescriptor(priority=5, persistence=1), b"1", PutOption.SYNCPOINT)
+        behind.begin_commit(lambda _: None, behind=True)
+
+        counted = []
+        for _ in range(2):
+            program.put1("Q", MessageDescriptor(priority=5), b"2", PutOption.NO_SYNCPOINT)
+            counted.append(monitor.get(initiation, OUTSIDE) is not None)
+        store.answer()
+
+        assert [False, True] == counted
+
+
 def test_a_trigger_of_a_unit_of_work_waits_for_its_end_and_comes_also_after_a_backout(rig: Rig) -> None:
     for end in (rig.program.commit, rig.program.backout):
         rig.drain(1)
