@@ -3,14 +3,21 @@
 from collections.abc import Iterator
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.embedded.wire.server.users_file import UsersFile, UsersFileError
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 
 __all__ = ("rights_over_tcp",)
 
 
 def rights_over_tcp(queue_manager: EmbeddedQueueManager, users: UsersFile) -> Iterator[str]:
-    """Yield a sentence about the rights of each user with a password, if the queue manager checks authorities."""
+    """Yield a sentence about the rights of each user with a password. If the file of the users cannot be read, say why."""
+    try:
+        yield from _rights(queue_manager, users)
+    except UsersFileError as error:
+        yield str(error)
+
+
+def _rights(queue_manager: EmbeddedQueueManager, users: UsersFile) -> Iterator[str]:
     authorities = queue_manager.administration.authorities
     for user in users.names():
         if users.administers(user):

@@ -47,7 +47,7 @@ from mqflow.embedded.wire.server.certificates import (
     server_context,
 )
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX
-from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile, why_no_user
+from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile, UsersFileError, why_no_user
 from mqflow.mqi.names import is_object_name
 from mqflow.world import SYSTEM_CLOCK
 
@@ -481,9 +481,16 @@ def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | No
 def _warn_without_users(options: HostOptions) -> None:
     over_tcp = any(isinstance(address, TcpAddress) for address in (*options.addresses, *options.mq_addresses))
     takes_certificates = options.tls is not None and options.tls.verify_mode is not ssl.CERT_NONE
-    if over_tcp and not takes_certificates and not options.users.names():
+    if over_tcp and not takes_certificates and not _has_users(options.users):
         remedy = f"add a user with mqflow qmgr user {words_for(options.name, options.folder)} USER."
         note(f"mqflow: no user has a password or a certificate yet, so no connection over TCP is accepted: {remedy}")
+
+
+def _has_users(users: UsersFile) -> bool:
+    try:
+        return bool(users.names())
+    except UsersFileError:  # the queue manager says so when it is active
+        return True
 
 
 def _check_not_active(name: str, data: DataFolder, *, standby: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from mqflow.app.errors import ConfigurationError
+from mqflow.cli.processes.network_users import rights_over_tcp
 from mqflow.cli.processes.queue_manager_process import HostOptions
 from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.cli.queue_managers.start import LOG, NotStartedError, until_ready
@@ -258,6 +259,20 @@ def test_serve_warns_only_about_tcp_without_users(run: Run, hosted: list[HostOpt
     assert "mqflow:" not in run(*local).stderr
     UsersFile(Path("QM1", USERS_FILE), os.urandom).set("alice", "correct horse", administrator=False)
     assert "mqflow:" not in run(*tcp).stderr
+
+
+def test_a_damaged_file_of_users_keeps_serve_from_nothing_but_the_passwords(run: Run, hosted: list[HostOptions]) -> None:
+    path = Path("QM1", USERS_FILE)
+    path.write_text("{")
+
+    served = run("qmgr", "serve", "QM1", "--mq", "127.0.0.1:2")
+    refused = run("qmgr", "user", "QM1", "alice", stdin="correct horse")
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        [said] = rights_over_tcp(queue_manager, UsersFile(path, os.urandom))
+
+    assert (0, False) == (served.exit_code, "no user has a password" in served.stderr)
+    assert (1, True) == (refused.exit_code, refused.stderr.endswith(f"mqflow: {said}\n"))
+    assert said.startswith(f"{path} cannot be read: it is damaged (")
 
 
 @pytest.mark.parametrize("option", ["--listen", "--mq"])

@@ -358,6 +358,19 @@ def test_passwords_are_kept_as_hashes_for_this_user_only(users: UsersFile, tmp_p
     assert 0 == kept.stat().st_mode & 0o077
 
 
+def test_a_damaged_file_of_users_refuses_log_ins_and_leaves_those_that_are_connected(plain: Server, tmp_path: Path) -> None:
+    manager = alice(plain)
+    before = manager.connect()
+    (tmp_path / "users.json").write_text("{")
+
+    with pytest.raises(MQIError, match=r"UNEXPECTED_ERROR \(2195\)\. The queue manager cannot read its users") as raised:
+        manager.connect()
+    put = before.put1(QUEUE, MessageDescriptor(), b"an order", PutOption.NO_SYNCPOINT)
+
+    assert "alice" == put.descriptor.user_identifier
+    assert str(tmp_path) not in str(raised.value)
+
+
 def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.pem").write_text("nothing")
 

@@ -29,6 +29,7 @@ from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_s
 from mqflow.embedded.wire.server.login import Login, SameUser, WithPassword
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.embedded.wire.server.strangers import Stranger, StrangerLimits, stranger_to_end
+from mqflow.embedded.wire.server.users_file import UsersFileError
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
@@ -466,7 +467,7 @@ def serve_tcp(
             f"{address} can be reached from other machines, so it needs TLS: `mqflow qmgr tls` makes certificates. "
             "127.0.0.1 is for this machine only."
         )
-    queue_manager.require_authorities(passwords.administers)
+    queue_manager.require_authorities(partial(_is_known_administrator, passwords))
     try:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         listener = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
@@ -493,6 +494,14 @@ def serve_tcp(
         when_closed=when_closed,
         strangers=strangers,
     )
+
+
+def _is_known_administrator(passwords: Passwords, user: str) -> bool:
+    """Return whether the owner made this user an administrator. While the file of the users cannot be read, nobody is one."""
+    try:
+        return passwords.administers(user)
+    except UsersFileError:  # a log-in complains about the file
+        return False
 
 
 def _source_of(address: object) -> str:

@@ -8,14 +8,14 @@ import os
 import socket
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, Protocol
 
 from mqflow.embedded.state.users import USER_CHARS
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
-from mqflow.embedded.wire.server.users_file import why_no_user
+from mqflow.embedded.wire.server.users_file import UsersFileError, why_no_user
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
@@ -152,7 +152,7 @@ class WithPassword:
             self._complain(f"The log-in of user {user!r} at {address} with the certificate of {certified!r} failed.")
             said = f"The certificate is for {certified}, not for {user}: leave the user out, or give the password of {user}"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        if not certified and (not user or not self._guard.knows(user, hello.password, address)):
+        if not certified and (not user or not self._knows(user, hello.password, address)):
             self._complain(f"The log-in of user {user!r} at {address} failed.")
             said = f"No user {user!r} has that password: `mqflow qmgr user QMGR USER` sets one"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
@@ -162,7 +162,7 @@ class WithPassword:
     def check_user(self, user: str) -> None:
         """Refuse an invalid name, and an administrator of this machine whom the owner made no administrator over TCP."""
         said = why_no_user(user)
-        if not said and self._administers(user) and not self._passwords.administers(user):
+        if not said and self._administers(user) and not self._administers_over_tcp(user):
             said = (
                 f"{user} administers the queue manager on its own machine, but not over TCP: connect as another user, or "
                 f"let the owner run `mqflow qmgr user QMGR {user} --administrator`"
@@ -170,6 +170,24 @@ class WithPassword:
         if said:
             self._complain(f"User {user!r} was refused (2035). {said}.")
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
+
+    def _knows(self, user: str, password: str, address: str) -> bool:
+        with self._reading_users(user):
+            return self._guard.knows(user, password, address)
+
+    def _administers_over_tcp(self, user: str) -> bool:
+        with self._reading_users(user):
+            return self._passwords.administers(user)
+
+    @contextlib.contextmanager
+    def _reading_users(self, user: str) -> Iterator[None]:
+        """Refuse the log-in with 2195 if the file of the users cannot be read. Only the log of the server names the file."""
+        try:
+            yield
+        except UsersFileError as error:
+            self._complain(f"The log-in of user {user!r} failed. {error}")
+            detail = "The queue manager cannot read its users: its log says why"
+            raise error_for(Reason.UNEXPECTED_ERROR, "MQCONNX", detail=detail) from error
 
     def close(self) -> None:
         """End the pauses after failed log-ins."""

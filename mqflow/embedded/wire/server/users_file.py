@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mqflow.embedded.state.users import USER_CHARS
 
-__all__ = ("USERS_FILE", "UserPassword", "UsersFile", "why_no_user")
+__all__ = ("USERS_FILE", "UserPassword", "UsersFile", "UsersFileError", "why_no_user")
 
 USERS_FILE: Final = "users.json"
 
@@ -26,6 +26,21 @@ _COST: Final = 2**14
 _BLOCK: Final = 8
 _MEMORY_BYTES: Final = 64 * 1024 * 1024
 _NOBODY_SALT: Final = bytes(_SALT_BYTES)
+
+
+class UsersFileError(Exception):
+    """The file of the users cannot be read. The message names the file, the reason and the remedy."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(path, why)
+        self.path = path
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} cannot be read: {self.why}. Until it can be read, no user can log in with a password. Restore the file "
+            "from a backup, or remove it and give each user a password again with `mqflow qmgr user`."
+        )
 
 
 def why_no_user(user: str) -> str:
@@ -51,7 +66,10 @@ class UserPassword(Struct, frozen=True):
 
 
 class UsersFile:
-    """The users of one queue manager. Each call looks at the file, so the removal of a user takes effect immediately."""
+    """The users of one queue manager. Each call looks at the file, so the removal of a user takes effect immediately.
+
+    Each call raises `UsersFileError` if the file is damaged or cannot be read. A file that does not exist has no user.
+    """
 
     def __init__(self, path: Path, salt: Callable[[int], bytes], *, cost: int = _COST) -> None:
         """`cost` is scrypt's N for new passwords, a power of 2. Tests about other things lower it, to be quick."""
@@ -127,7 +145,12 @@ class UsersFile:
             data = self._path.read_bytes()
         except FileNotFoundError:
             return {}
-        return msgspec.json.decode(data, type=dict[str, UserPassword])
+        except OSError as error:
+            raise UsersFileError(self._path, error.strerror or str(error)) from error
+        try:
+            return msgspec.json.decode(data, type=dict[str, UserPassword])
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise UsersFileError(self._path, f"it is damaged ({error})") from error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from mqflow.embedded.wire.protocol.requests import Hello
 from mqflow.embedded.wire.protocol.streams import TlsStream
 from mqflow.embedded.wire.server.login import SameUser, WithPassword, process_of_other
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
+from mqflow.embedded.wire.server.users_file import UsersFileError
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import THREADS
@@ -24,7 +25,12 @@ HERE = "192.0.2.1"
 class Passwords:
     """bob and admin have the password "secret"; the owner made "remote" an administrator."""
 
+    def __init__(self, problem: UsersFileError | None = None) -> None:
+        self.problem = problem
+
     def knows(self, user: str, password: str) -> bool:
+        if self.problem is not None:
+            raise self.problem
         return user in {"bob", "admin", "remote"} and password == "secret"  # noqa: S105 - of a test
 
     def knows_again(self, user: str, password: str) -> bool:
@@ -32,6 +38,8 @@ class Passwords:
         return False
 
     def administers(self, user: str) -> bool:
+        if self.problem is not None:
+            raise self.problem
         return user == "remote"
 
 
@@ -49,9 +57,9 @@ class Certified(TlsStream):
 class Kit:
     """A login over TCP, and its complaints."""
 
-    def __init__(self) -> None:
+    def __init__(self, problem: UsersFileError | None = None) -> None:
         self.complaints: list[str] = []
-        passwords, clock = Passwords(), ManualClock()
+        passwords, clock = Passwords(problem), ManualClock()
         guard = PasswordGuard(passwords, clock, THREADS)
         self.login = WithPassword(passwords, None, {"admin", "remote"}.__contains__, self.complaints.append, guard)
 
@@ -123,6 +131,25 @@ def test_a_user_that_nobody_may_work_as_is_refused_without_a_password_too(kit: K
         with pytest.raises(MQIError) as raised:
             kit.login.check_user(user)
         assert detail == raised.value.detail
+
+
+@pytest.mark.parametrize(("user", "names"), [("bob", ()), ("admin", ("admin",))])
+def test_a_log_in_that_needs_a_damaged_file_is_refused_and_only_the_log_names_the_file(
+    user: str, names: tuple[str, ...]
+) -> None:
+    problem = UsersFileError(Path("QM1/users.json"), "it is damaged")
+    kit = Kit(problem)
+
+    said = kit.user(user, "" if names else "secret", *names)
+
+    assert said.startswith(
+        "MQCONNX failed: MQRC_UNEXPECTED_ERROR (2195). The queue manager cannot read its users: its log says why."
+    )
+    assert [f"The log-in of user '{user}' failed. {problem}"] == kit.complaints
+
+
+def test_a_user_with_a_certificate_needs_no_file_of_users() -> None:
+    assert "bob" == Kit(UsersFileError(Path("QM1/users.json"), "it is damaged")).user("", "", "bob")
 
 
 def test_a_plain_server_over_tcp_sends_each_answer_at_once(kit: Kit) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.embedded.wire.server.users_file import UsersFile, UsersFileError
 
 
 def test_the_whole_file_is_synced_before_it_replaces_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,3 +97,31 @@ def test_a_user_is_added_also_on_a_file_system_that_locks_no_folder(folder: Path
     users.set("alice", "a password")
 
     assert ("alice",) == users.names()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"alice": {"salt": "?"}}', b'{"\xff": {}}'])
+def test_a_damaged_file_is_named_with_the_remedy(folder: Path, content: bytes) -> None:
+    path = folder / "users.json"
+    path.write_bytes(content)
+    users = UsersFile(path, secrets.token_bytes, cost=2)
+
+    for call in (
+        users.names,
+        lambda: users.knows("alice", "x"),
+        lambda: users.set("bob", "x"),
+        lambda: users.administers("bob"),
+    ):
+        with pytest.raises(UsersFileError) as raised:
+            call()
+
+        said = str(raised.value)
+        assert said.startswith(f"{path} cannot be read: it is damaged (")
+        assert said.endswith("or remove it and give each user a password again with `mqflow qmgr user`.")
+    assert content == path.read_bytes()
+
+
+def test_a_file_that_the_system_does_not_give_is_not_an_empty_one(folder: Path) -> None:
+    (folder / "users.json").mkdir()
+
+    with pytest.raises(UsersFileError, match=r"users\.json cannot be read: Is a directory\."):
+        UsersFile(folder / "users.json", secrets.token_bytes, cost=2).names()
