@@ -38,7 +38,7 @@ class UsersFileError(Exception):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} cannot be read: {self.why}. Until it can be read, no user can log in with a password. Restore the file "
+            f"{self.path} cannot be read: {self.why}. Until it can be read, no user can log in with a password. Restore it "
             "from a backup, or remove it and give each user a password again with `mqflow qmgr user`."
         )
 
