@@ -252,18 +252,14 @@ def test_taking_another_message_gives_the_lock_up(three: str, program: Program, 
     assert [b"1", b"2", b"3"] == other.seen(three)
 
 
-def test_unlock_gives_the_lock_up(three: str, program: Program, other: Program) -> None:
+@pytest.mark.parametrize("by", ["unlock", "close"])
+def test_unlock_and_the_close_of_the_handle_give_the_lock_up(three: str, program: Program, other: Program, by: str) -> None:
     handle = program.open(three, BOTH)
     program.browse(handle, FIRST | LOCK)
-    program.get(handle, UNLOCK)
-
-    assert b"1" == body(other.get(three))
-
-
-def test_closing_the_handle_gives_the_lock_up(three: str, program: Program, other: Program) -> None:
-    handle = program.open(three, BOTH)
-    program.browse(handle, FIRST | LOCK)
-    program.close(handle)
+    if by == "unlock":
+        program.get(handle, UNLOCK)
+    else:
+        program.close(handle)
 
     assert b"1" == body(other.get(three))
 
@@ -337,18 +333,16 @@ def test_a_cooperating_mark_lapses_after_the_mark_interval(
     assert (b"2", b"1") == (before, body(other.browse(theirs, FIRST | UNMARKED)))
 
 
-def test_a_cooperating_mark_ends_with_its_handle(three: str, program: Program, other: Program) -> None:
+@pytest.mark.parametrize("by", ["unmark", "close"])
+def test_a_cooperating_mark_can_be_taken_off_and_ends_with_its_handle(
+    three: str, program: Program, other: Program, by: str
+) -> None:
     mine = program.open(three, CO_OP)
     program.browse(mine, FIRST | GetOption.MARK_BROWSE_CO_OP)
-    program.close(mine)
-
-    assert b"1" == body(other.browse(other.open(three, CO_OP), FIRST | UNMARKED))
-
-
-def test_a_mark_can_be_taken_off(three: str, program: Program, other: Program) -> None:
-    mine = program.open(three, CO_OP)
-    program.browse(mine, FIRST | GetOption.MARK_BROWSE_CO_OP)
-    program.browse(mine, SAME | GetOption.UNMARK_BROWSE_CO_OP)
+    if by == "unmark":
+        program.browse(mine, SAME | GetOption.UNMARK_BROWSE_CO_OP)
+    else:
+        program.close(mine)
 
     assert b"1" == body(other.browse(other.open(three, CO_OP), FIRST | UNMARKED))
 

@@ -162,22 +162,15 @@ def test_a_wait_interval_without_wait_is_ignored(queue: str, program: Program) -
     assert program.get(queue, GetOption.NO_SYNCPOINT, wait_ms=-2) is None
 
 
-def test_syncpoint_if_persistent_takes_a_persistent_message_into_the_unit_of_work(
-    queue: str, program: Program, other: Program
+@pytest.mark.parametrize(("persistence", "left"), [(1, [b"1"]), (0, [])])
+def test_syncpoint_if_persistent_takes_only_a_persistent_message_into_the_unit_of_work(
+    queue: str, program: Program, other: Program, persistence: int, left: list[bytes]
 ) -> None:
-    program.put(queue, b"1", persistence=1)
+    program.put(queue, b"1", persistence=persistence)
     program.get(queue, GetOption.SYNCPOINT_IF_PERSISTENT)
     program.backout()
 
-    assert [b"1"] == other.seen(queue)
-
-
-def test_syncpoint_if_persistent_leaves_others_outside(queue: str, program: Program, other: Program) -> None:
-    program.put(queue, b"1", persistence=0)
-    program.get(queue, GetOption.SYNCPOINT_IF_PERSISTENT)
-    program.backout()
-
-    assert [] == other.seen(queue)
+    assert left == other.seen(queue)
 
 
 def test_a_message_longer_than_the_buffer_stays_with_a_warning(queue: str, program: Program) -> None:

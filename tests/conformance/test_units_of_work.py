@@ -1,5 +1,7 @@
 """Connections, units of work and their isolation. Source: IBM q026790 (commit and backout), MQDISC, rc2024."""
 
+from collections.abc import Callable
+
 import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -32,22 +34,13 @@ def test_an_uncommitted_put_is_not_there_for_a_get_outside_its_unit_of_work(queu
     assert program.get(queue) is None
 
 
-def test_a_put_that_its_own_unit_of_work_got_again_is_gone_after_the_commit(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+@pytest.mark.parametrize("end", [Program.commit, Program.backout])
+def test_a_put_that_its_own_unit_of_work_got_again_is_gone_after_its_end(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program, end: Callable[[Program], None]
 ) -> None:
     program.put_in_unit(queue, b"one")
     program.get_in_unit(queue)
-    program.commit()
-
-    assert queue_manager.depth(queue) == 0
-
-
-def test_a_put_that_its_own_unit_of_work_got_again_is_gone_after_the_backout(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
-    program.put_in_unit(queue, b"one")
-    program.get_in_unit(queue)
-    program.backout()
+    end(program)
 
     assert queue_manager.depth(queue) == 0
 

@@ -121,33 +121,32 @@ def test_with_once_a_refusal_ends_the_landing(folder: Folder) -> None:
     assert list(range(COUNT)) == bodies(folder)
 
 
-def test_a_store_that_accepts_no_object_is_refused_before_a_message_is_got(store: Folder) -> None:
-    landing = Landing()
-    Journal.create(store).add_lane(QUEUE, Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")
-
-    with pytest.raises(FolderError, match="The store refused: write"):
-        landing.land(Watched(store, failing_once("write")))
-
-    landing.land(store)
-    assert {0} == set(column(store, "backout_count"))
-
-
-def test_a_store_that_ignores_conditions_is_refused_before_a_message_is_got(store: Folder) -> None:
-    landing = Landing()
-    Journal.create(store).add_lane(QUEUE, Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")
-
-    with pytest.raises(FolderError, match="ignores the condition If-None-Match"):
-        landing.land(Unconditional(store, lambda _, operation: operation()))
-
-    landing.land(store)
-    assert {0} == set(column(store, "backout_count"))
-
-
 class Unconditional(Watched):
     """A store that overwrites an object that exists."""
 
     def create(self, name: str, data: bytes) -> None:
         self._inner.write(name, data)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (lambda store: Watched(store, failing_once("write")), "The store refused: write"),
+        (lambda store: Unconditional(store, lambda _, operation: operation()), "ignores the condition If-None-Match"),
+    ],
+    ids=["accepts no object", "ignores conditions"],
+)
+def test_a_store_that_cannot_be_used_is_refused_before_a_message_is_got(
+    store: Folder, broken: Callable[[Folder], Folder], said: str
+) -> None:
+    landing = Landing()
+    Journal.create(store).add_lane(QUEUE, Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")
+
+    with pytest.raises(FolderError, match=said):
+        landing.land(broken(store))
+
+    landing.land(store)
+    assert {0} == set(column(store, "backout_count"))
 
 
 def test_a_disk_needs_no_check_and_gets_no_file(disk: Folder) -> None:

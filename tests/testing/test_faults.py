@@ -93,22 +93,16 @@ def test_a_fault_may_strike_several_times_and_one_object_only(mq: QueueManagerKi
     assert (2, 1) == (mq.depth("OTHER"), mq.depth("Q"))
 
 
-def test_a_fault_before_the_effect_leaves_nothing(mq: QueueManagerKit) -> None:
-    connection = connect(mq, Fault(verb="MQPUT1"))
+@pytest.mark.parametrize(("moment", "depth"), [(Moment.BEFORE, 0), (Moment.AFTER, 1)])
+def test_a_fault_before_the_effect_leaves_nothing_and_one_after_it_loses_the_reply_only(
+    mq: QueueManagerKit, moment: Moment, depth: int
+) -> None:
+    connection = connect(mq, Fault(verb="MQPUT1", moment=moment))
 
     with pytest.raises(ConnectionBrokenError):
         connection.put1("Q", A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
 
-    assert mq.depth("Q") == 0
-
-
-def test_a_fault_after_the_effect_loses_the_reply_only(mq: QueueManagerKit) -> None:
-    connection = connect(mq, Fault(verb="MQPUT1", moment=Moment.AFTER))
-
-    with pytest.raises(ConnectionBrokenError):
-        connection.put1("Q", A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
-
-    assert mq.depth("Q") == 1
+    assert mq.depth("Q") == depth
 
 
 def begin_commit(connection: Connection) -> None:

@@ -27,9 +27,17 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [Report.NONE, Report.PASS_CORREL_ID, Report.PASS_MSG_ID, Report.PASS_CORREL_ID | Report.PASS_MSG_ID], ids=repr
+    "asked",
+    [
+        Report.NONE,
+        Report.PASS_CORREL_ID,
+        Report.PASS_MSG_ID,
+        Report.PASS_CORREL_ID | Report.PASS_MSG_ID,
+        Report.COA_WITH_FULL_DATA | Report.COD_WITH_FULL_DATA,
+    ],
+    ids=repr,
 )
-async def test_a_reply_is_found_whichever_identifiers_were_asked_for(mq: QueueManagerKit, asked: Report) -> None:
+async def test_a_reply_is_found_whichever_identifiers_and_reports_were_asked_for(mq: QueueManagerKit, asked: Report) -> None:
     app = App()
 
     @app.listener("IN")
@@ -60,16 +68,16 @@ async def test_a_reply_is_found_whichever_convention_the_responder_has(mq: Queue
         assert "answer" == await app.request("IN", "order", reply=str, timeout_s=5, correlation_id=OWN)
 
 
-async def test_reports_are_no_replies(mq: QueueManagerKit) -> None:
+def reporting(feedback: int) -> App:
+    """Return an application that answers each request with a report of this feedback."""
     app = App()
 
     @app.listener("IN")
-    async def handle(body: str) -> str:
-        return "answer"
+    async def handle(message: Message, ctx: Context) -> None:
+        about = MessageDescriptor(message_type=MessageType.REPORT, feedback=feedback, correlation_id=message.message_id)
+        await ctx.put(message.descriptor.reply_to_queue, b"", descriptor=about)
 
-    wanted = MessageDescriptor(report=Report.COA_WITH_FULL_DATA | Report.COD_WITH_FULL_DATA)
-    async with mq.run(app):
-        assert "answer" == await app.request("IN", "order", reply=str, timeout_s=5, descriptor=wanted)
+    return app
 
 
 @pytest.mark.parametrize(
@@ -82,13 +90,7 @@ async def test_reports_are_no_replies(mq: QueueManagerKit) -> None:
     ],
 )
 async def test_the_timeout_error_has_the_feedback_of_the_last_report(mq: QueueManagerKit, feedback: int, said: str) -> None:
-    app = App()
-
-    @app.listener("IN")
-    async def handle(message: Message, ctx: Context) -> None:
-        about = MessageDescriptor(message_type=MessageType.REPORT, feedback=feedback, correlation_id=message.message_id)
-        await ctx.put(message.descriptor.reply_to_queue, b"", descriptor=about)
-
+    app = reporting(feedback)
     async with mq.run(app):
         with pytest.raises(RequestTimeoutError, match=said) as caught:
             await app.request("IN", "order", reply=str, timeout_s=5)
@@ -106,13 +108,7 @@ async def test_the_timeout_error_has_the_feedback_of_the_last_report(mq: QueueMa
     ],
 )
 async def test_a_report_of_an_exception_ends_the_wait(mq: QueueManagerKit, feedback: int, said: str) -> None:
-    app = App()
-
-    @app.listener("IN")
-    async def handle(message: Message, ctx: Context) -> None:
-        about = MessageDescriptor(message_type=MessageType.REPORT, feedback=feedback, correlation_id=message.message_id)
-        await ctx.put(message.descriptor.reply_to_queue, b"", descriptor=about)
-
+    app = reporting(feedback)
     async with mq.run(app):
         began = mq.clock.monotonic()
         with pytest.raises(RequestFailedError, match=said) as caught:

@@ -261,22 +261,15 @@ def test_a_woken_waiter_that_gives_up_passes_the_message_on(room: Room, way: str
     assert 1 == other.woken
 
 
-def test_a_woken_waiter_that_took_its_message_passes_nothing_on(room: Room) -> None:
+@pytest.mark.parametrize("by", ["the woken waiter", "another get"])
+def test_a_message_that_was_taken_is_not_passed_on(room: Room, by: str) -> None:
     first, second = room.sleeper(), room.sleeper()
     room.put()
     chosen, other = (first, second) if first.woken else (second, first)
-    chosen.get()
-    assert chosen.withdraw is not None
-    chosen.withdraw()
-
-    assert 0 == other.woken
-
-
-def test_a_message_that_another_get_took_is_not_passed_on(room: Room) -> None:
-    first, second = room.sleeper(), room.sleeper()
-    room.put()
-    chosen, other = (first, second) if first.woken else (second, first)
-    room.putter.get(room.handle, TAKE)
+    if by == "another get":
+        room.putter.get(room.handle, TAKE)
+    else:
+        chosen.get()
     assert chosen.withdraw is not None
     chosen.withdraw()
 

@@ -13,6 +13,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers import dead_letter
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.options import Encoding, Format, GetOption, MessageType, OpenOption, PutOption, Report
 from mqflow.mqi.pcf.codes import CommandCode, FilterOperator, ParameterId, PCFReason, StructureType
 from mqflow.mqi.pcf.structures import (
@@ -170,26 +171,28 @@ def test_a_command_without_a_reply_queue_is_carried_out(queue_manager: EmbeddedQ
     assert queue_manager.administration.queue("A") is not None
 
 
+def died(commander: Commander) -> tuple[DeadLetterHeader, bytes]:
+    """Return the header and the data of the next dead letter."""
+    dead = commander.connection.open("SYSTEM.DEAD.LETTER.QUEUE", OpenOption.INPUT_SHARED)
+    got = commander.connection.get(dead, GetOptions(options=GetOption.NO_SYNCPOINT))
+    assert got is not None
+    return dead_letter.parse(got.body, encoding=got.descriptor.encoding), got.body
+
+
 def test_a_failed_command_without_a_reply_queue_goes_to_the_dead_letter_queue(commander: Commander) -> None:
     commander.send(b"no command", reply_to_queue="", message_type=MessageType.DATAGRAM)
     commander.done(CommandCode.PING_Q_MGR)
 
-    dead = commander.connection.open("SYSTEM.DEAD.LETTER.QUEUE", OpenOption.INPUT_SHARED)
-    got = commander.connection.get(dead, GetOptions(options=GetOption.NO_SYNCPOINT))
-    assert got is not None
-    header = dead_letter.parse(got.body, encoding=got.descriptor.encoding)
+    header, body = died(commander)
     assert (PCFReason.MSG_LENGTH_ERROR, COMMAND_QUEUE) == (header.reason, header.destination_queue)
-    assert got.body.endswith(b"no command")
+    assert body.endswith(b"no command")
 
 
 def test_a_response_that_cannot_be_put_goes_to_the_dead_letter_queue(commander: Commander) -> None:
     commander.send(PING, reply_to_queue="NOT.THERE")
     commander.done(CommandCode.PING_Q_MGR)
 
-    dead = commander.connection.open("SYSTEM.DEAD.LETTER.QUEUE", OpenOption.INPUT_SHARED)
-    got = commander.connection.get(dead, GetOptions(options=GetOption.NO_SYNCPOINT))
-    assert got is not None
-    header = dead_letter.parse(got.body, encoding=got.descriptor.encoding)
+    header, _ = died(commander)
     assert (Reason.UNKNOWN_OBJECT_NAME, "NOT.THERE") == (header.reason, header.destination_queue)
 
 
@@ -568,14 +571,18 @@ def test_mqsc_that_fails_says_why_in_words_and_by_its_reason(commander: Commande
     assert values_of(first)[ParameterId.ESCAPE_TEXT]
 
 
-def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queue_manager: EmbeddedQueueManager) -> None:
+def restricted(queue_manager: EmbeddedQueueManager) -> Commander:
+    """Return a commander whose user may send commands and get responses, but does not administer the queue manager."""
     for kind, name, held in (
         (AuthorityKind.QMGR, "", (Authority.CONNECT,)),
         (AuthorityKind.QUEUE, "SYSTEM.**", (Authority.GET, Authority.PUT)),
     ):
         queue_manager.administration.authorities.set(kind, name, "app", group=False, add=held, remove=())
+    return Commander(queue_manager, user="app")
 
-    with Commander(queue_manager, user="app") as commander:
+
+def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queue_manager: EmbeddedQueueManager) -> None:
+    with restricted(queue_manager) as commander:
         responses = commander.responses(commander.send(PING))
 
     assert {CommandCode.PING_Q_MGR} == {response.header.command for response in responses}
@@ -585,13 +592,7 @@ def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queu
 
 def test_a_response_is_put_with_the_authority_of_the_user_of_the_command(queue_manager: EmbeddedQueueManager) -> None:
     """Otherwise a user that may only send commands could put messages on every queue."""
-    for kind, name, held in (
-        (AuthorityKind.QMGR, "", (Authority.CONNECT,)),
-        (AuthorityKind.QUEUE, "SYSTEM.**", (Authority.GET, Authority.PUT)),
-    ):
-        queue_manager.administration.authorities.set(kind, name, "app", group=False, add=held, remove=())
-
-    with Commander(queue_manager, user="app") as commander:
+    with restricted(queue_manager) as commander:
         commander.send(PING, reply_to_queue="Q")
         commander.responses(commander.send(PING))
 

@@ -140,18 +140,6 @@ def test_a_replay_with_other_rows_is_refused(queue_manager: EmbeddedQueueManager
     assert [0, 1, 2] == on_queue(queue_manager)
 
 
-def test_a_replay_of_a_half_put_batch_with_other_rows_is_refused(queue_manager: EmbeddedQueueManager) -> None:
-    victim = queue_manager.connect()
-    frail: Any = Frail(victim, "commit", 1, after=True, error=Killed())
-    with pytest.raises(Killed):
-        put_batch(frail, MARKERS, FIRST, rows(0, 1, 2), unit_rows=2)
-    victim.backout()
-
-    with pytest.raises(SinkError, match="differs in a replay"):
-        put_batch(queue_manager.connect(), MARKERS, FIRST, rows(1, 0, 2), unit_rows=2)
-    assert [0, 1] == on_queue(queue_manager)
-
-
 def test_rows_that_differ_only_in_where_one_ends_are_other_rows(queue_manager: EmbeddedQueueManager) -> None:
     queue_manager.administration.define(QueueAttributes(name="XTARGET"))
     first, second = rows(0, 1)
@@ -161,16 +149,23 @@ def test_rows_that_differ_only_in_where_one_ends_are_other_rows(queue_manager: E
         put_batch(queue_manager.connect(), MARKERS, FIRST, [replace(first, body=first.body + b"X"), second], unit_rows=9)
 
 
-def test_a_batch_after_one_that_was_half_put_is_refused(queue_manager: EmbeddedQueueManager) -> None:
-    """Otherwise the rest of the earlier batch would be lost."""
+@pytest.mark.parametrize(
+    ("batch", "others", "said"),
+    [(0, (1, 0, 2), "differs in a replay"), (1, (3,), "stopped within batch 0, and now gets batch 1")],
+    ids=["a replay with other rows", "the next batch"],
+)
+def test_after_a_half_put_batch_only_its_replay_is_put(
+    queue_manager: EmbeddedQueueManager, batch: int, others: tuple[int, ...], said: str
+) -> None:
+    """Otherwise the rest of the batch would be lost."""
     victim = queue_manager.connect()
     frail: Any = Frail(victim, "commit", 1, after=True, error=Killed())
     with pytest.raises(Killed):
         put_batch(frail, MARKERS, FIRST, rows(0, 1, 2), unit_rows=2)
     victim.backout()
 
-    with pytest.raises(SinkError, match="stopped within batch 0, and now gets batch 1"):
-        put_batch(queue_manager.connect(), MARKERS, replace(FIRST, number=1), rows(3), unit_rows=2)
+    with pytest.raises(SinkError, match=said):
+        put_batch(queue_manager.connect(), MARKERS, replace(FIRST, number=batch), rows(*others), unit_rows=2)
     assert [0, 1] == on_queue(queue_manager)
 
 
