@@ -47,6 +47,8 @@ class CommandServer:
         self._runner = runner
         self._handle: ObjectHandle | None = None
         self._thread: Running | None = None
+        #: The number of commands on the queue before the last get.
+        self._found = 0
 
     def start(self) -> None:
         """Begin to wait for commands. If the queue already has commands, start the thread now."""
@@ -73,10 +75,20 @@ class CommandServer:
             except MQIError:
                 # For example, the disk is full. The next command also retries the backed-out one; an immediate retry would
                 # loop.
-                self._wait()
-                return
+                if not self._has_more():
+                    return
+                continue
             if self._is_idle():
                 return
+
+    def _has_more(self) -> bool:
+        """Return whether a command has arrived since the last get. If not, register a wait for the next command."""
+        with self._state.lock:
+            queue = None if self._handle is None else self._handle.queue
+            if queue is not None and queue.available > self._found:
+                return True
+            self._wait()
+            return False
 
     def _is_idle(self) -> bool:
         """Return whether the queue is empty. If it is, register a wait, so that the next command starts the thread again."""
@@ -106,6 +118,8 @@ class CommandServer:
         from mqflow.embedded.pcf.replies import reply  # noqa: PLC0415 - imports all of PCF and MQSC, which most queue managers never need
 
         while True:
+            queue = None if self._handle is None else self._handle.queue
+            self._found = 0 if queue is None else queue.available
             try:
                 got = self._connection.get(self._handle, _GET)
             except MQIError as error:

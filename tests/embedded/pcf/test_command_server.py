@@ -620,6 +620,34 @@ def test_a_command_that_a_full_disk_backed_out_does_not_end_the_command_server()
         assert 0 == defined(queue_manager, COMMAND_QUEUE).depth
 
 
+class RefusesOneRemoval(ScriptedStore):
+    """Refuses to remove one message. Directly before that, `meanwhile` runs."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
+        meanwhile = self.meanwhile
+        if meanwhile is not None and any(isinstance(each, MessageRemoved) for each in changes) and done is not None:
+            self.meanwhile = None
+            meanwhile()
+            done(FULL)
+        else:
+            super().write(changes, done)
+
+
+def test_a_command_that_arrives_during_a_commit_that_fails_waits_for_no_further_command() -> None:
+    store = RefusesOneRemoval()
+    with EmbeddedQueueManager("QM1", store=store) as queue_manager, Commander(queue_manager) as commander:
+        sent: list[bytes] = []
+        store.meanwhile = lambda: sent.append(commander.send(PING))
+
+        commander.send(PING, message_type=MessageType.DATAGRAM, reply_to_queue="", persistence=1)
+        queue_manager._command_server.join()
+
+        assert 1 == len(commander.responses(*sent))
+        assert 0 == defined(queue_manager, COMMAND_QUEUE).depth
+
+
 @pytest.mark.parametrize("removes", [None, 1, 0])
 def test_a_queue_is_deleted_with_its_authority_records_unless_the_command_keeps_them(
     queue_manager: EmbeddedQueueManager, commander: Commander, removes: int | None
