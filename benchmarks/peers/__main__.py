@@ -1,7 +1,7 @@
 """`python -m benchmarks.peers`: mqflow beside FastStream, taskiq, dramatiq and Celery, in one run, into docs/performance.md.
 
 The command starts and stops the servers, on loopback, and makes a virtual environment for the peers in `.bench-peers`. All
-programs take their samples in turns. Exits with 1 if a goal is missed that `known_misses.toml` does not name, and with 2 if a
+programs take their samples in turns. Exits with 1 if a goal is missed that `known_misses.toml` does not name. Exits with 2 if a
 server is not installed or no program is chosen.
 """
 

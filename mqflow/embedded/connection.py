@@ -347,7 +347,7 @@ class EmbeddedConnection:
             connection.end(Reason.HCONN_ERROR)
 
     def abandon(self) -> None:
-        """End the connection as after the death of its application: back out the unit of work."""
+        """End the connection as if its application had died: back out the unit of work."""
         self.state.end(Reason.CONNECTION_BROKEN)
 
     def lose(self, reason: int = Reason.Q_MGR_STOPPING) -> None:

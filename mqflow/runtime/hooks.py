@@ -201,7 +201,10 @@ class LogEvents:
             self._log.warning(f"{text} (%d times)", *values, times, extra=extra)
 
     def _log_pause(self, event: ListenerPaused | ListenerResumed, fields: Mapping[str, object]) -> None:
-        """Write why a listener pauses, and that the pause is over. Repeat the same cause only after 10, 100, ... pauses."""
+        """Write why a listener pauses, and when it goes on.
+
+        Of pauses in a row with the same cause, write only the 1st, 10th, 100th, ...
+        """
         why, pauses = self._pauses.pop(event.listener, ("", 0))
         if isinstance(event, ListenerResumed):
             times = "1 pause" if pauses == 1 else f"{pauses} pauses"

@@ -119,7 +119,7 @@ class _Jumping(trio.abc.Instrument):
 
 
 def _soon(function: Callable[[], object]) -> None:
-    """Run the function in the loop. This also cuts the next wait short: epoll rounds a nanosecond up to a millisecond."""
+    """Run the function in the loop. This also ends the next wait at once, which `epoll` would otherwise round up to 1 ms."""
     trio.lowlevel.current_trio_token().run_sync_soon(function)
 
 

@@ -141,7 +141,7 @@ class ActiveAndStandby:
         return process
 
     async def _wait_until(self, condition: Callable[[], bool], process: Process, stopping: anyio.Event) -> bool:
-        """Wait for the condition. Return False if, before that, the process has ended or `stopping` was set."""
+        """Wait until the condition is true. Return False if the process ends or `stopping` is set first."""
         while process.returncode is None and not stopping.is_set():
             if condition():
                 return True

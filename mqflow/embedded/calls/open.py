@@ -172,7 +172,7 @@ def put_back(queue: LocalQueue, emptied: Emptied) -> None:
 
 
 def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:
-    """Delete the queue, in memory, and return its messages.
+    """Delete the queue, and return its messages. The caller must remove both from the store.
 
     The queue's uncommitted messages are lost too: neither a commit nor a backout brings them back. Later calls on the queue's
     handles raise 2052.
@@ -188,7 +188,7 @@ def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:
 
 
 def empty(state: QueueManagerState, queue: LocalQueue) -> Emptied:
-    """Take every available message off the queue, in memory, and return the messages."""
+    """Take every available message off the queue. Return the messages; the caller must remove them from the store."""
     emptied = queue.clear()
     for message in emptied.messages:
         state.pages.forget(message)

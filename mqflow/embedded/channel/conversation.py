@@ -170,7 +170,7 @@ class Conversation:
         return self._verbs is not None
 
     def abandon(self) -> None:
-        """End the connection as after the death of the program: back out its unit of work."""
+        """End the connection as if the program had died: back out its unit of work."""
         verbs, waits = self._forget()
         if waits is not None:
             waits.clear()

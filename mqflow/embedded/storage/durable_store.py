@@ -280,7 +280,10 @@ class DurableStore:
             self._outlived.clear()
 
     def _make_all(self) -> None:
-        """Make the calls of the group and answer them: all together or, if the disk is full, one by one."""
+        """Carry out the calls of the group together, and answer them.
+
+        If the disk is full, carry them out one by one, and refuse each call that has no room.
+        """
         admitted = self._admitted(self._unanswered)
         try:
             self._make(admitted)

@@ -72,7 +72,7 @@ _IDENTIFIER_PARTS: Final = 4
 
 @runtime_checkable
 class StagingQueueManager(Protocol):
-    """A queue manager in this process that has a staging queue, in the order of due times, and reports staged messages."""
+    """A queue manager in this process. Its staging queue is in the order of the due times, and it reports staged messages."""
 
     @property
     def owner(self) -> str:

@@ -348,7 +348,7 @@ class ServedConnection:
             self._line.close()
 
     def abandon(self) -> None:
-        """End the connection as after the death of the application: the owner backs out the unit of work."""
+        """End the connection as if the application had died: the owner backs out the unit of work."""
         self._line.close()
 
     def _note_put(self, options: PutOption) -> None:

@@ -94,7 +94,7 @@ class ServedQueueManager:
         return ServedConnection(self._line(application_name or program, user or self._user), self._clock)
 
     def close(self) -> None:
-        """End all open connections as after the death of the application: the owner backs out their units of work."""
+        """End all open connections as if the application had died: the owner backs out their units of work."""
         for line in tuple(self._lines):
             line.close()
 

@@ -60,7 +60,7 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         ...
 
     def abandon(self) -> None:
-        """End the connection as after the death of the application: back out the unit of work."""
+        """End the connection as if the application had died: back out the unit of work."""
         ...
 
 
