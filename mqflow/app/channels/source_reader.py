@@ -98,10 +98,10 @@ def read_client_configuration(
     own = environment.get("HOME", "") if home is None else str(home)
     for place in places(environment, current=str(current or Path.cwd()), home=own, data=data):
         try:
-            text = _bytes(place.path, _CONFIGURATION_BYTES_MAX).decode("utf-8-sig")
+            text = _bytes(place, _CONFIGURATION_BYTES_MAX).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError, ValueError):
             continue
-        return parse_client_configuration(text, place.path)
+        return parse_client_configuration(text, place)
     return ClientConfiguration()
 
 

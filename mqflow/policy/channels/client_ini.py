@@ -18,7 +18,6 @@ __all__ = (
     "DATA_DIRECTORY",
     "ClientConfiguration",
     "ClientConfigurationError",
-    "FilePlace",
     "parse_client_configuration",
     "places",
 )
@@ -81,22 +80,13 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
         return (*(f"CHANNELS: {name}" for name in channels), *(f"{stanza}: all of it" for stanza in self.other_stanzas))
 
 
-class FilePlace(Struct, frozen=True):
-    """A path at which the file may be."""
-
-    path: str
-    #: The origin of the path, for example "MQCLNTCF".
-    said_by: str
-
-
-def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[FilePlace, ...]:
+def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[str, ...]:
     """Return the paths where mqclient.ini can be, in order. The first file that can be read is used.
 
     Raises `ClientConfigurationError` if MQCLNTCF is a URL that does not name a local file.
     """
-    named = (FilePlace(_local(text), "MQCLNTCF"),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
-    folders = ((current, "the current directory"), (data, "the MQ data directory"), (home, "the home directory"))
-    return (*named, *(FilePlace(f"{folder.rstrip('/')}/{_FILE}", said_by) for folder, said_by in folders if folder))
+    named = (_local(text),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
+    return (*named, *(f"{folder.rstrip('/')}/{_FILE}" for folder in (current, data, home) if folder))
 
 
 def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfiguration:
