@@ -8,7 +8,6 @@ import base64
 import http.client
 import io
 import ssl
-from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 
@@ -29,16 +28,14 @@ _OK: Final = 200
 _REDIRECTIONS: Final = range(300, 400)
 
 
-def fetch(
-    location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S, context: Callable[[], ssl.SSLContext] | None = None
-) -> bytes:
+def fetch(location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S) -> bytes:
     """Return the bytes of the table. If the table is too large, return one byte more than the limit, so that it is refused.
 
-    Certificates must be signed by the system's authorities, or by those of SSL_CERT_FILE or `context` if one is given.
+    Certificates must be signed by the system's authorities, or by those of SSL_CERT_FILE.
     Raises `ChannelTableError` for every failure, with a text that has no password.
     """
     until = clock.monotonic() + limit_s
-    connection = _connection(location, limit_s, context)
+    connection = _connection(location, limit_s)
     try:
         connection.connect()
         _refuse_link_local(connection.sock.getpeername()[0])
@@ -85,13 +82,11 @@ class _Until(io.RawIOBase):
         return int(self._socket.recv_into(buffer))
 
 
-def _connection(
-    location: TableLocation, limit_s: float, context: Callable[[], ssl.SSLContext] | None
-) -> http.client.HTTPConnection:
+def _connection(location: TableLocation, limit_s: float) -> http.client.HTTPConnection:
     if not location.secure:
         return http.client.HTTPConnection(location.host, location.port, timeout=limit_s)
-    made = ssl.create_default_context() if context is None else context()
-    return http.client.HTTPSConnection(location.host, location.port, timeout=limit_s, context=made)
+    context = ssl.create_default_context()
+    return http.client.HTTPSConnection(location.host, location.port, timeout=limit_s, context=context)
 
 
 def _refuse_link_local(peer: str) -> None:

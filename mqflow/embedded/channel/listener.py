@@ -17,7 +17,7 @@ from mqflow.embedded.wire.server.login import Login
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.fap.negotiation import Offer
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, Clock
 
 __all__ = ("serve_channel",)
 
@@ -54,13 +54,10 @@ def serve_channel(
     passwords: Passwords,
     *,
     tls: ssl.SSLContext | None = None,
-    runner: Runner = THREADS,
     clock: Clock = SYSTEM_CLOCK,
     room: Room | None = None,
     guard: PasswordGuard | None = None,
-    offer: Offer | None = None,
     tap: Tap | None = None,
-    random: Random = SYSTEM_RANDOM,
     strangers: StrangerLimits | None = None,
 ) -> Server:
     """Return a running listener for MQ's client programs. Port 0 means any free port.
@@ -68,11 +65,11 @@ def serve_channel(
     `tap` receives all bytes. Raises `ServingError` if the port is in use, or if other machines can reach the address and `tls`
     is None.
     """
-    offered = offer or Offer(queue_manager=queue_manager.name, queue_manager_identifier=queue_manager.name)
+    offered = Offer(queue_manager=queue_manager.name, queue_manager_identifier=queue_manager.name)
 
     def peers_of(login: Login) -> Peers:
         def peer(arrival: Arrival) -> ServedPeer:
-            return ChannelPeer(queue_manager, arrival, login, offered, tap, random)
+            return ChannelPeer(queue_manager, arrival, login, offered, tap, SYSTEM_RANDOM)
 
         return peer
 
@@ -82,7 +79,6 @@ def serve_channel(
         address,
         passwords,
         tls=tls,
-        runner=runner,
         clock=clock,
         room=room,
         guard=guard,

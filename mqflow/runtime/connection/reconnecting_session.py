@@ -50,25 +50,22 @@ class ReconnectingSession:
         #: The lost session. The next session takes over its open objects.
         self._lost: Session | None = None
 
-    async def get(self, *, of_now: bool = False, at_once: bool = False) -> Session:
+    async def get(self, *, of_now: bool = False) -> Session:
         """Return the session. With `of_now`, replace a session that was connected before the last outage.
 
-        Use `of_now` only between units of work. Use `at_once` if the caller holds another session. With `at_once`, and also
-        inside a delivery, a new session is connected with `Supervisor.connect_now`; otherwise with `Supervisor.connect`. Raises
-        the errors of these functions. Inside a delivery there is no pause before the attempt.
+        Use `of_now` only between units of work. Inside a delivery, a new session is connected with `Supervisor.connect_now`,
+        without a pause before the attempt; otherwise with `Supervisor.connect`. Raises the errors of these functions.
         """
         session = self._session
         if session is not None and of_now and session.generation != self._supervisor.generation:
             await self.let_go()
         if self._session is None:
-            self._session = await self._connect(at_once=at_once)
+            self._session = await self._connect()
             self._lost = None
         return self._session
 
-    async def _connect(self, *, at_once: bool) -> Session:
+    async def _connect(self) -> Session:
         supervisor, owner, before = self._supervisor, self._owner, self._lost
-        if at_once:
-            return await supervisor.connect_now(owner=owner, before=before)
         if not self._waits or in_delivery(supervisor):
             return await supervisor.connect_now(owner=owner, before=before, pauses=False)
         return await supervisor.connect(owner=owner, before=before)

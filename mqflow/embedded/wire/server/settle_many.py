@@ -42,7 +42,6 @@ class _Answers:
         self._failures: list[requests.Failure | None] = [None] * commits
         self._guard = runner.lock()
         self._left = 0
-        self._runner = runner
         self._all = runner.event()
         self._all.set()
 
