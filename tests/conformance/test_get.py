@@ -125,7 +125,7 @@ def test_a_message_that_came_back_is_found_by_its_identifier(queue: str, program
 )
 def test_options_that_do_not_go_together_are_2046(queue: str, program: Program, options: GetOption) -> None:
     with refused(Reason.OPTIONS_ERROR):
-        program.get(queue, options)
+        program.get(queue, options, wait_ms=1_000)
 
 
 def test_unknown_match_options_are_2247(queue: str, program: Program) -> None:

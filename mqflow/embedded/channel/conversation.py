@@ -14,6 +14,7 @@ from mqflow.embedded.channel.asked_delay import delayed
 from mqflow.embedded.channel.consumption import Outcome, Waits, ends_at
 from mqflow.embedded.channel.puts import UnansweredPuts, put_message
 from mqflow.embedded.channel.subscriptions import request_publications, subscribe
+from mqflow.embedded.rules.get_plan import at_once
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.embedded.wire.server.verb_calls import VerbCalls
@@ -472,6 +473,7 @@ class Conversation:
                 message_token=asked.get.message_token,
             ),
             asked.bytes_max,
+            min(asked.get.wait_ms, 0),  # from 0 on no wait is refused, so all of them have one record
         )
         waits = asked.get.options & GetOption.WAIT
 
@@ -610,12 +612,14 @@ def _completion(got: Got) -> CompletionCode:
 
 
 @lru_cache(maxsize=256)
-def _get_options(options: int, selection: Selection, bytes_max: int | None) -> GetOptions:
-    """Return the options of a get without a wait. Equal arguments give the same record, so the get is planned only once."""
-    # WAIT stays with UNLOCK, because the queue manager must see and refuse this combination.
-    left_out = GetOption.NONE if options & GetOption.UNLOCK else GetOption.WAIT
-    return GetOptions(
-        options=GetOption(options & ~left_out),
+def _get_options(options: int, selection: Selection, bytes_max: int | None, wait_ms: int = 0) -> GetOptions:
+    """Return the options of a get without a wait. Equal arguments give the same record, so the get is planned only once.
+
+    If a queue manager refuses the wait, the options keep it, so that the get raises the error.
+    """
+    asked = GetOptions(
+        options=GetOption(options),
+        wait_ms=wait_ms,
         match=MatchOption(selection.match),
         message_id=selection.message_id,
         correlation_id=selection.correlation_id,
@@ -627,3 +631,4 @@ def _get_options(options: int, selection: Selection, bytes_max: int | None) -> G
         ccsid=selection.ccsid,
         encoding=selection.encoding,
     )
+    return at_once(asked)

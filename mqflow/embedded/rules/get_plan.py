@@ -13,13 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded.rules.refusal import Refusal
+from mqflow.many_verbs import without_wait
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.options import Encoding, GetOption, MatchOption, option_names
 from mqflow.mqi.properties.rfh2_properties import PropertyControl
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 
-__all__ = ("GetPlan", "Mark", "Match", "Reach", "Whole", "Within", "matches", "plan_get")
+__all__ = ("GetPlan", "Mark", "Match", "Reach", "Whole", "Within", "at_once", "matches", "plan_get")
 
 _Choice = TypeVar("_Choice")
 
@@ -184,6 +185,19 @@ def plan_get(options: GetOptions) -> GetPlan:
         encoding=options.encoding,
         message_handle=options.message_handle,
     )
+
+
+@lru_cache(maxsize=64)  # as for `without_wait`: equal options must be the same record
+def at_once(options: GetOptions) -> GetOptions:
+    """Return the options of a get without a wait, for a server that waits itself.
+
+    If a queue manager refuses the get, the options stay as they are. Then the get raises the error, and does not wait.
+    """
+    try:
+        plan_get(options)
+    except Refusal:
+        return options
+    return without_wait(options)
 
 
 @lru_cache(maxsize=256)

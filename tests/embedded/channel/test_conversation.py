@@ -73,11 +73,11 @@ def test_spi_verbs_that_are_not_known_give_the_same_complaint(program: Program) 
     assert 1 == len(set(program.line.complaints))
 
 
-def get_body(options: GetOption, bytes_max: int = 100) -> bytes:
-    """Return the structures of MQGET, with a wait of a second if the options have it."""
+def get_body(options: GetOption, bytes_max: int = 100, wait_ms: int = 1_000) -> bytes:
+    """Return the structures of MQGET. The wait counts if the options have it."""
     writer = Writer(ORDER)
     write_descriptor(writer, MessageDescriptor(), 2)
-    GetFields(version=2, options=int(options), wait_ms=1_000).write(writer)
+    GetFields(version=2, options=int(options), wait_ms=wait_ms).write(writer)
     return writer.number(bytes_max).done()
 
 
@@ -93,10 +93,17 @@ def test_an_unlock_that_succeeds_has_no_reason(program: Program, queue_manager: 
     assert (0, 0) == other.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[:2]
 
 
-def test_an_unlock_that_waits_is_refused_with_2046(program: Program) -> None:
-    refused = program.call(SegmentType.MQGET, get_body(GetOption.UNLOCK | GetOption.WAIT), program.handle)
+@pytest.mark.parametrize("option", [GetOption.UNLOCK, GetOption.MSG_UNDER_CURSOR, GetOption.BROWSE_MSG_UNDER_CURSOR], ids=str)
+def test_a_wait_for_nothing_is_refused_with_2046(program: Program, option: GetOption) -> None:
+    refused = program.call(SegmentType.MQGET, get_body(option | GetOption.WAIT), program.handle)
 
     assert Reason.OPTIONS_ERROR == refused[1]
+
+
+def test_a_wait_below_minus_one_is_refused_with_2090(program: Program) -> None:
+    refused = program.call(SegmentType.MQGET, get_body(GetOption.WAIT, wait_ms=-2), program.handle)
+
+    assert Reason.WAIT_INTERVAL_ERROR == refused[1]
 
 
 def test_a_request_for_messages_of_an_unknown_handle_is_refused_once(program: Program) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
+from mqflow.embedded.rules.get_plan import at_once
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer, administered
 from mqflow.embedded.wire.protocol.frames import (
@@ -35,7 +36,6 @@ from mqflow.embedded.wire.server.idle_poller import IdlePoller
 from mqflow.embedded.wire.server.login import Login, process_of_other
 from mqflow.embedded.wire.server.settle_many import settled_many
 from mqflow.embedded.wire.server.verb_calls import VerbCalls
-from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
@@ -355,17 +355,17 @@ class ClientConnection:
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return get(options)
-        at_once = without_wait(options)
+        unwaiting = at_once(options)
         if self._interrupted:
-            return get(at_once)
+            return get(unwaiting)
         ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
-        while not (got := get(at_once)):
-            withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
+        while not (got := get(unwaiting)):
+            withdraw = connection.on_arrival(handle, unwaiting, self._arrived.set)
             if withdraw is None:
                 continue
             try:
                 arrived = self._arrives_within(ends_at)
-                got = get(at_once)  # before `withdraw`: a waiter without its message wakes another waiter
+                got = get(unwaiting)  # before `withdraw`: a waiter without its message wakes another waiter
             finally:
                 withdraw()
                 self._arrived.clear()
@@ -448,7 +448,7 @@ class ClientConnection:
     def _without_wait(self, request: requests.Exchange) -> GetOptions:
         """Return the request's options without the wait. The same request always gets the same record."""
         if request is not self._last_exchange[0]:
-            self._last_exchange = request, without_wait(request.options)
+            self._last_exchange = request, at_once(request.options)
         return self._last_exchange[1]
 
     def _get_many(
