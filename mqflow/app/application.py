@@ -430,6 +430,8 @@ class App:
         Raises the `MQIError` of the put, of its commit, or of reconnecting. If the `verb` of the error is MQCMIT and its reason
         is not 2003, nobody knows whether the message is on the queue. After every other error the message is on no queue. If
         other code cancels the task during the commit (`Task.cancel`), an `InDoubt` event names the message.
+
+        Raises `RuntimeError`, and puts nothing, if another thread awaits it than that of the application's event loop.
         """
         return self._run().put(queue, payload, **keywords)
 
@@ -478,7 +480,8 @@ class App:
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both errors have the MsgId of the
         request. Raises `UndecodableError` if the reply cannot be decoded, and the errors of `put`. The time of `timeout_s`
         begins after the put, and does not stop during an outage. The put itself can wait for the connection, as `put` does.
-        Raises `ValueError`, and puts nothing, if `timeout_s` is not more than 0.
+        Raises `ValueError`, and puts nothing, if `timeout_s` is not more than 0, and `ConfigurationError` if `reply` cannot be
+        a payload.
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 
@@ -535,7 +538,7 @@ class App:
         if unknown := [name for name in others if name not in {app.name for app in included}]:
             raise ConfigurationError(f"No included application is called {unknown[0]}: include_app adds one.")
         async with AsyncExitStack() as stack:
-            running = self._open(stack, self._declared(services=services), queue_manager, world)
+            running = self._open(stack, replace(self._declared(services=services), listens=listen), queue_manager, world)
             for app in included:
                 within = app._open_within(running, stack, others.get(app.name), world, services=services)  # noqa: SLF001 - another object of this class
                 running.include(within)
@@ -612,9 +615,12 @@ class App:
         raise error  # raised outside of `except`, so that Python does not print the group too
 
     def stop(self) -> None:
-        """Stop getting messages. Handlers that run continue. A call that waits for a connection raises `MQIError` 2202."""
-        if self._running is not None:
-            self._running.stop()
+        """Stop getting messages. Handlers that run continue. A call that waits for a connection raises `MQIError` 2202.
+
+        Any thread may call this function. It does nothing if the application is not running.
+        """
+        if (running := self._running) is not None:
+            running.stop()
 
     def _settings_within(self, settings: Settings, *, needs_url: bool = True) -> Settings:
         """Return the settings of this included application, from the settings of the application that includes it."""

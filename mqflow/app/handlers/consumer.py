@@ -5,8 +5,9 @@ with that unit of work. This file makes no decision itself.
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, Unpack, overload
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.mistakes import check_number
+from mqflow.app.handlers.mistakes import check_number, check_payload_type
 from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing
 from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -52,7 +53,11 @@ _RECORDED_WAIT_MS: Final = 5_000
 
 
 class Consumer:
-    """Receives the messages of one queue or subscription, one unit of work at a time. `App.consumer` returns it."""
+    """Receives the messages of one queue or subscription, one unit of work at a time. `App.consumer` returns it.
+
+    Only one task at a time can use it. Every method raises `RuntimeError` while another task uses it, in another thread, and
+    after the end of its `async with` block.
+    """
 
     def __init__(
         self,
@@ -101,6 +106,12 @@ class Consumer:
         self._moves: list[Event] = []
         #: The reason why the unit of work was backed out; empty if it was not, or if the caller has received the error.
         self._backout_cause = ""
+        #: The decoder for the payload type of the last `receive`.
+        self._decoder: tuple[Any, Decode] | None = None
+        self._thread: Final = threading.get_ident()
+        #: The method that runs now; empty if no method runs.
+        self._in_method = ""
+        self._is_closed = False
 
     async def open(self) -> None:
         """Connect, and open the queue or subscribe. Raises the `MQIError` of MQOPEN or MQSUB."""
@@ -108,9 +119,10 @@ class Consumer:
 
     async def close(self) -> None:
         """Back out the open unit of work, and close the connection. A subscription that is not durable ends with it."""
+        self._is_closed = True
         if self._records is not None and self._records.open and self._reconnecting.queue_manager_name:
             with anyio.CancelScope(shield=True), suppress(MQIError):  # if the connection is lost, the queue manager backs out
-                await self.backout()
+                await self._backout_unit()
         await self._reconnecting.close()
 
     @overload
@@ -142,9 +154,17 @@ class Consumer:
         Without `transacted`, this method also raises the errors of `commit`. If the outcome of the commit is unknown, the
         message may have left the queue, and the hooks receive an `InDoubt` event with its MsgId. This can also happen if
         `Task.cancel` or `asyncio.timeout` ends this call.
+
+        Raises `ConfigurationError` for a type that cannot be a payload, and `ValueError` for a negative `wait_ms`. Both receive
+        nothing.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
-        decode = None if payload_type is Message else decoder_for(payload_type, self._codec)
+        if not (wait_ms >= 0 or wait_ms == WAIT_UNLIMITED):  # true for nan too
+            raise ValueError(f"receive(wait_ms={wait_ms!r}): it takes 0 or more milliseconds. Leave it out for no limit.")
+        with self._only_this("receive"):
+            return await self._receive(None if payload_type is Message else self._decoder_for(payload_type), wait_ms)
+
+    async def _receive(self, decode: Decode | None, wait_ms: int) -> Any:
         self._raise_if_backed_out("MQGET")
         flags = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
         options = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | flags, wait_ms=wait_ms)
@@ -178,7 +198,7 @@ class Consumer:
             message = Message(got.descriptor, got.body, self.queue)
             payload: list[Any] = await self._deliver_or_back_out(got, message, decode, session, mover)
             if not self._transacted:
-                await self.commit()
+                await self._commit_unit()
             if payload:
                 self.message = message
                 return payload[0]
@@ -205,6 +225,10 @@ class Consumer:
         If the consumer is not transacted, commit the message immediately. If that put raises an error, it is backed out. With a
         transacted consumer, a message whose publish middleware raises after `call_next` stays in the open unit of work.
         """
+        with self._only_this("put"):
+            return await self._put(message)
+
+    async def _put(self, message: Outgoing) -> Put:
         self._raise_if_backed_out("MQPUT")
         session, _ = await self._opened()
         try:
@@ -218,7 +242,7 @@ class Consumer:
             raise
         self._sent.append(put.descriptor.message_id)
         if not self._transacted:
-            await self.commit()
+            await self._commit_unit()
         return put
 
     async def commit(self) -> None:
@@ -231,6 +255,10 @@ class Consumer:
         If `Task.cancel` or `asyncio.timeout` ends this call, the outcome is unknown too, and the hooks receive the event. The
         consumer then closes its connection, and with it a subscription that is not durable.
         """
+        with self._only_this("commit"):
+            await self._commit_unit()
+
+    async def _commit_unit(self) -> None:
         self._raise_if_backed_out("MQCMIT")
         session = await self._reconnecting.get()
         moves = tuple(self._moves)
@@ -243,6 +271,10 @@ class Consumer:
 
     async def backout(self) -> None:
         """Back out the unit of work. All its messages, even moved ones, are then on the queue again, with BackoutCount + 1."""
+        with self._only_this("backout"):
+            await self._backout_unit()
+
+    async def _backout_unit(self) -> None:
         if self._backout_cause:
             self._backout_cause = ""
             return
@@ -251,6 +283,31 @@ class Consumer:
             await session.settle(Settlement.BACKOUT)
             if self._records is not None:
                 await self._records.record_backout(session)
+
+    @contextmanager
+    def _only_this(self, method: str) -> Iterator[None]:
+        """Inside the block, no other method can begin. Raises the `RuntimeError` of a wrong use."""
+        problem = ""
+        if self._is_closed:
+            problem = "its `async with` block has ended. Open another consumer"
+        elif threading.get_ident() != self._thread:
+            problem = "it belongs to the event loop of another thread. Call it there, for example by anyio.from_thread.run"
+        elif self._in_method:
+            problem = f"another task is in its method {self._in_method}. Open a consumer for each task"
+        if problem:
+            raise RuntimeError(f"{method} of the {self._name} did nothing: {problem}.")
+        self._in_method = method
+        try:
+            yield
+        finally:
+            self._in_method = ""
+
+    def _decoder_for(self, payload_type: Any) -> Decode:
+        if self._decoder is None or self._decoder[0] is not payload_type:
+            if self._codec is None:
+                check_payload_type(payload_type, "receive", "give the App a codec")
+            self._decoder = payload_type, decoder_for(payload_type, self._codec)
+        return self._decoder[1]
 
     @asynccontextmanager
     async def _end_of_unit(self, session: Session) -> AsyncIterator[None]:

@@ -5,7 +5,7 @@ The functions accept values of any type, because a user can pass anything.
 
 import inspect
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
@@ -166,20 +166,32 @@ def _not_finite(value: Any, field: str) -> tuple[str, float] | None:
     return next((found for name, each in inner if (found := _not_finite(each, name))), None)
 
 
-def check_payload_type(payload_type: Any, handler: str) -> None:
+def check_payload_type(payload_type: Any, handler: str, otherwise: str = "give the listener a codec") -> None:
     """Raise `ConfigurationError` if no JSON can be decoded to this type, because every message would be undecodable."""
     if hasattr(payload_type, "model_validate_json"):  # a pydantic model, which msgspec does not know
         return
     shown = getattr(payload_type, "__name__", payload_type)  # an annotation such as `A | B` has no name
+    if payload_type is None or payload_type is type(None):
+        raise ConfigurationError(f"{handler}: None cannot be a payload. For a payload of any type, write Any.")
     try:
         info = msgspec.inspect.type_info(payload_type)
     except (TypeError, NameError) as error:
         raise ConfigurationError(f"{handler}: {shown} cannot be a payload. {str(error).rstrip('.')}.") from error
-    if isinstance(info, msgspec.inspect.CustomType) and isinstance(info.cls, type) and not _holds_json(info.cls):
-        raise ConfigurationError(
-            f"{handler}: JSON cannot be decoded to {shown}. Make it a msgspec.Struct, a dataclass, a TypedDict or a pydantic "
-            "model, or give the listener a codec."
-        )
+    for part in _parts_of(info):
+        if isinstance(part, msgspec.inspect.CustomType) and isinstance(part.cls, type) and not _holds_json(part.cls):
+            raise ConfigurationError(
+                f"{handler}: JSON cannot be decoded to {part.cls.__name__}. Make it a msgspec.Struct, a dataclass, a TypedDict "
+                f"or a pydantic model, or {otherwise}."
+            )
+
+
+def _parts_of(info: Any) -> Iterator[Any]:  # Any: only some records of msgspec have these fields
+    """Yield the type, the alternatives of a union, and the types of the items of a list, a tuple, a set or a dict."""
+    yield info
+    inner = (*getattr(info, "types", ()), *getattr(info, "item_types", ()))
+    for part in (*inner, *(getattr(info, name, None) for name in ("item_type", "key_type", "value_type"))):
+        if part is not None:
+            yield from _parts_of(part)
 
 
 def check_result(handler: str, result: object) -> None:

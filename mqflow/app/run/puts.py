@@ -32,8 +32,13 @@ class Puts:
         broadcast: Broadcast,
         layers: Sequence[PublishMiddleware],
         codec: Codec | None,
+        check_place: Callable[[], None],
     ) -> None:
-        """Take the middleware with `publish`, and the codec for messages that have no codec of their own."""
+        """Take the middleware with `publish`, and the codec for messages that have no codec of their own.
+
+        `check_place` raises the error of a put at a wrong time or in a wrong thread.
+        """
+        self._check_place: Final = check_place
         self._supervisor: Final = supervisor
         self._codec: Final = codec
         around = partial(around_put, layers) if layers else None
@@ -62,6 +67,7 @@ class Puts:
             await session.close()
 
     def _session(self) -> PutSession:
+        self._check_place()
         return self._in_handlers if in_delivery(self._supervisor) else self._elsewhere
 
     async def _release(self) -> None:

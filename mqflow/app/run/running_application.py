@@ -4,6 +4,7 @@ This file combines declarations and settings for the runtime. It makes no decisi
 """
 
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -16,11 +17,12 @@ from msgspec.structs import replace
 from mqflow.app.channels.location import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners, mistyped_queue_managers
-from mqflow.app.errors import RequestFailedError, RequestTimeoutError
+from mqflow.app.errors import ConfigurationError, RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
+from mqflow.app.handlers.mistakes import check_payload_type
 from mqflow.app.handlers.outgoing_message import (
     Outgoing,
     PutKeywords,
@@ -86,6 +88,8 @@ class Declared(Struct, frozen=True, kw_only=True):
     hooks: Sequence[Hook]
     codec: Codec | None
     decide: Decide
+    #: False if no listener starts.
+    listens: bool = True
     #: The number of delay processors that the application has asked for.
     delay_processors: int = 0
     delay_processors_have_own_authority: bool = False
@@ -119,6 +123,9 @@ class RunningApplication:
         self._declared: Final = declared
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._world: Final = world
+        self._thread: Final = threading.get_ident()
+        self._loop_caller: Final = LoopCaller()
+        self._is_over = False
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         with ExitStack() as if_it_fails:
             if_it_fails.callback(self.close)
@@ -135,7 +142,9 @@ class RunningApplication:
             if isinstance(self.queue_manager, _NotifiesOfAttempts):  # from a channel table; it connects on any thread
                 self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
             self._layers: Final = [layer for layer in declared.middleware if isinstance(layer, PublishMiddleware)]
-            self._puts: Final = Puts(self._runtime.supervisor, self._stager, self._broadcast, self._layers, declared.codec)
+            self._puts: Final = Puts(
+                self._runtime.supervisor, self._stager, self._broadcast, self._layers, declared.codec, self._check_place
+            )
             if_it_fails.pop_all()
 
     def _open(self) -> "_Opened":
@@ -224,7 +233,10 @@ class RunningApplication:
         return Readiness(self._broadcast, name=name, whole=self._runtime.supervisor.readiness)
 
     def stop(self) -> None:
-        """Stop getting messages. Handlers that run continue."""
+        """Stop getting messages. Handlers that run continue. Any thread may call this function."""
+        self._loop_caller(self._stop)
+
+    def _stop(self) -> None:
         for runtime in self._runtimes.values():
             runtime.stop()
 
@@ -276,7 +288,7 @@ class RunningApplication:
         names_queue = runtime is not self._runtime and queue in {each.queue for each in runtime.statuses()}
         runtime.order(queue if names_queue else listener, held=held, concurrency=concurrency)
         what = f"now has concurrency {concurrency}" if concurrency else "is paused" if held else "goes on"
-        self._broadcast(Warned(text=f"By order of an operator, {listener} {what}."))
+        self._broadcast(Warned(text=f"By order of an operator, {listener} {what}.", is_order=True))
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -292,7 +304,11 @@ class RunningApplication:
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:
-        """Wait until the application is ready."""
+        """Wait until the application is ready. Raises `ConfigurationError` if it runs without listeners, or has ended."""
+        self._check_place()
+        if not self._declared.listens:
+            problem = "This application runs with listen=False, so it is never ready"
+            raise ConfigurationError(f"{problem}. Puts work at once: no wait is needed.")
         await self._runtime.supervisor.readiness.wait()
 
     @property
@@ -331,6 +347,7 @@ class RunningApplication:
 
     async def unsubscribe(self, durable: str) -> None:
         """Delete a subscription, like `App.unsubscribe`."""
+        self._check_place()
         supervisor = self._runtime.supervisor
         session = await (supervisor.connect_now(pauses=False) if in_delivery(supervisor) else supervisor.connect())
         try:
@@ -347,7 +364,11 @@ class RunningApplication:
     async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
+        self._check_place()
         check_timeout(timeout_s)
+        if self._declared.codec is None:
+            check_payload_type(reply, "request(reply=...)", "give the App a codec")
+        decode = decoder_for(reply, self._declared.codec)
         supervisor = self._runtime.supervisor
         reconnecting = ReconnectingSession(supervisor, f"request to {queue}")
         keywords.setdefault("codec", self._declared.codec)
@@ -369,7 +390,7 @@ class RunningApplication:
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
         replies = put.descriptor.reply_to_queue
-        decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies))
+        decoded: T = decode(Message(answer.descriptor, answer.body, replies))
         return decoded
 
     @asynccontextmanager
@@ -377,6 +398,7 @@ class RunningApplication:
         self, chosen: TopicSubscription | str, *, selector: str = "", transacted: bool = True
     ) -> "AsyncIterator[Consumer]":
         """Open a consumer, like `App.consumer`, for a subscription or for the name of a queue."""
+        self._check_place()
         from mqflow.app.handlers.consumer import Consumer  # noqa: PLC0415 - an application of listeners has no synchronous consumer
 
         consumer = Consumer(
@@ -404,10 +426,21 @@ class RunningApplication:
 
     def close(self) -> None:
         """Close the queue manager and the decision ledger, each only if this application opened it."""
+        self._is_over = True
         if self._opened.to_close is not None:
             self._opened.to_close.close()
         if self._opened.ledger is not None:
             self._opened.ledger.close()
+
+    def _check_place(self) -> None:
+        """Raise an error if the application has ended, or if this is not the thread of its event loop."""
+        if self._is_over:
+            raise ConfigurationError("The application is not running any more: `async with app.running(): ...` has ended.")
+        if threading.get_ident() != self._thread:
+            raise RuntimeError(
+                "Nothing was put or received: the application runs in the event loop of another thread. Call it there: "
+                "asyncio.run_coroutine_threadsafe(app.put(...), loop), or anyio.from_thread.run."
+            )
 
     def _recorder(self, part: str) -> ConnectionRecorder | None:
         """Return a recorder of decisions for this service or consumer. None if the settings name no disposition queue."""

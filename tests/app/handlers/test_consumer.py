@@ -3,6 +3,7 @@
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -263,7 +264,62 @@ async def test_a_receive_without_a_wait_returns_at_once(mq: QueueManagerKit) -> 
     assert (None, Order(1), 0) == (nothing, order, took_s)
 
 
+@pytest.mark.parametrize("wait_ms", [-5, math.nan])
+async def test_a_wait_that_is_negative_or_no_number_is_refused(mq: QueueManagerKit, wait_ms: Any) -> None:
+    async with mq.run(app := App()), app.consumer("IN") as consumer:
+        with pytest.raises(ValueError, match=r"it takes 0 or more milliseconds\. Leave it out for no limit"):
+            await consumer.receive(wait_ms=wait_ms)
+
+
+# -- wrong uses
+
+
+async def test_a_consumer_whose_block_has_ended_receives_nothing(mq: QueueManagerKit) -> None:
+    await mq.put("IN", b"one")
+    async with mq.run(app := App()):
+        async with app.consumer("IN") as consumer:
+            pass
+        for method in (consumer.receive, consumer.commit, consumer.backout):
+            with pytest.raises(RuntimeError, match=r"did nothing: its `async with` block has ended"):
+                await method()
+
+    assert [b"one"] == [found.body for found in mq.browse("IN")]
+
+
+async def test_the_error_for_a_second_task_says_to_open_another_consumer(mq: QueueManagerKit) -> None:
+    async with mq.run(app := App()), app.consumer("IN") as consumer, anyio.create_task_group() as group:
+
+        async def misuse() -> None:
+            await anyio.sleep(1)
+            with pytest.raises(RuntimeError, match=r"another task is in its method receive\. Open a consumer for each task"):
+                await consumer.receive(wait_ms=1_000)
+            await mq.put("IN", b"one")
+
+        group.start_soon(misuse)
+        body = (await consumer.receive()).body
+        await consumer.commit()
+
+    assert b"one" == body
+
+
 # -- payloads
+
+
+class Plain:
+    """A class that no JSON can be decoded to."""
+
+
+@pytest.mark.parametrize("payload_type", [Plain, Plain | None, list[Plain], dict[str, Plain], 5, None])
+async def test_a_type_that_cannot_be_a_payload_is_refused_and_no_message_is_moved(
+    mq: QueueManagerKit, payload_type: Any
+) -> None:
+    await mq.put("IN", {"number": 1})
+    async with mq.run(app := App()), app.consumer("IN") as consumer:
+        with pytest.raises(ConfigurationError, match=r"receive: .*(cannot be a payload|JSON cannot be decoded to Plain)"):
+            await consumer.receive(payload_type, wait_ms=0)
+        await consumer.commit()
+
+    assert (1, 0) == (mq.depth("IN"), mq.depth("BOQ"))
 
 
 async def test_a_receive_with_a_payload_type_returns_the_payload_and_keeps_the_message(mq: QueueManagerKit) -> None:

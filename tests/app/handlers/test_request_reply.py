@@ -10,7 +10,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from mqflow import App, Context, Message, RequestFailedError, RequestTimeoutError
+from mqflow import App, ConfigurationError, Context, Message, RequestFailedError, RequestTimeoutError
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Feedback, MessageType, Report
 from mqflow.mqi.reason_codes import Reason
@@ -165,3 +165,11 @@ async def test_a_request_gets_a_reply_that_comes_after_a_short_outage(mq: QueueM
         reply = await app.request("IN", "order", reply=str, timeout_s=120)
 
     assert "ORDER" == reply
+
+
+async def test_a_request_for_a_reply_of_an_impossible_type_is_not_put(mq: QueueManagerKit) -> None:
+    async with mq.run(app := App()):
+        with pytest.raises(ConfigurationError, match=r"request\(reply=\.\.\.\): JSON cannot be decoded to Message"):
+            await app.request("IN", "order", reply=Message, timeout_s=5)
+
+    assert 0 == mq.depth("IN")
