@@ -7,7 +7,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,7 @@ __all__ = (
     "check_identity",
     "check_log",
     "check_version",
+    "close_unwritten",
     "is_full",
     "mark_copy",
     "open_database",
@@ -186,19 +187,26 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         _upgrade(database)
         _check_columns(database, folder)
     except sqlite3.DatabaseError as error:
-        database.close()
+        close_unwritten(database)
         if is_full(error, folder):
             what = "for a new queue manager" if is_new else "left"
             detail = f"There is no room {what} in {folder.path}"
             raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQCONN", detail=detail) from error
         raise _not_opened(error, folder) from error
     except UnicodeDecodeError as error:  # the sqlite3 module cannot decode the error of SQLite, which quotes a damaged name
-        database.close()
+        close_unwritten(database)
         raise _damaged_table(folder) from error
     except BaseException:
-        database.close()
+        close_unwritten(database)
         raise
     return database
+
+
+def close_unwritten(database: sqlite3.Connection) -> None:
+    """Close the database, and leave its file and its log as they are. SQLite would copy the log into the file and delete it."""
+    with suppress(sqlite3.ProgrammingError):  # the database is closed already
+        database.interrupt()  # the close then ends its copy before the first page
+    database.close()
 
 
 def _not_opened(error: sqlite3.DatabaseError, folder: DataFolder) -> FolderError:

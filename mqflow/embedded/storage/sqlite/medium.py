@@ -21,6 +21,7 @@ from mqflow.embedded.storage.sqlite.database import (
     PAGE_BYTES,
     WRITE_FIRST_PAGE,
     adopt_copy,
+    close_unwritten,
     is_full,
     mark_copy,
     open_database,
@@ -175,11 +176,13 @@ class SqliteMedium:
                 raise OSError(str(error)) from error
 
     def close(self, *, write: bool) -> None:
-        """Close the files. If `write` is true, first copy the log into the database."""
+        """Close the files. If `write` is true, first copy the log into the database, otherwise leave the files as they are."""
         if write:
             note_serials(self._database, self._serials)
             self.make_room()
-        self._database.close()
+            self._database.close()
+        else:
+            close_unwritten(self._database)
         self._synced.close()
 
     def _rows(self, serials: Sequence[int]) -> Generator[tuple[int, tuple[Any, ...] | None], None, None]:

@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.storage.folder import DataFolder, FolderVersionError, ForeignFolderError, ForeignLogError, prepare_folder
+from mqflow.embedded.storage.folder import (
+    DamagedFolderError,
+    DataFolder,
+    FolderVersionError,
+    ForeignFolderError,
+    ForeignLogError,
+    prepare_folder,
+)
 from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
@@ -85,6 +92,29 @@ def test_the_room_that_changes_need_adds_up_until_the_log_is_copied(kit: Kit) ->
     assert (0, length) == (kit.log_pages, kit.log.stat().st_size)
     kit.medium.shrink()
     assert (0, 0, "") == (kit.log_pages, kit.log.stat().st_size, kit.medium.changed_by_others())
+
+
+def test_a_close_without_writing_leaves_the_files_as_they_are(kit: Kit) -> None:
+    """After a failed load, the files show what has happened. SQLite itself would copy its log and delete it."""
+    kit.medium.make(added(1, 2), synced=True)
+    before = kit.folder.database.read_bytes(), kit.log.read_bytes()
+
+    kit.medium.close(write=False)
+
+    assert before == (kit.folder.database.read_bytes(), kit.log.read_bytes())
+    assert [1, 2] == serials(reopened(kit.folder.path))
+
+
+def test_a_refused_open_leaves_the_files_as_they_are(kit: Kit) -> None:
+    kit.medium.make(added(1, 2), synced=True)
+    kit.database.execute("ALTER TABLE message RENAME COLUMN body TO data")
+    kit.medium.close(write=False)
+    before = kit.folder.database.read_bytes(), kit.log.read_bytes()
+
+    with pytest.raises(DamagedFolderError, match="the definition of a table is damaged"):
+        SqliteMedium(kit.folder)
+
+    assert before == (kit.folder.database.read_bytes(), kit.log.read_bytes())
 
 
 def test_removed_messages_leave_free_pages(kit: Kit) -> None:
