@@ -266,6 +266,8 @@ class RunningListener:
                 if state.is_held:  # the application does not wait for a paused listener when it starts
                     state.supervisor.readiness.has(slot)
                     started()
+                if state.is_held or state.resting:
+                    self._expect_nobody(slot)
                 await state.rest()
                 if not self._is_wanted(number):
                     break
@@ -290,6 +292,12 @@ class RunningListener:
         finally:
             state.supervisor.release(slot.lost)
             slot.lost = None
+
+    def _expect_nobody(self, slot: "_WorkerSlot") -> None:
+        """Let an outage end without this worker and its subscription: the pause of the listener can take hours."""
+        self._state.supervisor.release(slot.lost)
+        if self._state.subscriber is not None:
+            self._state.subscriber.end_suspicion()
 
     def _is_wanted(self, number: int) -> bool:
         return number < self._state.concurrency and not self._state.is_stopping

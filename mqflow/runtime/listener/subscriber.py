@@ -75,7 +75,7 @@ class Subscriber:
             try:
                 return await self._queue()
             finally:
-                self._end_suspicion()
+                self.end_suspicion()
 
     async def _queue(self) -> str:
         if self._session is not None and self._subscribed is not None:
@@ -101,7 +101,7 @@ class Subscriber:
         """Close the subscription. A durable subscription continues without its application; any other subscription ends."""
         async with self._turn:
             await self._let_go()
-            self._end_suspicion()
+            self.end_suspicion()
 
     async def _close_idle(self) -> None:
         """Close the session. It is connected again when the subscription is needed."""
@@ -111,7 +111,8 @@ class Subscriber:
                 await self._let_go()
                 self._lost = session or self._lost
 
-    def _end_suspicion(self) -> None:
+    def end_suspicion(self) -> None:
+        """Let an outage end, although nobody knows whether this session is lost. The next `queue` finds out."""
         suspected, self._suspected = self._suspected, None
         self._supervisor.release(suspected)
 

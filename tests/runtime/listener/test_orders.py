@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from mqflow import App, CircuitBreaker, RateLimit
-from mqflow.events import ConnectionTried, Event, ListenerPaused
+from mqflow.events import ConnectionTried, Event, ListenerPaused, Reconnected
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.health.records import Doing, ListenerStatus
 from mqflow.testing.faults import CONNECT, Fault
@@ -167,6 +167,27 @@ async def test_fewer_workers_finish_their_messages_first(mq: QueueManagerKit) ->
         await mq.put("IN", "d")
         await gate.until_ended(4)
         assert "d" in gate.ended
+
+
+@pytest.mark.parametrize("source", [{"queue": "IN"}, {"topic": "prices/#"}], ids=["queue", "topic"])
+async def test_an_outage_ends_although_a_paused_listener_does_not_connect_again(
+    mq: QueueManagerKit, source: dict[str, Any]
+) -> None:
+    mq.define("OTHER")
+    app = App()
+
+    @app.listener(**source, name="paused")
+    @app.listener("OTHER")
+    async def handle(body: str) -> None: ...
+
+    async with mq.run(app) as running:
+        await anyio.sleep(1)
+        mq.faults.break_connections()
+        running.order("paused", held=True)
+        await anyio.sleep(60)
+
+        [back] = mq.told(Reconnected)
+        assert back.downtime_ms < 5_000
 
 
 async def test_a_new_worker_whose_connection_is_refused_pauses_and_tries_again(mq: QueueManagerKit) -> None:
