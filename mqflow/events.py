@@ -388,6 +388,8 @@ class Warned(Struct, frozen=True, kw_only=True, tag=True):
     text: str
     queue: str = ""
     details: Mapping[str, str] = field(default_factory=dict[str, str])
+    #: True if an operator has given an order. Then the log has a line each time, and not only for the first of equal texts.
+    is_order: bool = False
 
 
 class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):

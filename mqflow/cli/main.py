@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED, epilog, exit_code_of, sentence_of
+from mqflow.cli.text.exit_codes import EXIT_CODES, EXIT_INTERRUPTED, epilog, exit_code_of, sentence_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -104,6 +104,11 @@ class _LazyGroup(click.Group):
         if added:
             with formatter.section("Commands of plugins"):
                 formatter.write_dl(added)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the exit codes, as wide as the terminal."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(f"{code:>3}", meaning) for code, meaning in EXIT_CODES.items()])
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -218,7 +223,8 @@ def _read_variables(file: str) -> None:
         with open(file, encoding="utf-8") as stream:  # noqa: PTH123 - the name in the error is the name that was typed
             variables = dotenv_values(stream=stream)
     except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--env-file {file} cannot be read: {error}.") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"--env-file {file} cannot be read: {why}.") from error
     for name, value in variables.items():
         if value is None:
             raise click.UsageError(f"--env-file {file}: {name} has no value. Write {name}=VALUE.")

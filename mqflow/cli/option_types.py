@@ -6,11 +6,21 @@ from typing import Any, Final, TypeVar
 
 import click
 
-__all__ = ("Seconds", "complete_queue", "duration_s", "json_option", "parent_pipe_option", "queue_argument", "url_option")
+__all__ = (
+    "Seconds",
+    "WholeLines",
+    "complete_queue",
+    "duration_s",
+    "json_option",
+    "parent_pipe_option",
+    "queue_argument",
+    "url_option",
+)
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 parent_pipe_option: Final = click.option("--lifeline", "parent_pipe", type=int, hidden=True, metavar="DESCRIPTOR")
 """An option for child processes of mqflow: the descriptor of a pipe that shows the end of the parent process."""
+_LINE_CHARS: Final = 200
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
@@ -23,6 +33,16 @@ class Seconds(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
         return found
+
+
+class WholeLines(click.Group):
+    """A group whose help has the whole line of each command, also on a narrow terminal. Click would cut the lines off."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the table of commands."""
+        with formatter.section("Commands"):
+            lines = [(name, command.get_short_help_str(limit=_LINE_CHARS)) for name, command in sorted(self.commands.items())]
+            formatter.write_dl(lines)
 
 
 def complete_queue(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

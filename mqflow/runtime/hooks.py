@@ -188,13 +188,16 @@ class LogEvents:
             case ReopenRefused():
                 self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail, extra=fields)
             case Warned():
-                self._warn("%s", event.text, extra=fields)
+                self._warn("%s", event.text, extra=fields, each_time=event.is_order)
             case _:
                 return
 
-    def _warn(self, text: str, *values: str, extra: Mapping[str, object]) -> None:
-        """Write a warning. If it comes again, write it only the 10th, 100th, ... time, with its number so far."""
-        times = self._lines.count((text, values))
+    def _warn(self, text: str, *values: str, extra: Mapping[str, object], each_time: bool = False) -> None:
+        """Write a warning. If it comes again, write it only the 10th, 100th, ... time, with its number so far.
+
+        With `each_time`, write it each time, without a number.
+        """
+        times = 1 if each_time else self._lines.count((text, values))
         if times == 1:
             self._log.warning(text, *values, extra=extra)
         elif _is_round(times):

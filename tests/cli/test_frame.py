@@ -49,6 +49,14 @@ def test_no_line_of_a_group_is_cut_off(run: Run, group: str) -> None:
     assert "...\n" not in run(group, "--help").stdout.partition("\nCommands:\n")[2]
 
 
+@pytest.mark.parametrize("group", ["", "ccdt", "ctl", "delay", "dlq", "journal", "qmgr", "spark", "standin"])
+def test_the_help_of_a_group_fits_a_narrow_terminal_and_nothing_is_cut_off(group: str) -> None:
+    shown = CliRunner().invoke(main, [*filter(None, [group]), "--help"], terminal_width=60)
+    lines = shown.stdout.splitlines()
+
+    assert ([], []) == ([line for line in lines if len(line) > 60], [line for line in lines if line.endswith("...")][1:])
+
+
 def test_a_mistyped_command_gets_a_similar_name(run: Run) -> None:
     assert "No such command 'gte'. Did you mean get?" in run("gte", "Q").stderr
     assert "No such command 'wombat'.\n" in run("wombat").stderr
@@ -149,7 +157,10 @@ def test_a_file_of_variables_is_weaker_than_the_environment(run: Run, monkeypatc
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(None, "cannot be read: [Errno 2] No such file"), ("MQFLOW_URL\n", "MQFLOW_URL has no value. Write MQFLOW_URL=VALUE.")],
+    [
+        (None, "cannot be read: No such file or directory."),
+        ("MQFLOW_URL\n", "MQFLOW_URL has no value. Write MQFLOW_URL=VALUE."),
+    ],
 )
 def test_a_file_of_variables_that_cannot_be_read_is_wrong_usage(tmp_path: Path, text: str | None, said: str) -> None:
     file = tmp_path / "dev.env"

@@ -325,6 +325,15 @@ def test_a_warning_that_a_thousand_others_have_followed_is_new_again(caplog: pyt
     assert 2 == caplog.messages.count("first")
 
 
+def test_each_order_of_an_operator_has_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    log = LogEvents()
+
+    for text in ("paused", "goes on", "paused"):
+        log(Warned(text=text, is_order=True))
+
+    assert ["paused", "goes on", "paused"] == caplog.messages
+
+
 class Failing:
     """A hook that fails on each event."""
 

@@ -34,6 +34,9 @@ def load_application(application: str, **given: str | float | None) -> App:
         module = importlib.import_module(module_name)
     except ConfigurationError:
         raise
+    except SystemExit as error:
+        text = f"{application!r} cannot be imported: {_line_of(error)}the module ends the program (SystemExit: {error})."
+        raise ImportFailedError(text) from error
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             close = closest(module_name, [file.stem for file in Path.cwd().glob("*.py")])
@@ -65,7 +68,7 @@ def _check_module_name(application: str, module_name: str, name: str) -> None:
         )
 
 
-def _line_of(error: Exception) -> str:
+def _line_of(error: BaseException) -> str:
     """Return the last line of the user's own files in the traceback, to be put before an error text; or an empty text.
 
     A `SyntaxError` already names its line.

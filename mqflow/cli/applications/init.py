@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import click
@@ -88,5 +89,5 @@ def command(folder: Path, kinds: tuple[str, ...]) -> None:
         find_links = "--find-links wheels "
     click.echo(f"Created {folder} with {', '.join(files)}. Next:\n")
     tried = ("mqflow plugins",) if kind == "plugin" else _TRIED
-    for line in (f"cd {folder}", f"pip install {find_links}-e '.[test]'", "pytest", *tried):
+    for line in (f"cd {quote(str(folder))}", f"pip install {find_links}-e '.[test]'", "pytest", *tried):
         click.echo(f"  {line}")

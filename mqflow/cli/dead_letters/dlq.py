@@ -4,14 +4,14 @@ from pathlib import Path
 
 import click
 
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import WholeLines, json_option, url_option
 
 __all__ = ("command",)
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
-@click.group("dlq")
+@click.group("dlq", cls=WholeLines)
 def command() -> None:
     """Handle dead-letter queues with rules tables."""
 

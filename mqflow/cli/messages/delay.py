@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.cli.connection_options import connected, message_id_from, staging_queue
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import WholeLines, json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, safe
 from mqflow.mqi.errors import HeaderError
@@ -50,7 +50,7 @@ class DelayedMessage(Struct, frozen=True, kw_only=True):
     body_bytes: int
 
 
-@click.group("delay")
+@click.group("delay", cls=WholeLines)
 def command() -> None:
     """List and cancel delayed messages."""
 

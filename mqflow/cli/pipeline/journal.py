@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from mqflow.cli.connection_options import administered, opened
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import WholeLines, json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import counted, note, safe, show_table
@@ -33,7 +33,7 @@ _state_queue = click.option("--state-queue", default=STATE_QUEUE, show_default=T
 _folder = click.argument("folder", type=folder_uri, metavar="FOLDER")
 
 
-@click.group("journal")
+@click.group("journal", cls=WholeLines)
 def command() -> None:
     """Show a journal and its consumers, and delete the segments that all consumers have read."""
 
@@ -215,9 +215,12 @@ def _doubt_text(lane: Lane, doubt: Doubt) -> str:
 
 
 @command.command("schema")
-@click.argument("kind", type=click.Choice([kind.value for kind in Kind]))
+@click.argument("kind", metavar="KIND", type=click.Choice([kind.value for kind in Kind]))
 def schema(kind: str) -> None:
-    """Print the columns of a lane of this KIND, with their Spark types."""
+    """Print the columns of a lane of this KIND, with their Spark types.
+
+    KIND is disposition, dead_letter, backout_message or payload.
+    """
     note(f"Schema version {SCHEMA_VERSION}.")
     for column in columns_of(Kind(kind)):
         click.echo(f"{column.name} {column.type}")

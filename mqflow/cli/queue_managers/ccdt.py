@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.app.channels.source_reader import Tables, read_client_configuration
-from mqflow.cli.option_types import json_option
+from mqflow.cli.option_types import WholeLines, json_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.policy.channels.candidates import Candidate, Preference, candidates, connect_name, nothing_matches
@@ -39,7 +39,7 @@ class Explained(Struct, frozen=True):
     others: tuple[Channel, ...]
 
 
-@click.group("ccdt")
+@click.group("ccdt", cls=WholeLines)
 def command() -> None:
     """Explain client channel definition tables (CCDT)."""
 

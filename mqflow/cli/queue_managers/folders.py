@@ -29,7 +29,12 @@ _STATUS_BY_REASON: Final[Mapping[int, str]] = {
 
 
 def folder_of(name: str, folder: Path | None) -> Path:
-    """Return the data folder: the given folder, or a folder with the name of the queue manager."""
+    """Return the data folder: the given folder, or a folder with the name of the queue manager in the current folder.
+
+    Raises `ConfigurationError` if no folder can have this name there: a name can contain slashes, or be two dots.
+    """
+    if folder is None and ("/" in name or name in {".", ".."}):
+        raise ConfigurationError(f"{name} cannot be the name of the data folder: name a folder with --data.")
     return Path(name) if folder is None else folder
 
 

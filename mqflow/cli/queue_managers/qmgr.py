@@ -20,7 +20,7 @@ import click
 from mqflow.app.channels.location import SERVED_SOCKET
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.option_types import json_option, parent_pipe_option
+from mqflow.cli.option_types import WholeLines, json_option, parent_pipe_option
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.cli.queue_managers.expiry import expiry_lines
@@ -88,7 +88,7 @@ _backups = click.option(
 )
 
 
-@click.group("qmgr")
+@click.group("qmgr", cls=WholeLines)
 def command() -> None:
     """Create, start and stop embedded queue managers in processes of their own."""
 

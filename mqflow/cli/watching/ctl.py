@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.option_types import Seconds
+from mqflow.cli.option_types import Seconds, WholeLines
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import counted, note, safe
 from mqflow.cli.watching.control import Order
@@ -30,7 +30,7 @@ class UnfinishedOrderError(Exception):
     """The application, or one of its processes, has carried out the order, or may have carried it out."""
 
 
-class _Orders(click.Group):
+class _Orders(WholeLines):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that click finds. If the application is missing, raise `UsageError` with the right command."""
         first = ctx.params["application"]

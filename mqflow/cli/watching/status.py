@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mqflow.cli.option_types import json_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
-from mqflow.cli.text.terminal import note, safe, show_table
+from mqflow.cli.text.terminal import note, safe, show_table, wrapped
 from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
@@ -82,6 +82,8 @@ def _show(path: Path, report: StatusReport, *, rates: bool) -> None:
     click.echo()
     columns = ("queue", "depth", "oldest", "messages/s")[: 4 if rates else 3]
     show_table(columns, (row[: len(columns)] for row in _queue_rows(report)), numbers=frozenset({1, 2, 3}))
+    for refused, queues in _refusals(report).items():
+        click.echo(wrapped(f"{', '.join(map(safe, queues))}: {safe(refused)}", 2))
     for stuck in report.health.stuck:
         if stuck.stack:
             of = f"worker {stuck.worker} of {safe(stuck.listener)} in " if stuck.listener else ""
@@ -94,4 +96,13 @@ def _show(path: Path, report: StatusReport, *, rates: bool) -> None:
 def _queue_rows(report: StatusReport) -> Iterator[tuple[str, ...]]:
     for each in report.queues:
         rate = f"{report.rates[each.queue]:.1f}" if each.queue in report.rates else "-"
-        yield each.queue, each.refused if each.depth is None else str(each.depth), each.oldest, rate
+        yield each.queue, "unknown" if each.depth is None else str(each.depth), each.oldest, rate
+
+
+def _refusals(report: StatusReport) -> dict[str, list[str]]:
+    """Return why depths are unknown, each reason with its queues."""
+    found: dict[str, list[str]] = {}
+    for each in report.queues:
+        if each.depth is None:
+            found.setdefault(each.refused, []).append(each.queue)
+    return found

@@ -393,6 +393,17 @@ def test_an_error_of_the_module_itself_has_its_last_own_line() -> None:
 
 
 @pytest.mark.usefixtures("run")
+def test_a_module_that_ends_the_program_cannot_be_imported() -> None:
+    name = written("import sys\nsys.exit(4)\n")
+
+    with pytest.raises(ImportFailedError) as refused:
+        load_application(f"{name}:app")
+
+    said = f"'{name}:app' cannot be imported: {name}.py, line 2: the module ends the program (SystemExit: 4)."
+    assert said == str(refused.value)
+
+
+@pytest.mark.usefixtures("run")
 def test_the_settings_of_an_application_are_those_of_the_machine_or_its_own_with_the_options_on_top() -> None:
     plain = load_application(f"{written(PLAIN)}:app", url=None, drain_s=3.0)
     own = load_application(
@@ -554,6 +565,7 @@ def test_a_new_project_is_printed_with_its_files_and_the_next_commands(
     assert sorted(files.split(", ")) == sorted(path.name for path in Path("new/shop").iterdir())
     assert set(files.split(", ")) == set(lines[0].removeprefix("Created new/shop with ").removesuffix(". Next:").split(", "))
     assert ["", *(f"  {line}" for line in ("cd new/shop", "pip install -e '.[test]'", "pytest", *tried))] == lines[1:]
+    assert "  cd 'my shop'\n" in run("init", "my shop").stdout
 
 
 def test_a_wheel_of_mqflow_goes_to_the_other_wheels_of_the_folder(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,6 +261,17 @@ def test_serve_warns_only_about_tcp_without_users(run: Run, hosted: list[HostOpt
     assert "mqflow:" not in run(*tcp).stderr
 
 
+@pytest.mark.parametrize("name", ["/", "../QM1", "A/B", ".", ".."])
+@pytest.mark.parametrize("command", ["create", "start", "stop", "serve"])
+def test_a_queue_manager_gets_no_folder_outside_the_current_one_by_its_name(run: Run, command: str, name: str) -> None:
+    refused = run("qmgr", command, name)
+
+    assert (2, f"mqflow: {name} cannot be the name of the data folder: name a folder with --data.\n") == (
+        refused.exit_code,
+        refused.stderr,
+    )
+
+
 def test_a_damaged_file_of_users_keeps_serve_from_nothing_but_the_passwords(run: Run, hosted: list[HostOptions]) -> None:
     path = Path("QM1", USERS_FILE)
     path.write_text("{")
