@@ -193,7 +193,7 @@ class EmbeddedConnection:
             checked = _checked(handle)
             try:
                 unit = get_plain(queue_manager, checked, options, most, bytes_max).value
-            except Refusal:
+            except (Refusal, MQIError):  # the answer of the commit must not depend on the get
                 return []
         if unit and len(unit) < most:
             self._get_following(checked, options, unit, most, bytes_max, [checked.cursor])
@@ -212,7 +212,7 @@ class EmbeddedConnection:
         """Get plain messages as further units of work (`calls.units_ahead`); no units if the get is special or refused."""
         try:
             return self._call("", handle, take_ahead, handle, options, most, units, bytes_max)
-        except Refusal:
+        except (Refusal, MQIError):  # as in `exchange_at_once`
             return []
 
     def give_back(self, count: int | None = None) -> None:

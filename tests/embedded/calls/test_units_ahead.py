@@ -1,16 +1,19 @@
 """A connection gets several units of work at once. Each is committed by itself, and units given back count no backout."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.store import Snapshot, StoredMessage, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.embedded.calls.test_settle import OTHER, OUTSIDE, PERSISTENT, Rig
-from tests.embedded.storage.scripted_store import FULL
+from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
 IN_UNIT = GetOptions(options=GetOption.SYNCPOINT)
 
@@ -212,3 +215,24 @@ def test_a_connection_has_a_bounded_number_of_units_ahead(rig: Rig, monkeypatch:
 
     assert [[b"1"], [b"2"], [b"3"]] == ahead(rig, 10_000)  # the first is the open unit
     assert [] == ahead(rig, 10_000)
+
+
+class UnreadableStore(ScriptedStore):
+    """A store that has stopped: no message can be read."""
+
+    def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
+        del serials, body_bytes_max
+        raise UNKNOWN
+
+
+def test_a_message_that_cannot_be_read_does_not_change_the_answer_of_the_commit_before_it() -> None:
+    known, queue = QueueManagerAttributes(name="QM1"), QueueAttributes(name="Q")
+    snapshot = Snapshot(queue_manager=known, queues=(queue,), serials=(StoredSerials("Q", 0, (1,)),), next_serial=2)
+    with EmbeddedQueueManager("QM1", store=UnreadableStore(snapshot=snapshot)) as queue_manager:
+        connection = queue_manager.connect()
+        handle = connection.open("Q", OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
+        connection.put(handle, MessageDescriptor(priority=9), b"2", PutOption.SYNCPOINT)
+
+        assert [] == connection.exchange_at_once(handle, IN_UNIT, commit=True, most=2, bytes_max=100)
+        assert [] == connection.take_ahead(handle, IN_UNIT, most=1, units=2, bytes_max=100)
+        assert [2] == [found.depth for found in queue_manager.administration.queues() if found.name == "Q"]
