@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
+from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
@@ -21,7 +22,17 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Handler, Place, Where
 from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, Publisher
-from mqflow.app.handlers.mistakes import check_hooks, check_lifespan, check_sequence, check_startup, check_target, entered
+from mqflow.app.handlers.mistakes import (
+    check_decide,
+    check_hooks,
+    check_lifespan,
+    check_sequence,
+    check_startup,
+    check_switch,
+    check_target,
+    check_text,
+    entered,
+)
 from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.app.router import (
     HandlerDeclaration,
@@ -51,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = ("App",)
 
 _NAME: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_BACKENDS: Final = ("asyncio", "trio")
 _NO_OTHERS: Final[Mapping[str, QueueManager]] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +81,8 @@ class App:
     Middleware, hooks and codecs can be given as names of plugins. `decide` makes the backout decision. `lifespan` is an async
     context manager around each run. Without `settings`, the application loads its settings when it runs.
 
-    Raises `ConfigurationError` for an argument of another type, for an async hook and for a plugin that cannot be used.
+    Raises `ConfigurationError` for an argument of another type, for an async hook or codec or `decide`, and for a plugin that
+    cannot be used. Also raises it for a declaration while the application runs.
     """
 
     def __init__(
@@ -90,8 +103,7 @@ class App:
             raise ConfigurationError(f"App(name={name!r}): the name is a text.")
         if settings is not None:
             check_settings(settings)
-        if not callable(decide):
-            raise ConfigurationError(f"App(decide={decide!r}): it takes a function. Leave it out for the rules of JMS.")
+        check_decide(decide)
         check_sequence("App", "hooks", hooks)
         #: The settings of the application; None if they are loaded from environment and mqflow.toml when it runs.
         self.settings: Settings | None = settings
@@ -150,6 +162,7 @@ class App:
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
+        check_text("listener", "name", name)
 
         def declare(function: F) -> F:
             declaration = HandlerDeclaration(
@@ -181,6 +194,7 @@ class App:
         have a wrong value, and the errors of `listener`.
         """
         check_router("include_router", router)
+        self._check_not_running("include_router")
         for inner, scope in router.included(scope_of("include_router", prefix, middleware, defaults), self._run):
             place = Place(inner, scope.prefix, scope.codec or self.codec, self._run)
             for publisher in inner.publishers:
@@ -203,6 +217,7 @@ class App:
         Raises `ConfigurationError` for an object that is not an `App`, and for a name that is missing, invalid or in use. Also
         raises it if the included application includes another: one application must include all others.
         """
+        self._check_not_running("include_app")
         if not isinstance(app, App):
             raise ConfigurationError(f"include_app({app!r}): it takes an App: archive = App(URL, name='archive').")
         if not _NAME.fullmatch(app.name):
@@ -261,8 +276,10 @@ class App:
         Then every user that may put on the staging queue can put on every queue to which the processor's user may put. Raises
         `ConfigurationError` if `concurrency` is less than 1.
         """
+        self._check_not_running("delay_processor")
         if not isinstance(concurrency, int) or concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it must be a number, 1 or more.")
+        check_switch("delay_processor", "own_authority", own_authority)
         self._delay_processors = concurrency
         self._delay_processors_have_own_authority = own_authority
 
@@ -278,6 +295,7 @@ class App:
         """
         from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules  # noqa: PLC0415 - few applications handle dead letters
 
+        self._check_not_running("dead_letter_handler")
         rules = DeadLetterRules(table, queue, reload=reload)
         self._dead_letter_handlers.append(rules)
         return rules
@@ -312,6 +330,7 @@ class App:
                 "app.schedule('0 6 * * *', 'NIGHTLY'), and @app.listener('NIGHTLY') above the function."
             )
         check_target("schedule", queue, "", of_topics="")
+        self._check_not_running("schedule")
         if any(other.name == (name or queue) for other in self._schedules):
             raise ConfigurationError(
                 f"schedule({when!r}, {queue!r}): there is a schedule {name or queue} already. Give one of them another name."
@@ -323,12 +342,14 @@ class App:
     def on_start(self, function: Startup) -> Startup:
         """Call the function at each start, before a listener gets its first message. Returns the function."""
         check_startup("on_start", function)
+        self._check_not_running("on_start")
         self._on_start.append(function)
         return function
 
     def on_stop(self, function: Startup) -> Startup:
         """Call the function at each stop, after the last unit of work is settled. Returns the function."""
         check_startup("on_stop", function)
+        self._check_not_running("on_stop")
         self._on_stop.append(function)
         return function
 
@@ -344,6 +365,8 @@ class App:
 
         Raises `ConfigurationError`, with the names that exist, if a name is unknown.
         """
+        check_sequence("listen_only", "names", names)
+        self._check_not_running("listen_only")
         declared = self._listener_names()
         known = {name for listeners in declared.values() for both in listeners.values() for name in both}
         for name in names:
@@ -604,6 +627,8 @@ class App:
         from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
         from mqflow.runtime.runtime import only_exception  # noqa: PLC0415 - as above
 
+        if backend not in _BACKENDS:
+            raise ConfigurationError(f"App.run(backend={backend!r}): it takes {' or '.join(map(repr, _BACKENDS))}.")
         with suppress(RuntimeError):  # the error means that no event loop runs, as it should be
             current_token()
             raise ConfigurationError("App.run() was called inside an event loop. Write `async with app.running(): ...` there.")
@@ -663,11 +688,20 @@ class App:
             raise ConfigurationError("The application is not running: `async with app.running(): ...` runs it.")
         return self._running
 
+    def _check_not_running(self, call: str) -> None:
+        """Raise `ConfigurationError` if the application runs, because it does not see later declarations."""
+        if self._running is not None:
+            raise ConfigurationError(
+                f"{call}: this application is running already, and does not see later declarations. Declare everything before "
+                "it runs, when its modules are imported."
+            )
+
     def _declare(self, declaration: HandlerDeclaration, scope: Scope, router: Router | None) -> None:
         """Add a handler to the listener of its queue or topic. The first handler makes the listener.
 
         Raises `ConfigurationError` if options or middleware differ from those of the listener.
         """
+        self._check_not_running("listener")
         place = Place(router, scope.prefix, scope.codec or self.codec, self._run)
         codec = declaration.codec or place.codec
         handler = Handler(declaration.function, where=declaration.where, codec=codec, place=place)
@@ -700,5 +734,5 @@ class App:
 
 async def _call(function: Startup) -> None:
     result = function()
-    if result is not None:
+    if isawaitable(result):
         await result

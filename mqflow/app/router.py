@@ -14,7 +14,16 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Where
 from mqflow.app.handlers.listener_declaration import ListenerKeywords, ListenerOptions, Publisher, PutsMessages
-from mqflow.app.handlers.mistakes import check_codec, check_hooks, check_layers, check_selector, check_sequence, check_target
+from mqflow.app.handlers.mistakes import (
+    check_codec,
+    check_hooks,
+    check_layers,
+    check_selector,
+    check_sequence,
+    check_switch,
+    check_target,
+    check_text,
+)
 from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
@@ -118,6 +127,7 @@ class Router:
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
+        check_text("listener", "name", name)
         self._check_open(f"listener({queue or topic!r})")
 
         def declare(function: F) -> F:
@@ -172,6 +182,8 @@ class Router:
     ) -> None:
         """Include another router. Its prefix comes after that of this router. Arguments: see `App.include_router`."""
         check_router("include_router", router)
+        if self is router or self in router.inside():
+            raise ConfigurationError("router.include_router: a router cannot include itself, not even through another router.")
         self._check_open("include_router")
         self._routers.append((router, scope_of("include_router", prefix, middleware, defaults)))
 
@@ -192,6 +204,12 @@ class Router:
         yield self, scope
         for router, added in self._routers:
             yield from router.included(added.inside(scope), running)
+
+    def inside(self) -> "Iterator[Router]":
+        """Yield the routers that this router includes, and those inside them."""
+        for router, _ in self._routers:
+            yield router
+            yield from router.inside()
 
     def _check_open(self, call: str) -> None:
         if self._places:
@@ -265,6 +283,8 @@ def options_of(place: str, options: ListenerKeywords, defaults: ListenerKeywords
 
 def chosen_target(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
     """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments contradict each other."""
+    check_text(call, "durable", wanted.durable)
+    check_switch(call, "character_wildcards", wanted.character_wildcards)
     of_topics = "durable" if wanted.durable else "character_wildcards" if wanted.character_wildcards else ""
     check_target(call, queue, wanted.topic, of_topics=of_topics)
     check_selector(call, wanted.selector)

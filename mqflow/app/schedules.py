@@ -10,12 +10,15 @@ from msgspec import Struct
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.outgoing_message import PutKeywords, framed, outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.policy.delivery_delay import DELAY_MS_MAX
 from mqflow.policy.schedule import Interval, ScheduleRule
 
 if TYPE_CHECKING:
     from cronsim import CronSim
 
 __all__ = ("Cron", "Firing", "NoDecorator", "Schedule", "rule_of", "schedule_of")
+
+_FIELDS: Final = 5
 
 
 class Firing(Struct, frozen=True, kw_only=True):
@@ -89,6 +92,9 @@ def schedule_of(
     when: str | timedelta | float, queue: str, name: str, timezone: str, state_queue: str, payload: Any, keywords: PutKeywords
 ) -> Schedule:
     """Return the schedule for these arguments of `App.schedule`. Raises `ConfigurationError`, or the errors of a put."""
+    for argument, given in (("name", name), ("timezone", timezone), ("state_queue", state_queue)):
+        if not isinstance(given, str) or not given:
+            raise ConfigurationError(f"schedule({when!r}, {queue!r}, {argument}={given!r}): it takes a text.")
     if keywords.get("delay"):
         raise ConfigurationError(f"schedule({when!r}, {queue!r}): a firing has no delay. Choose another moment.")
 
@@ -104,10 +110,9 @@ def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> ScheduleRul
     """Return the rule for a cron expression, or for an interval: a timedelta or seconds. Raises `ConfigurationError`."""
     if not isinstance(when, str):
         every_s = when.total_seconds() if isinstance(when, timedelta) else when
-        if not isinstance(every_s, int | float) or isinstance(every_s, bool) or not every_s >= 1:
-            raise ConfigurationError(
-                f"schedule({when!r}, ...): it takes a cron expression, or an interval of 1 second or more."
-            )
+        if not isinstance(every_s, int | float) or isinstance(every_s, bool) or not 1 <= every_s <= DELAY_MS_MAX / 1_000:
+            problem = "it takes a cron expression, or an interval of 1 second or more, at most a century"
+            raise ConfigurationError(f"schedule({when!r}, ...): {problem}.")
         return Interval(float(every_s))
     try:
         from cronsim import CronSimError  # noqa: PLC0415 - as in `Cron`
@@ -121,11 +126,13 @@ def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> ScheduleRul
     except (ValueError, OSError, KeyError) as error:  # `ZoneInfoNotFoundError` is a subclass of KeyError
         raise ConfigurationError(f"schedule(timezone={timezone!r}): there is no such time zone, as 'Europe/Berlin'.") from error
     rule = Cron(when, timezone)
+    fields = "It has minute hour day month weekday, for example '0 6 * * MON-FRI'"
+    if len(when.split()) > _FIELDS:  # cronsim takes a sixth field, for seconds
+        raise ConfigurationError(f"schedule({when!r}, ...): this is no cron expression: Too many fields. {fields}.")
     try:
         rule.next_after(0.0)
     except (CronSimError, StopIteration) as error:
-        fields = "minute hour day month weekday, for example '0 6 * * MON-FRI'"
-        raise ConfigurationError(f"schedule({when!r}, ...): this is no cron expression: {error}. It has {fields}.") from error
+        raise ConfigurationError(f"schedule({when!r}, ...): this is no cron expression: {error}. {fields}.") from error
     return rule
 
 

@@ -1,5 +1,6 @@
 """Schedules of an application: one firing for all its workers, also when workers die, start together, or the queue is full."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -203,6 +204,11 @@ async def test_an_application_does_not_start_without_the_queue_of_a_schedule(mq:
     [
         (("every day", "TICKS"), {}, "schedule('every day', ...): this is no cron expression"),
         (("0 6 * * *", "TICKS"), {"timezone": "Berlin"}, "there is no such time zone, as 'Europe/Berlin'"),
+        (("0 0 6 * * *", "TICKS"), {}, "this is no cron expression: Too many fields. It has minute hour day month weekday"),
+        (("0 6 * * *", "TICKS"), {"timezone": None}, "timezone=None): it takes a text"),
+        ((60, "TICKS"), {"state_queue": ""}, "state_queue=''): it takes a text"),
+        ((60, "TICKS"), {"name": 5}, "name=5): it takes a text"),
+        ((math.inf, "TICKS"), {}, "an interval of 1 second or more, at most a century"),
         ((0, "TICKS"), {}, "an interval of 1 second or more"),
         ((timedelta(0), "TICKS"), {}, "an interval of 1 second or more"),
         ((60,), {}, "schedule(60) has no queue. It puts messages on a queue, and a listener handles them: app.schedule("),

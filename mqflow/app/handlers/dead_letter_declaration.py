@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from mqflow.app.errors import ConfigurationError
+from mqflow.app.handlers.mistakes import check_switch, check_text
 from mqflow.policy.dead_letters.actions import DeadLetter, Matcher, matcher, matchers
 from mqflow.policy.dead_letters.rules import Action, PutAuthority, Rule, RulesError, RulesTable, parse
 from mqflow.policy.dead_letters.rules.records import Control
@@ -34,6 +35,12 @@ class DeadLetterRules:
     """
 
     def __init__(self, table: str | Path | None, queue: str, *, reload: bool) -> None:
+        given: object = table
+        if given is not None and not isinstance(given, str | Path):
+            problem = "it takes the path of a rules table, or None. A queue is the keyword queue"
+            raise ConfigurationError(f"dead_letter_handler({given!r}): {problem}.")
+        check_text("dead_letter_handler", "queue", queue)
+        check_switch("dead_letter_handler", "reload", reload)
         self._path = None if table is None else Path(table)
         self._queue = queue
         self._reload = reload

@@ -177,10 +177,12 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
     wanted = _Wanted()
     wanted.result_hint = hints.get("return")
     unfilled = ""
-    for parameter in inspect.signature(function).parameters.values():
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters.values():
         hint = hints.get(parameter.name, inspect.Parameter.empty)
         if _is_marked(wanted, parameter, hint, name):
             continue
+        hint = _bare(hint)
         if hint is Message or hint == list[Message] or hint == Sequence[Message]:
             wanted.positions[parameter.name] = _MESSAGE
             wanted.message_list = hint is not Message
@@ -190,6 +192,8 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
             _take_payload(wanted, parameter, hint, name)
         elif hint is not inspect.Parameter.empty:
             unfilled = parameter.name
+    filled = (*wanted.positions, *(each.parameter for each in wanted.from_message))
+    _check_are_plain([parameters[each] for each in filled], name)
     if unfilled and not wanted.positions and not isinstance(function, partial):
         raise ConfigurationError(
             f"{name}: parameter {unfilled!r} would keep its default, and no message would reach the handler. "
@@ -240,9 +244,21 @@ def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes
     return function if hasattr(function, "__qualname__") else type(function)  # an object with `__call__` need not have a name
 
 
+def _bare(hint: Any) -> Any:
+    """Return `Message` or `Context` without the metadata of `Annotated`; return any other annotation unchanged."""
+    is_annotated = get_origin(hint) is Annotated and get_args(hint)[0] in {Message, Context}
+    return get_args(hint)[0] if is_annotated else hint
+
+
+def _check_are_plain(parameters: Sequence[inspect.Parameter], name: str) -> None:
+    """Raise `ConfigurationError` if a parameter cannot be given by its name."""
+    for parameter in parameters:
+        if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
+            raise ConfigurationError(f"{name}: {parameter} cannot be filled: a handler's parameters are plain names.")
+
+
 def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> None:
-    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
-        raise ConfigurationError(f"{name}: {parameter} cannot be filled: a handler's parameters are plain names.")
+    _check_are_plain([parameter], name)
     if hint is inspect.Parameter.empty and parameter.name == "self":
         raise ConfigurationError(
             f"{name} is a method of a class. Declare the method of an object: app.listener(...)(shop.book)."

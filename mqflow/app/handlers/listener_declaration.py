@@ -99,8 +99,12 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"time_limit_s={self.time_limit_s!r}: it must be more than 0 seconds, or None for no limit."
             )
-        if not isinstance(self.groups, bool):
-            raise ConfigurationError(f"groups={self.groups!r}: it must be True or False.")
+        self._check_order()
+
+    def _check_order(self) -> None:
+        for name, switch in (("groups", self.groups), ("strict_order", self.strict_order)):
+            if not isinstance(switch, bool):
+                raise ConfigurationError(f"{name}={switch!r}: it must be True or False.")
         if self.groups and (self.batch is not None or self.unit_of_work > 1 or self.strict_order):
             raise ConfigurationError(
                 "groups=True makes each message group a unit of work: leave out batch, unit_of_work and strict_order."
@@ -148,7 +152,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def __call__(self, function: F) -> F:
         """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
-        if not callable(function):
+        if not callable(function) or isinstance(function, type) or not hasattr(function, "__dict__"):
             raise ConfigurationError(f"publisher({self.queue!r}) above {function!r}: it belongs above a handler.")
         publishers: list[Publisher] = function.__dict__.setdefault("__mqflow_publishers__", [])
         publishers.append(self)

@@ -17,6 +17,7 @@ from mqflow.policy.poison.disposition import OUTCOMES
 
 __all__ = (
     "check_codec",
+    "check_decide",
     "check_floats",
     "check_hooks",
     "check_keywords",
@@ -28,7 +29,9 @@ __all__ = (
     "check_selector",
     "check_sequence",
     "check_startup",
+    "check_switch",
     "check_target",
+    "check_text",
     "entered",
 )
 
@@ -63,6 +66,26 @@ def check_number(call: str, name: str, given: object, unit: str) -> None:
     """Raise `TypeError` if the value of the argument `name` is not a number."""
     if not isinstance(given, int | float):
         raise TypeError(f"{call}({name}={given!r}): it takes a number of {unit}.")
+
+
+def check_text(call: str, name: str, given: object) -> None:
+    """Raise `ConfigurationError` if the value of the argument `name` is not a text."""
+    if not isinstance(given, str):
+        raise ConfigurationError(f"{call}({name}={given!r}): it takes a text.")
+
+
+def check_switch(call: str, name: str, given: object) -> None:
+    """Raise `ConfigurationError` if the value of the argument `name` is not True or False: the text "no" would mean True."""
+    if not isinstance(given, bool):
+        raise ConfigurationError(f"{call}({name}={given!r}): it takes True or False.")
+
+
+def check_decide(decide: object) -> None:
+    """Raise `ConfigurationError` if the object is not a plain function, because mqflow does not await the backout decision."""
+    if not callable(decide):
+        raise ConfigurationError(f"App(decide={decide!r}): it takes a function. Leave it out for the rules of JMS.")
+    if _is_async(decide):
+        raise ConfigurationError("App(decide=...) is async, but is called as a plain function. Read what it needs beforehand.")
 
 
 def check_selector(call: str, selector: object) -> None:
@@ -106,8 +129,13 @@ def check_startup(call: str, function: object) -> None:
     """Raise `ConfigurationError` if the object is not a function without parameters."""
     if not callable(function):
         raise ConfigurationError(f"{call}({function!r}): this is not a function. Write @app.{call} above a function.")
+    name = getattr(function, "__name__", repr(function))  # a callable object need not have a name
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(
+            f"@app.{call} above {name}: it is a generator, so its body would never run. With a `yield` it is a lifespan: "
+            "App(lifespan=...)."
+        )
     if not _takes(function, 0):
-        name = getattr(function, "__name__", repr(function))  # a callable object need not have a name
         raise ConfigurationError(f"@app.{call} calls {name} without arguments, but {name} needs some. Use `app` of the module.")
 
 
@@ -127,9 +155,15 @@ def check_layers(middleware: Iterable[object]) -> None:
 
 
 def check_hooks(hooks: Iterable[object]) -> None:
-    """Raise `ConfigurationError` for an async hook, because mqflow calls hooks as plain functions."""
+    """Raise `ConfigurationError` for a hook that mqflow cannot call as a plain function with an event."""
     for hook in hooks:
-        if inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(type(hook).__call__):
+        if isinstance(hook, type):
+            raise ConfigurationError(f"Hook {hook.__qualname__} is a class. Give an instance: {hook.__qualname__}().")
+        if not callable(hook):
+            raise ConfigurationError(f"Hook {hook!r} cannot be called. A hook is a function of one event.")
+        if inspect.isgeneratorfunction(hook) or inspect.isasyncgenfunction(hook):
+            raise ConfigurationError(f"Hook {hook!r} is a generator, so its body would never run. Remove its `yield`.")
+        if _is_async(hook):
             problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
             raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
 
@@ -139,8 +173,11 @@ def check_codec(codec: object) -> None:
     if isinstance(codec, type):
         raise ConfigurationError(f"codec={codec.__qualname__} is a class. Give an instance: codec={codec.__qualname__}().")
     for name in _CODEC:
-        if not callable(getattr(codec, name, None)):  # the methods that the protocol names
+        method = getattr(codec, name, None)  # the methods that the protocol names
+        if not callable(method):
             raise ConfigurationError(f"codec={codec!r} has no method {name}. A codec has decode and encode.")
+        if _is_async(method):
+            raise ConfigurationError(f"codec={codec!r}: {name} is async, but is called as a plain function. Write `def`.")
 
 
 def check_floats(payload: Any) -> None:
@@ -218,6 +255,10 @@ def _holds_json(kind: type) -> bool:
         return any(issubclass(each, kind) for each in _JSON)
     except TypeError:  # `issubclass` does not accept a protocol that has attributes
         return True
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _takes(function: Callable[..., object], count: int) -> bool:

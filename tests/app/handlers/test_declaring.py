@@ -2,15 +2,15 @@
 
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
 
-from mqflow import App, Backout, Batch, ConfigurationError, Context, Message, Reject, Retry
+from mqflow import App, Backout, Batch, ConfigurationError, Context, Message, Property, Reject, Retry, Router
 from mqflow.app.channels.location import locate
 from mqflow.testing.kit import QueueManagerKit
 
@@ -41,6 +41,26 @@ async def unreadable(order: "Nowhere") -> None:  # type: ignore[name-defined]  #
     """Take a parameter with an unknown annotation."""
 
 
+async def by_position(message: Message, /) -> None:
+    """Take a message that no name can give."""
+
+
+async def starred_messages(*messages: Message) -> None:
+    """Take any number of messages."""
+
+
+async def property_by_position(tenant: Annotated[str, Property()], /) -> None:
+    """Take a property that no name can give."""
+
+
+async def message_or_none(message: Message | None) -> None:
+    """Take a message, with a type that is no message."""
+
+
+async def nothing(order: None) -> None:
+    """Take nothing."""
+
+
 @pytest.mark.parametrize(
     ("handler", "said"),
     [
@@ -48,6 +68,11 @@ async def unreadable(order: "Nowhere") -> None:  # type: ignore[name-defined]  #
         (no_annotation, "parameter 'order' has no annotation. Annotate the payload"),
         (starred, "a handler's parameters are plain names"),
         (unreadable, "an annotation cannot be read: name 'Nowhere' is not defined"),
+        (by_position, "message: mqflow.app.handlers.message.Message cannot be filled"),
+        (starred_messages, "*messages: mqflow.app.handlers.message.Message cannot be filled"),
+        (property_by_position, "cannot be filled: a handler's parameters are plain names"),
+        (message_or_none, "JSON cannot be decoded to Message"),
+        (nothing, "None cannot be a payload. For a payload of any type, write Any"),
     ],
 )
 def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handler: Callable[..., Any], said: str) -> None:
@@ -69,6 +94,7 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
         ({"backout": 3}, "backout=3: it must be a Backout, backout=Backout(...)"),
         ({"batch": 10}, "batch=10: it must be a Batch, batch=Batch(...)"),
         ({"concurrency": "4"}, "concurrency='4': it must be a number, 1 or more"),
+        ({"strict_order": "no"}, "strict_order='no': it must be True or False"),
         ({"strict_order": True, "concurrency": 2}, "strict_order allows one message in flight"),
     ],
 )
@@ -78,6 +104,117 @@ def test_the_error_for_an_invalid_option_lists_the_accepted_values(options: dict
 
     assert said in str(refused.value)
     assert "IN" in str(refused.value)
+
+
+def test_an_annotated_message_and_context_are_what_they_annotate() -> None:
+    async def handle(message: Annotated[Message, "the message"], ctx: Annotated[Context, "puts"]) -> None: ...
+
+    [handler] = declare(handle).listeners[0].handlers
+
+    assert (None, True) == (handler.payload_type, handler.wants_context)
+
+
+class AsyncDecode:
+    async def decode(self, message: Message, payload_type: Any) -> Any:
+        """Return what is never awaited."""
+
+    def encode(self, payload: Any) -> tuple[bytes, str, int]:
+        return bytes(payload), "", 0
+
+
+class Counter:
+    def __init__(self, event: object = None) -> None:
+        """Take anything."""
+
+    def __call__(self, event: object) -> None:
+        """Count the event."""
+
+
+def generator(*_: object) -> Iterator[None]:
+    yield
+
+
+async def coroutine(*_: object) -> None:
+    """Do nothing."""
+
+
+def including_itself() -> None:
+    outer, inner = Router("A."), Router("B.")
+    outer.include_router(inner)
+    inner.include_router(outer)
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "codec": (lambda: App(codec=AsyncDecode()), "decode is async, but is called as a plain function"),
+    "decide": (lambda: App(decide=mistake(coroutine)), "App(decide=...) is async"),
+    "hook class": (lambda: App(hooks=[mistake(Counter)]), "Hook Counter is a class. Give an instance: Counter()"),
+    "no hook": (lambda: App(hooks=[mistake(5)]), "Hook 5 cannot be called. A hook is a function of one event"),
+    "hook generator": (lambda: App(hooks=[mistake(generator)]), "is a generator, so its body would never run"),
+    "on_start": (lambda: App().on_start(mistake(generator)), "With a `yield` it is a lifespan: App(lifespan=...)"),
+    "name": (lambda: App().listener("IN", name=mistake(5)), "listener(name=5): it takes a text"),
+    "durable": (lambda: App().listener(topic="a", durable=mistake(5)), "listener(durable=5): it takes a text"),
+    "wildcards": (
+        lambda: App().consumer(topic="a", character_wildcards=mistake("no")),
+        "consumer(character_wildcards='no'): it takes True or False",
+    ),
+    "authority": (
+        lambda: App().delay_processor(own_authority=mistake("no")),
+        "delay_processor(own_authority='no'): it takes True or False",
+    ),
+    "rules table": (lambda: App().dead_letter_handler(mistake(5)), "it takes the path of a rules table, or None"),
+    "reload": (lambda: App().dead_letter_handler(reload=mistake("no")), "dead_letter_handler(reload='no'): it takes True"),
+    "publisher": (lambda: App().publisher("OUT")(Counter), "it belongs above a handler"),
+    "publisher of a builtin": (lambda: App().publisher("OUT")(print), "it belongs above a handler"),
+    "one name": (lambda: App().listen_only("book"), "it takes a list. Write listen_only(names=[...])"),
+    "router": (including_itself, "a router cannot include itself, not even through another router"),
+    "backend": (lambda: App().run(backend="curio"), "App.run(backend='curio'): it takes 'asyncio' or 'trio'"),
+}
+
+
+def mistake(value: Any) -> Any:
+    """Return the value, which has a type that the call does not take."""
+    return value
+
+
+@pytest.mark.parametrize(("build", "said"), MISTAKES.values(), ids=MISTAKES)
+def test_an_argument_of_a_wrong_kind_is_refused_with_what_to_write(build: Callable[[], object], said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        build()
+
+    assert said in str(refused.value)
+
+
+DECLARATIONS: dict[str, Callable[[App], object]] = {
+    "listener": lambda app: app.listener("IN")(plain),
+    "include_router": lambda app: app.include_router(Router()),
+    "include_app": lambda app: app.include_app(App(name="archive")),
+    "schedule": lambda app: app.schedule(60, "IN"),
+    "dead_letter_handler": lambda app: app.dead_letter_handler(),
+    "delay_processor": lambda app: app.delay_processor(),
+    "on_start": lambda app: app.on_start(lambda: None),
+    "on_stop": lambda app: app.on_stop(lambda: None),
+    "listen_only": lambda app: app.listen_only([]),
+}
+
+
+@pytest.mark.parametrize("call", DECLARATIONS)
+async def test_a_declaration_that_a_running_application_does_not_see_is_refused(mq: QueueManagerKit, call: str) -> None:
+    async with mq.run(app := App()):
+        with pytest.raises(ConfigurationError, match=f"{call}: this application is running already"):
+            DECLARATIONS[call](app)
+
+
+async def test_a_function_of_on_start_may_return_anything(mq: QueueManagerKit) -> None:
+    app, started = App(), list[int]()
+
+    def start() -> bool:
+        started.append(1)
+        return True
+
+    app.on_start(mistake(start))
+
+    async with mq.run(app):
+        assert [1] == started
 
 
 def test_a_handler_behind_one_that_takes_everything_is_refused() -> None:
