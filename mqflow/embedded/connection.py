@@ -267,7 +267,8 @@ class EmbeddedConnection:
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: object = None) -> Subscribed:
         """Create, resume or alter a subscription (MQSUB). A durable subscription is in the store when this call returns."""
         name = descriptor.name or descriptor.object_name or descriptor.object_string
-        return self._call("MQSUB", name, subscribe.subscribe, self.state, descriptor, queue)
+        with self._queue_manager.in_turn(descriptor.name) if descriptor.name else contextlib.nullcontext():
+            return self._call("MQSUB", name, subscribe.subscribe, self.state, descriptor, queue)
 
     def request_publications(self, handle: object, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
         """Send the retained publications of the subscription's topics again (MQSUBRQ). Return their number."""

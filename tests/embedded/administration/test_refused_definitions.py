@@ -256,6 +256,38 @@ def test_a_refused_alteration_leaves_nothing_behind_although_another_one_of_the_
     assert {} == rig.queue_manager._state.turns
 
 
+def test_a_refused_alteration_of_a_subscription_leaves_nothing_behind_although_another_one_waits(rig: Rig) -> None:
+    first = rig.connection.subscribe(DURABLE)
+    rig.connection.close(first.handle)
+    altering = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="1")
+    turns = rig.queue_manager._state.turns
+
+    def alter() -> None:
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            rig.connection.subscribe(altering)
+
+    def alter_too() -> None:
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            rig.administration.publishing.alter_subscription("S", {"priority": 7})
+
+    rig.store.holds = True
+    threads = [Thread(target=alter), Thread(target=alter_too)]
+    threads[0].start()
+    while not rig.store.unanswered:
+        assert threads[0].is_alive()
+    threads[1].start()
+    while turns["S"].commands < len(threads):
+        assert threads[1].is_alive()
+    for thread in threads:
+        while not rig.store.unanswered:
+            assert thread.is_alive()
+        rig.store.answer(FULL)
+        thread.join()
+
+    [found] = rig.administration.publishing.subscriptions()
+    assert ("", first.descriptor.priority) == (found.attributes.user_data, found.attributes.priority)
+
+
 def test_a_forced_alteration_that_the_store_refuses_leaves_open_handles_valid(rig: Rig) -> None:
     handle = rig.connection.open("Q", EVERYTHING)
     rig.store.refuses = FULL
