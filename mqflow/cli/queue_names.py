@@ -21,7 +21,7 @@ def served_queues(url: str | None) -> list[str]:
 
 
 def _is_served(location: Location) -> bool:
-    """Return whether a process serves the queue manager. If no process has opened a data folder, it must not be opened here."""
+    """Return whether a process serves the queue manager. If not, the caller must not open its data folder."""
     folder = location.path
     if location.kind == "embedded" and folder is not None:
         return (folder / SERVED_SOCKET).is_socket() and owner_pid(prepare_folder(folder, create=False)) is not None

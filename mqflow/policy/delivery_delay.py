@@ -228,7 +228,7 @@ def due_in_ms(header: DelayHeader, now: ClockReading) -> int:
 
     If the message was sent in the same epoch, the monotonic clock counts. After a restart of the machine only the wall clock
     can be used. If that clock was set back, the message is late until the clock is corrected, at most by the time it was set
-    back. The result is never more than the delay.
+    back. The result is never more than the delay, or the delay plus `retry_ms` if the target has refused the message.
     """
     wait_ms = header.delay_ms + header.retry_ms
     return min(wait_ms, wait_ms - _since_sent_ms(header, now))

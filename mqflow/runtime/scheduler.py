@@ -292,7 +292,7 @@ class Scheduler:
         return _Step(handle=handle, has_unit=True)
 
     def _browsed(self, connection: Connection, handle: ObjectHandle, schedule: Scheduled) -> Sequence[Got]:
-        """Return the state messages of the schedule. If somebody has copied it, there are several; the next step gets all."""
+        """Return the state messages of the schedule: several if somebody has copied one. The next step gets all."""
         key = key_of(self._application, schedule.name)
         options = GetOptions(options=GetOption.BROWSE_NEXT | _AS_THEY_ARE, match=MatchOption.CORREL_ID, correlation_id=key)
         found: list[Got] = []

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.mistakes import check_number, check_payload_type
-from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing
+from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing, with_codec
 from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
@@ -155,8 +155,8 @@ class Consumer:
         message may have left the queue, and the hooks receive an `InDoubt` event with its MsgId. This can also happen if
         `Task.cancel` or `asyncio.timeout` ends this call.
 
-        Raises `ConfigurationError` for a type that cannot be a payload, and `ValueError` for a negative `wait_ms`. Both receive
-        nothing.
+        Raises `ConfigurationError` for a type that cannot be a payload, and `ValueError` for a negative `wait_ms` other than -1
+        (no limit). After both errors, no message was received.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
         if not (wait_ms >= 0 or wait_ms == WAIT_UNLIMITED):  # true for nan too
@@ -216,7 +216,7 @@ class Consumer:
 
     async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """Put a message in the open unit of work. The keyword arguments and errors are those of `App.put`."""
-        keywords.setdefault("codec", self._codec)
+        with_codec(keywords, self._codec)
         return await self.send(outgoing(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:

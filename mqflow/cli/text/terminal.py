@@ -61,7 +61,7 @@ def sparkline(numbers: Sequence[float]) -> str:
 
 
 def wrapped(line: str, indent: int) -> str:
-    """Return the line for stdout. On a terminal it ends between two words, and goes on below, after `indent` spaces.
+    """Return the line for stdout. On a terminal, break a long line between words, and indent each further line by `indent`.
 
     A longer word and a command in backticks stay whole, so that they can be copied.
     """

@@ -117,7 +117,7 @@ class RunningChannel(Protocol):
     """The queue manager's end of a client program's socket."""
 
     def status(self) -> ChannelStatus:
-        """Return the status, without dates and times as text. Any thread can call this."""
+        """Return the status. Its fields with dates and times as text are empty. Any thread can call this."""
         ...
 
     def end(self) -> None:
@@ -129,7 +129,7 @@ class RunningListener(Protocol):
     """A listener for client programs."""
 
     def status(self) -> ListenerStatus:
-        """Return the status, without the date and time of the start."""
+        """Return the status. The date and the time of the start are empty."""
         ...
 
     def stop_listening(self) -> None:
