@@ -10,7 +10,6 @@ from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.listener.listener_state import Call
-from mqflow.runtime.listener.settler import SessionLost
 from mqflow.runtime.listener.worker import Worker
 from mqflow.verbs import Exchange, GetOptions
 
@@ -21,6 +20,8 @@ GROUP = GET | GetOption.LOGICAL_ORDER | GetOption.ALL_MSGS_AVAILABLE
 COMMIT = Settlement.COMMIT
 LOST = error_for(Reason.CONNECTION_BROKEN, "MQGET", "IN")
 DENIED = error_for(Reason.NOT_AUTHORIZED, "MQOPEN", "IN")
+IN_USE = error_for(Reason.OBJECT_IN_USE, "MQOPEN", "IN")
+INHIBITED = error_for(Reason.GET_INHIBITED, "MQGET", "IN")
 
 
 class Bench:
@@ -37,6 +38,7 @@ class Bench:
             calls=self.calls, clock=SimpleNamespace(monotonic=lambda: 100.0), rest=self._noting("rest"), term=1,
             settings=self.settings, supervisor=SimpleNamespace(generation=3), stuck=(), rest_left_s=12.5,
             stopping=SimpleNamespace(is_set=lambda: False),
+            cannot_browse=lambda error: self.noted.append(("cannot browse", error)),
         )  # fmt: skip
         made._spec = SimpleNamespace(**usual | options)
         made._number, made._input, made._term, made._unstuck = 4, "input", 1, None
@@ -184,7 +186,9 @@ REST, HANDLED = ("rest",), ("handled", ["message", "browse and input"])
         (False, False, True, False, None, None, [REST], False),
         (False, False, True, False, Unstuck("message"), "unit", [HANDLED], True),
         (False, False, True, False, Unstuck(None), None, [], True),
-        (False, False, True, False, Unstuck(DENIED), None, [], False),
+        (False, False, True, False, Unstuck(DENIED), None, [("cannot browse", DENIED)], False),
+        (False, False, True, False, Unstuck(IN_USE), None, [("cannot browse", IN_USE)], False),
+        (False, False, True, False, Unstuck(INHIBITED), INHIBITED, [], True),
         (False, False, True, False, Unstuck(LOST), LOST, [], True),
     ],
 )
@@ -207,7 +211,7 @@ async def test_a_worker_rests_or_handles_the_messages_beside_those_that_stay(
     async def rested() -> Any:
         try:
             return await bench.worker._rest()
-        except SessionLost as lost:
-            return lost.error
+        except MQIError as error:
+            return error
 
     assert (result, calls, browses) == (await rested(), bench.noted, bench.worker._unstuck is not None)
