@@ -47,6 +47,7 @@ def command(
         raise click.UsageError("--json needs --out FILE: stdout has the messages, which are JSON already.")
     wanted = [condition(text) for text in where]
     count = 0
+    unseen = {name for name in redact if "." in name}
     with ExitStack() as stack:
         connection = stack.enter_context(connected(url))
         lines: BinaryIO = stack.enter_context(out.open("ab")) if out else sys.stdout.buffer
@@ -56,6 +57,7 @@ def command(
                 continue
             name = connection.queue_manager_name
             captured = Captured(queue=queue, queue_manager=name, descriptor=got.descriptor, data=got.body)
+            unseen -= {name for name in unseen if redacted(captured, (name,)).data != captured.data}
             lines.write(written(redacted(captured, redact) if redact else captured))
             count += 1
             if count == limit:
@@ -64,6 +66,8 @@ def command(
     if not count:
         note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
+    for name in sorted(unseen):
+        note(f"warning: no captured message has a value of {safe(name)}, so --redact {safe(name)} left out nothing.")
     if as_json:
         click.echo(json_line({"queue": queue, "messages": count, "file": str(out)}))
         return

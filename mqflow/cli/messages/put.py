@@ -13,7 +13,7 @@ from mqflow.cli.messages.put_bodies import Bodies, bodies
 from mqflow.cli.messages.units_of_work import Result, put_in_units
 from mqflow.cli.option_types import Seconds, duration_s, json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
-from mqflow.cli.text.terminal import note
+from mqflow.cli.text.terminal import note, safe
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.runtime.delay.stage import Stager
 from mqflow.verbs import Connection, InlineConnection, ObjectHandle, Put
@@ -62,6 +62,8 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
             _default_to_persistent(wishes)
         result = put_all(connection, queue, source, wishes, stager_for(url))
     _print(queue, result, only_count=options["count"] or jsonl is not None, as_json=options["as_json"])
+    if jsonl is not None and not (result.committed or result.in_doubt or result.stopped):
+        note(f"There is no message in {safe(jsonl)}{f' from line {from_line} on' if from_line > 1 else ''}.")
     if result.stopped:
         note(f"mqflow: {result.stopped}")
         sys.exit(EXIT_INTERRUPTED if result.interrupted else EXIT_FAILED)

@@ -323,6 +323,16 @@ def test_a_capture_appends_the_matching_messages_to_the_file_and_counts_them(run
 
 
 @pytest.mark.usefixtures("five")
+def test_a_mistyped_property_that_was_to_be_left_out_is_named(run: Run, queues: None) -> None:
+    run("put", "ORDERS.IN", "one", "two", "--property", "card=4711")
+
+    captured = run("capture", "ORDERS.IN", "--redact", "usr.card", "--redact", "usr.crad", "--redact", "body")
+
+    warning = "warning: no captured message has a value of usr.crad, so --redact usr.crad left out nothing."
+    assert (0, warning) == (captured.exit_code, captured.stderr.splitlines()[0])
+    assert 1 == captured.stderr.count("warning")
+
+
 def test_a_capture_goes_to_standard_output_without_a_file(run: Run, tmp_path: Path) -> None:
     captured = run("capture", "ORDERS.IN", "--limit", "1")
     (tmp_path / "copy.jsonl").write_text(captured.stdout)

@@ -49,6 +49,23 @@ def test_each_argument_is_a_body_with_its_number() -> None:
         assert (2, False, [Body("a", 1, 1), Body("b", 2, 2)]) == (source.total, source.lines, list(source.each))
 
 
+@pytest.mark.parametrize(
+    ("content", "options", "said"),
+    [
+        ("", (), "There is no message in orders.jsonl.\n"),
+        ("1\n2\n", ("--from-line", "9"), "There is no message in orders.jsonl from line 9 on.\n"),
+    ],
+)
+def test_a_file_without_a_line_to_put_is_named(
+    run: Run, queues: None, tmp_path: Path, content: str, options: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "orders.jsonl").write_text(content)
+
+    done = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl", *options)
+
+    assert (0, "0\n", True) == (done.exit_code, done.stdout, done.stderr.endswith(said))
+
+
 @pytest.mark.parametrize(("from_line", "numbers"), [(1, [1, 3, 4]), (3, [3, 4]), (4, [4]), (5, [])])
 def test_each_line_that_is_not_blank_is_a_body_with_its_number_and_its_place(
     tmp_path: Path, from_line: int, numbers: list[int]
