@@ -322,7 +322,6 @@ def test_a_capture_appends_the_matching_messages_to_the_file_and_counts_them(run
     assert 5 == len(bodies(run("browse", "ORDERS.IN", "--json").stdout))
 
 
-@pytest.mark.usefixtures("five")
 def test_a_mistyped_property_that_was_to_be_left_out_is_named(run: Run, queues: None) -> None:
     run("put", "ORDERS.IN", "one", "two", "--property", "card=4711")
 
@@ -333,6 +332,7 @@ def test_a_mistyped_property_that_was_to_be_left_out_is_named(run: Run, queues: 
     assert 1 == captured.stderr.count("warning")
 
 
+@pytest.mark.usefixtures("five")
 def test_a_capture_goes_to_standard_output_without_a_file(run: Run, tmp_path: Path) -> None:
     captured = run("capture", "ORDERS.IN", "--limit", "1")
     (tmp_path / "copy.jsonl").write_text(captured.stdout)
