@@ -258,6 +258,11 @@ class EmbeddedConnection:
         """Return attributes of the object that the handle names (MQINQ). For an alias, return the attributes of the alias."""
         return self._call("MQINQ", handle, inquire_object, handle, selectors)
 
+    def put_defaults(self, handle: object) -> tuple[int, int] | None:
+        """Return DEFPSIST and DEFPRESP of the name that was opened, or None if it is no queue. This needs no INQ authority."""
+        target = handle.alias or handle.queue if isinstance(handle, ObjectHandle) else None
+        return None if target is None else (target.attributes.default_persistence, target.attributes.default_put_response)
+
     def set(self, handle: object, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control."""
         target = handle.alias or handle.queue if isinstance(handle, ObjectHandle) else None

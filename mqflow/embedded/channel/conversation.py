@@ -32,7 +32,6 @@ from mqflow.mqi.options import (
     CloseOption,
     GetOption,
     MatchOption,
-    ObjectType,
     OpenOption,
     Persistence,
     PutOption,
@@ -52,7 +51,6 @@ _QUIESCE: Final = int(CloseOption.QUIESCE)
 _COUNTED_BYTE: Final = 20
 _RESERVED: Final = 250
 # MQIA_DEF_PERSISTENCE, MQIA_DEF_PUT_RESPONSE_TYPE.
-_DEFAULT_PERSISTENCE, _DEFAULT_PUT_RESPONSE = 5, 184
 _NO_DEFAULTS: Final = calls.OpenDefaults(Persistence.AS_Q_DEF)
 # The return value for an XA call, which is not served. Its place in the reply is that of the completion code of other verbs.
 _XAER_RMERR: Final = -3
@@ -333,25 +331,8 @@ class Conversation:
             resolved_queue=opened.resolved_queue,
             resolved_queue_manager=verbs.connection.queue_manager_name,
         )
-        return opened, answered, self._defaults(verbs, named.name, target.object_type)
-
-    def _defaults(self, verbs: VerbCalls, queue: str, object_type: int) -> calls.OpenDefaults:
-        """Return DEFPSIST and DEFPRESP of a queue.
-
-        For other objects, or if the inquiry is refused, return MQPER_PERSISTENCE_AS_Q_DEF and SYNC.
-        """
-        if object_type != ObjectType.Q:
-            return _NO_DEFAULTS
-        connection = verbs.connection
-        try:
-            handle = connection.open(queue, OpenOption.INQUIRE)
-            try:
-                found = connection.inquire(handle, (_DEFAULT_PERSISTENCE, _DEFAULT_PUT_RESPONSE)).values
-            finally:
-                connection.close(handle)
-        except MQIError:
-            return _NO_DEFAULTS
-        return calls.OpenDefaults(int(found[_DEFAULT_PERSISTENCE]), int(found[_DEFAULT_PUT_RESPONSE]))
+        defaults = verbs.connection.put_defaults(verbs.handle(opened.handle))
+        return opened, answered, _NO_DEFAULTS if defaults is None else calls.OpenDefaults(*defaults)
 
     def _open(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)

@@ -23,8 +23,9 @@ class MemoryLine:
     segment_bytes_max = 32_748
     message_bytes_max = 104_857_600
 
-    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
+    def __init__(self, queue_manager: EmbeddedQueueManager, user: str = "") -> None:
         self._queue_manager = queue_manager
+        self._user = user
         self.sent: list[Flow] = []
         self.complaints: list[str] = []
         self.time_s = 0.0
@@ -37,7 +38,7 @@ class MemoryLine:
         self.sent.extend(flow for segment in segments for flow in flows.feed(segment))
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:  # noqa: ARG002 - as `Line`
-        return self._queue_manager.connect()
+        return self._queue_manager.connect(user=self._user)
 
     def disconnected(self) -> None:
         """Hold no places."""
@@ -66,8 +67,8 @@ class MemoryLine:
 class Program:
     """A client program that is connected, with the queue Q1 open."""
 
-    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
-        self.line = MemoryLine(queue_manager)
+    def __init__(self, queue_manager: EmbeddedQueueManager, user: str = "") -> None:
+        self.line = MemoryLine(queue_manager, user)
         self.conversation = Conversation(self.line)
         #: The structures of the last reply.
         self.body = b""

@@ -216,3 +216,24 @@ def test_an_open_tells_the_client_defpsist_and_defpresp_of_the_queue(
     told.append(Reader(program.body, ORDER, "a reply", program.body.index(b"LPOO") + 16))
 
     assert [(1, response)] * 2 == [(reader.number(), reader.number()) for reader in told]
+
+
+def test_an_open_by_a_user_without_inq_has_the_defaults_of_the_queue_and_causes_no_event(
+    queue_manager: EmbeddedQueueManager,
+) -> None:
+    script = """
+        ALTER QMGR AUTHOREV(ENABLED)
+        ALTER QLOCAL(Q1) DEFPSIST(YES) DEFPRESP(ASYNC)
+        SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)
+        SET AUTHREC PROFILE(Q1) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,GET,BROWSE)"""
+    assert 0 == run(script, queue_manager.administration).exit_code()
+    program = Program(queue_manager, user="app")
+    writer = Writer(ORDER)
+    ObjectFields(version=2, descriptor=ObjectDescriptor("Q1")).write(writer)
+    asked = writer.number(int(OpenOption.OUTPUT)).raw(b"FOPA").done()
+
+    assert (0, 0) == program.call(SegmentType.MQOPEN, asked, -1)[:2]
+    defaults = Reader(program.body[program.body.index(b"FOPA") :], ORDER, "the defaults")
+    defaults.raw(12)
+    assert (1, 2) == (defaults.number(), defaults.number())
+    assert 0 == queue_manager.administration.queue_status("SYSTEM.ADMIN.QMGR.EVENT").depth

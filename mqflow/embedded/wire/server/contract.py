@@ -59,6 +59,10 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         """
         ...
 
+    def put_defaults(self, handle: ObjectHandle) -> tuple[int, int] | None:
+        """Return DEFPSIST and DEFPRESP of the name that was opened, or None if it is no queue. This needs no INQ authority."""
+        ...
+
     def abandon(self) -> None:
         """End the connection as if the application had died: back out the unit of work."""
         ...
