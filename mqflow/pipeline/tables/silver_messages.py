@@ -70,7 +70,7 @@ def payloads(landed: "DataFrame", payload: Payload) -> "DataFrame":
 
 
 def _duplicate_of(queue: str) -> "Column":
-    """Return the MsgId of the first message of that queue with the same data; null for that message itself."""
+    """Return the MsgId of the first message of the same queue with the same data; null for this first message."""
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
 
