@@ -113,5 +113,6 @@ class _Calls:
         given = request.arguments
         target = given["attributes"].name if "attributes" in given else "".join(given.get(each, "") for each in _NAMES)
         command = f"{_COMMANDS[call]} {given.get('noun', '')}".rstrip()
-        answer = self._line.call(request, command, target, unknown=ANSWERS[call] is type(None))
+        changes = ANSWERS[call] is type(None) or call == "reset_queue_statistics"
+        answer = self._line.call(request, command, target, unknown=changes)
         return tuple(object_from(found.fields) for found in answer) if call == "objects.all" else answer

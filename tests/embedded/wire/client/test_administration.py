@@ -145,6 +145,7 @@ def test_a_request_without_a_valid_call_is_refused_with_2319(local: Administrati
     [
         (CALLS["queues"], Reason.CONNECTION_BROKEN),
         (CALLS["define"], Reason.CALL_INTERRUPTED),
+        (CALLS["reset_queue_statistics"], Reason.CALL_INTERRUPTED),
         (lambda on: on.order(requests.Backup("copy")), Reason.CALL_INTERRUPTED),
     ],
 )
