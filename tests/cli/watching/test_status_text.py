@@ -451,13 +451,13 @@ def test_a_drain_ends_at_its_limit(run: Run, serve: Serve, monkeypatch: pytest.M
     monkeypatch.setattr(ctl, "_LOOK_S", 0.0)
     times = iter((10.0, 14.9, 15.0))
     monkeypatch.setattr(type(SYSTEM_CLOCK), "monotonic", lambda _: next(times))
-    serve(application(process(0, BUSY)))
+    source = serve(application(process(0, BUSY)))
 
     done = run("ctl", "orders", "drain", "booking", "--wait", "5")
 
     left = "1 worker of booking: in handler for 14 s: ..AB12"
     said = f"Waiting for {left}\nNot drained: {left}\nThe listener stays paused.\n"
-    assert (1, "", said) == (done.exit_code, done.stdout, done.stderr)
+    assert (1, "", said, [Order(listener="booking", held=True)]) == (done.exit_code, done.stdout, done.stderr, source.orders)
 
 
 def test_an_order_that_the_application_refuses_is_an_error(run: Run, serve: Serve) -> None:
