@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.standin.library.c_headers import write_kit
+from mqflow.standin.library.development_kit import write_kit
 from mqflow.standin.library.shared_library import can_load
 
 __all__ = ("PACKAGES", "ROOT", "folder_of", "import_here")

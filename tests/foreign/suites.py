@@ -19,7 +19,7 @@ from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from mqflow.standin.library.c_headers import write_kit
+from mqflow.standin.library.development_kit import write_kit
 from tests.foreign import go_programs, languages, node_samples
 from tests.foreign.serving import MissingError, channel_program, served_at
 from tests.foreign.theirs import ENDLESS, THEIRS

@@ -14,8 +14,7 @@ from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
 from mqflow.cli.standin import installation
 from mqflow.standin import StandInError
-from mqflow.standin.library.c_headers import write_kit
-from mqflow.standin.library.development_kit import write_development_kit
+from mqflow.standin.library.development_kit import write_development_kit, write_kit
 from mqflow.standin.library.shared_library import can_load
 
 __all__ = ("command",)

@@ -1,4 +1,4 @@
-"""Writes C headers and client libraries for programs in any language: `mqflow standin library FOLDER`.
+"""Writes C headers and client libraries: `mqflow standin library` for programs in any language, `mqflow standin kit` for pymqi.
 
 The libraries start Python in the process of the program. The layouts of the headers come from `mqi.c_structures`, the names and
 numbers of the constants from `constants`. No text of IBM is copied.
@@ -22,8 +22,9 @@ from mqflow.standin.calls.table import BAGS, CALLS, SIGNATURES, SYMBOLS
 from mqflow.standin.library.constants import read_constants
 from mqflow.standin.library.install import StandInError
 from mqflow.standin.library.layouts import EACH_VERSION, INITIAL, STRUCTURES, Initial, Value
+from mqflow.standin.library.shared_library import write_for_linker
 
-__all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_libraries")
+__all__ = ("EMBEDDED", "HEADERS", "LIBRARIES", "write_development_kit", "write_headers", "write_kit", "write_libraries")
 
 EMBEDDED: Final = "MQFLOW_STANDIN_EMBEDDED"
 """The variable that is set while the library starts Python in a program."""
@@ -137,14 +138,23 @@ def write_development_kit(folder: Path) -> None:
 
     Raises `StandInError` if a C compiler or the shared library of Python is missing.
     """
-    for name in ("inc", "lib64"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
     write_headers(folder / "inc")
     write_libraries(folder / "lib64")
 
 
+def write_kit(folder: Path) -> None:
+    """Write `inc` and `lib64` into the folder: with MQ_FILE_PATH=<folder>, ``pip install pymqi`` builds against them.
+
+    pymqi comes as source only. This needs no C compiler.
+    """
+    write_headers(folder / "inc")
+    (folder / "lib64").mkdir(parents=True, exist_ok=True)
+    write_for_linker(folder / "lib64")
+
+
 def write_headers(folder: Path) -> None:
-    """Write the headers."""
+    """Write the headers. Make the folder if it does not exist."""
+    folder.mkdir(parents=True, exist_ok=True)
     constants = read_constants()
     for header in HEADERS:
         guard = f"MQFLOW_{header[:-2].upper()}_H"
@@ -163,6 +173,7 @@ def write_headers(folder: Path) -> None:
 
 def write_libraries(folder: Path) -> None:
     """Compile the client libraries. Raises `StandInError` if there is no C compiler or no shared library of Python."""
+    folder.mkdir(parents=True, exist_ok=True)
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         raise StandInError("The library for programs that are not Python needs a C compiler (cc): install gcc, and try again.")
