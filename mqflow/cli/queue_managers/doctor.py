@@ -78,8 +78,11 @@ def command(application: str | None, as_json: bool, url: str | None) -> None:  #
     for warning in settings.warnings:
         show(f"warning            {safe(warning)}")
     reached = settings.url if app is None else settings.url_over(app.url)
-    for line in _certificate_lines(reached):
-        show(f"warning            {safe(line.removeprefix('warning: '))}")
+    try:
+        for line in _certificate_lines(reached):
+            show(f"warning            {safe(line.removeprefix('warning: '))}")
+    except OSError as error:
+        show(f"warning            the certificates cannot be looked at: {safe(sentence_of(error))}")
     check = _connection_findings if locate(reached).kind == "client" else _queue_findings
     try:
         findings = [*check(reached), *(_output_findings(reached, app.listeners) if app else ())]

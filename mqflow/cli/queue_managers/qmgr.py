@@ -4,6 +4,7 @@ The options have the same names as in crtmqm, strmqm, endmqm and dspmq.
 """
 
 import getpass
+import os
 import secrets
 import ssl
 import subprocess
@@ -289,7 +290,11 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
             click.echo(json_line(row))
         return
     if not rows:
-        note("There is no queue manager in the folders here; name its folder with --data.")
+        closed = ", ".join(
+            safe(each.name) for each in sorted(Path().iterdir()) if each.is_dir() and not os.access(each, os.X_OK)
+        )
+        except_in = f" that you may read (you may not read {closed})" if closed else ""
+        note(f"There is no queue manager in the folders here{except_in}; name its folder with --data.")
         return
     columns = ("queue manager", "status", "process", "standby", "data")
     show_table(columns, [tuple(map(str, row.values())) for row in rows], numbers=frozenset({2, 3}))

@@ -50,6 +50,17 @@ def test_doctor_finds_nothing_wrong_in_a_sound_queue_manager(run: Run, queues: N
     assert ["queue manager      QM1, 4 queues"] == after_packages(run("doctor").stdout)
 
 
+def test_doctor_goes_on_if_it_may_not_look_at_the_certificates(run: Run, queues: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: CertificateFiles) -> list[Path]:
+        raise PermissionError(13, "Permission denied", "data/tls/clients")
+
+    monkeypatch.setattr(CertificateFiles, "all_certificates", refused)
+    lines = run("doctor").stdout.splitlines()
+
+    assert "warning            the certificates cannot be looked at: data/tls/clients: Permission denied." in lines
+    assert "queue manager      QM1, 3 queues" in lines
+
+
 def test_doctor_warns_about_each_queue_that_looks_wrong(run: Run, queues: None) -> None:
     run("mqsc", stdin=TROUBLED)
     run("put", "C.FULL", "x")

@@ -272,6 +272,17 @@ def test_a_queue_manager_gets_no_folder_outside_the_current_one_by_its_name(run:
     )
 
 
+def test_the_status_names_the_folders_that_it_may_not_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("closed", "empty"):
+        Path("others", name).mkdir(parents=True)
+    monkeypatch.chdir("others")
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "closed")
+
+    said = run("qmgr", "status").stderr
+
+    assert "There is no queue manager in the folders here that you may read (you may not read closed); name its folder" in said
+
+
 def test_a_damaged_file_of_users_keeps_serve_from_nothing_but_the_passwords(run: Run, hosted: list[HostOptions]) -> None:
     path = Path("QM1", USERS_FILE)
     path.write_text("{")
