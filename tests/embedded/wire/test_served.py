@@ -31,7 +31,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, NotAuthorizedError
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import CloseOption, GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions
 from mqflow.world import Running
@@ -165,6 +165,13 @@ _CALLS: dict[str, tuple[Reason, Callable[[ServedConnection, ServedHandle], objec
         lambda connection, handle: connection.put(handle, PERSISTENT, b"", PutOption.SYNCPOINT),
     ),
     "MQBACK": (Reason.CONNECTION_BROKEN, lambda connection, _: connection.backout()),
+    "MQSET": (Reason.CALL_INTERRUPTED, lambda connection, handle: connection.set(handle, {10: 1})),
+    "MQCLOSE": (Reason.CONNECTION_BROKEN, lambda connection, handle: connection.close(handle)),
+    "MQCLOSE that deletes": (
+        Reason.CALL_INTERRUPTED,
+        lambda connection, handle: connection.close(handle, CloseOption.DELETE_PURGE),
+    ),
+    "MQCLOSE that keeps": (Reason.CONNECTION_BROKEN, lambda connection, handle: connection.close(handle, CloseOption.KEEP_SUB)),
     "MQGET": (Reason.CONNECTION_BROKEN, lambda connection, handle: connection.get(handle, UNDER_SYNCPOINT)),
 }
 

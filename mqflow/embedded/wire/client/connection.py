@@ -7,7 +7,7 @@ This module knows no rule of MQ.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -45,6 +45,8 @@ from mqflow.verbs import (
 from mqflow.world import SYSTEM_CLOCK, Clock
 
 __all__ = ("ServedConnection", "ServedHandle")
+
+_DELETES: Final = CloseOption.DELETE | CloseOption.DELETE_PURGE | CloseOption.REMOVE_SUB
 
 
 class ServedHandle(Struct, frozen=True):
@@ -120,7 +122,7 @@ class ServedConnection:
         """Close an object or a subscription (MQCLOSE)."""
         number = self._number(handle)
         self._ahead.pop(number, None)
-        self._call(requests.Close(number, int(options)), "MQCLOSE", _name_of(handle))
+        self._call(requests.Close(number, int(options)), "MQCLOSE", _name_of(handle), unknown=bool(options & _DELETES))
 
     def put(
         self,
@@ -308,7 +310,7 @@ class ServedConnection:
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET)."""
-        self._call(requests.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
+        self._call(requests.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle), unknown=True)
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Create, resume or alter a subscription (MQSUB)."""

@@ -263,7 +263,7 @@ def test_a_closed_handle_forgets_what_was_read_ahead(kit: Kit) -> None:
     connection.get(kit.handle, UNDER_SYNCPOINT)
 
     assert [
-        (requests.Close(3, 1), "MQCLOSE", "ORDERS", False),
+        (requests.Close(3, 1), "MQCLOSE", "ORDERS", True),
         (requests.Get(3, UNDER_SYNCPOINT), "MQGET", "ORDERS", False),
     ] == (kit.line.asked[2:])
 
@@ -422,7 +422,7 @@ def test_the_other_verbs_send_their_arguments(kit: Kit) -> None:
 
     assert [
         (requests.Inquire(3, (3, 9)), "MQINQ", "ORDERS", False),
-        (requests.Set(3, {9: 1}), "MQSET", "ORDERS", False),
+        (requests.Set(3, {9: 1}), "MQSET", "ORDERS", True),
         (requests.GiveBack(2), "MQBACK", "", False),
         (requests.Commit(), "MQCMIT", "", True),
         (requests.Backout(), "MQBACK", "", False),
