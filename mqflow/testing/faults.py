@@ -40,6 +40,20 @@ T = TypeVar("T")
 
 FOREVER: Final = 1 << 62
 CONNECT: Final = "MQCONNX"
+_VERBS: Final = (
+    "MQBACK",
+    "MQCLOSE",
+    "MQCMIT",
+    "MQDISC",
+    "MQGET",
+    "MQINQ",
+    "MQOPEN",
+    "MQPUT",
+    "MQPUT1",
+    "MQSET",
+    "MQSUB",
+    "MQSUBRQ",
+)
 _BREAKING: Final = frozenset({*ConnectionBrokenError.reasons, Reason.CALL_INTERRUPTED})
 
 
@@ -53,7 +67,8 @@ class Moment(Enum):
 class Fault(Struct, frozen=True, kw_only=True):
     """A planned fault: the calls that it strikes, and how they fail.
 
-    Only a lost connection can lose a reply: `Moment.AFTER` with the reason of a refusal raises `ValueError`.
+    Raises `ValueError` for a fault that strikes no call, for example with an unknown verb. Also raises it for `Moment.AFTER`
+    with the reason of a refusal: only a lost connection can lose a reply.
     """
 
     #: The verb, such as "MQPUT"; empty for any verb but MQCONNX.
@@ -71,6 +86,17 @@ class Fault(Struct, frozen=True, kw_only=True):
     delay_s: float = 0.0
 
     def __post_init__(self) -> None:
+        for field, holds, takes in (
+            ("verb", self.verb in {"", CONNECT, *_VERBS}, f"'' for any verb, or one of {', '.join((CONNECT, *_VERBS))}"),
+            ("nth", self.nth >= 1, "1 or more"),
+            ("times", self.times >= 1, "1 or more"),
+            ("delay_s", self.delay_s >= 0, "0 or more seconds"),
+            ("reason", self.reason or self.delay_s, "a reason code; 0 only with delay_s, for a slow call"),
+            ("moment", isinstance(self.moment, Moment), "Moment.BEFORE or Moment.AFTER"),
+        ):
+            if not holds:
+                value = getattr(self, field)  # a field of this record
+                raise ValueError(f"Fault({field}={value!r}) strikes no call. {field} takes {takes}.")
         if self.moment is Moment.AFTER and self.reason not in _BREAKING:
             known = ", ".join(reason_name(reason) for reason in sorted(_BREAKING))
             raise ValueError(
@@ -138,8 +164,12 @@ class Faults:
     def add(self, *plan: Fault) -> None:
         """Plan more faults. Each fault counts the calls that match it.
 
-        If several faults are due at one call, the fault that was planned first strikes.
+        If several faults are due at one call, the fault that was planned first strikes. Raises `TypeError` for another object.
         """
+        for fault in plan:
+            given: object = fault
+            if not isinstance(given, Fault):
+                raise TypeError(f"faults.add({given!r:.80}): it takes one or more Fault(...), not a list of them.")
         self._planned += [_Planned(fault) for fault in plan]
 
     def clear(self) -> None:

@@ -46,8 +46,12 @@ _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_F
 _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
+_BLANK: Final = MessageDescriptor()
 _START_OR_END_S: Final = 3_600.0
-"""After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs."""
+"""After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs.
+"""
+_NOISY_S_MAX: Final = 600.0
+"""After this time, in virtual seconds, a drain fails its test if messages still come. A longer `within_s` replaces it."""
 
 
 class MQSCError(AssertionError):
@@ -135,8 +139,15 @@ class QueueManagerKit:
         The application connects as `user`; the default is the user that administers the queue manager. The end of the block
         raises `AssertionError` if a consumer failed and started again (`ConsumerFailed`), or if a queue manager was given up. A
         test that expects this sets `incidents`. The block also raises `AssertionError` if the application does not start, or
-        does not drain, within a virtual hour.
+        does not drain, within a virtual hour. Raises `TypeError` if `app` is no `App`, and `ValueError` for a kit in `others`
+        that `beside` has not made.
         """
+        given: object = app
+        if not isinstance(given, App):
+            raise TypeError(f"mq.run({given!r}): it takes the App itself. Import it: from app import app.")
+        for name, other in others.items():
+            if other.clock is not self.clock:
+                raise ValueError(f"mq.run(others={{{name!r}: ...}}): this kit has another clock. mq.beside('QM2') makes one.")
         if anyio.current_time() != self.clock.monotonic():
             raise RuntimeError(
                 "mq.run() needs a test that runs in virtual time: a coroutine function with the fixture `mq`, run by "
@@ -205,7 +216,8 @@ class QueueManagerKit:
     async def drain(self, queue: str, *, at_least: int = 1, within_s: float = 60.0, quiet_s: float = 1.0) -> list[Found]:
         """Get all messages of a queue, at least `at_least`, until none comes for `quiet_s`. All seconds are virtual.
 
-        Raises `AssertionError` if fewer messages come within `within_s`. The error lists queue depths and the last events.
+        Raises `AssertionError` if fewer messages come within `within_s`, or if messages still come after ten virtual
+        minutes. The error lists queue depths and the last events.
         """
         found: list[Found] = []
         started = came = self.clock.monotonic()
@@ -218,6 +230,8 @@ class QueueManagerKit:
                 return found
             if len(found) < at_least and now - started >= within_s:
                 raise AssertionError(self._missing(queue, len(found), at_least, within_s))
+            if now - started >= max(_NOISY_S_MAX, within_s):
+                raise AssertionError(self._endless(queue, len(found), quiet_s))
             await anyio.sleep(_LOOK_EVERY_S)
 
     def browse(self, queue: str) -> list[Found]:
@@ -259,12 +273,21 @@ class QueueManagerKit:
             connection.disconnect()
 
     def _missing(self, queue: str, count: int, at_least: int, within_s: float) -> str:
+        return self._drained(f"{count} of at least {at_least} messages came to {queue} within {within_s:g} virtual seconds.")
+
+    def _endless(self, queue: str, count: int, quiet_s: float) -> str:
+        return self._drained(
+            f"{count} messages came to {queue}, and they still come. mq.drain waits until none comes for {quiet_s:g} s. "
+            " Stop their sender first, or give a shorter quiet_s."
+        )
+
+    def _drained(self, problem: str) -> str:
         queues = self.queue_manager.administration.queues()
         depths = [f"  {each.name}: {each.depth}" for each in queues if each.kind is QueueType.LOCAL and each.depth]
         events = [f"  {event}" for event in self.events[-_EVENTS_SHOWN:]]
         return "\n".join(
             (
-                f"{count} of at least {at_least} messages came to {queue} within {within_s:g} virtual seconds.",
+                problem,
                 "Queues that hold messages:" if depths else "No queue holds a message.",
                 *depths,
                 f"The last of {len(self.events)} events:" if events else "The application sent no event.",
@@ -302,6 +325,10 @@ def _known(descriptor: Mapping[str, Any]) -> Mapping[str, Any]:
     if unknown:
         fields = ", ".join(MessageDescriptor.__struct_fields__)
         raise TypeError(f"{', '.join(sorted(unknown))}: not a field of a message descriptor. Fields: {fields}.")
+    for name, value in descriptor.items():
+        kind = next(each for each in (bytes, int, str) if isinstance(getattr(_BLANK, name), each))  # the name of a field
+        if not isinstance(value, kind):
+            raise TypeError(f"put({name}={value!r}): this field of a message descriptor takes {kind.__name__}.")
     return descriptor
 
 

@@ -1,6 +1,7 @@
 """Faults behind the seam: the failing call, the moment, and the reaction of the queue manager to a lost client."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,31 @@ def begin_commit(connection: Connection) -> None:
 
 
 COMMITS = pytest.mark.parametrize("commit", [lambda connection: connection.commit(), begin_commit])
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"verb": "put"}, "Fault(verb='put') strikes no call. verb takes '' for any verb, or one of MQCONNX, MQBACK"),
+        ({"nth": 0}, "Fault(nth=0) strikes no call. nth takes 1 or more"),
+        ({"times": 0}, "Fault(times=0) strikes no call. times takes 1 or more"),
+        ({"delay_s": -1.0}, "delay_s takes 0 or more seconds"),
+        ({"reason": 0}, "reason takes a reason code; 0 only with delay_s, for a slow call"),
+        ({"moment": "after"}, "moment takes Moment.BEFORE or Moment.AFTER"),
+    ],
+)
+def test_a_fault_that_strikes_no_call_is_refused_so_that_no_test_passes_without_it(fault: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the test compares the text
+        Fault(**fault)
+
+    assert said in str(refused.value)
+
+
+def test_a_list_of_faults_is_refused_with_what_to_write(mq: QueueManagerKit) -> None:
+    plan: Any = [Fault()]
+
+    with pytest.raises(TypeError, match="it takes one or more Fault"):
+        mq.faults.add(plan)
 
 
 def test_a_refusal_cannot_come_after_the_effect() -> None:

@@ -1,10 +1,13 @@
 """The kit and the plugin: an application, unchanged, on a queue manager in memory. No conftest, no marker, no patching."""
 
+import math
+from typing import Any
+
 import anyio
 import msgspec
 import pytest
 
-from mqflow import Backout
+from mqflow import Backout, ConfigurationError
 from mqflow.app.application import App
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.message import Message
@@ -166,6 +169,55 @@ async def test_the_error_of_an_empty_drain_lists_the_queues(mq: QueueManagerKit)
         await mq.drain("EMPTY")
 
     assert "OTHER: 1" in str(caught.value)
+
+
+async def test_a_drain_of_a_queue_that_never_becomes_quiet_fails_its_test(mq: QueueManagerKit) -> None:
+    mq.define("TICKS")
+    async with anyio.create_task_group() as ticking:
+
+        async def tick() -> None:
+            while True:
+                await mq.put("TICKS", b"")
+                await anyio.sleep(0.9)
+
+        ticking.start_soon(tick)
+        with pytest.raises(AssertionError, match="messages came to TICKS, and they still come"):
+            await mq.drain("TICKS")
+        ticking.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("given", ["app:app", None, App])
+async def test_the_error_for_another_object_than_an_application_says_what_to_give(mq: QueueManagerKit, given: Any) -> None:
+    with pytest.raises(TypeError, match="it takes the App itself"):
+        async with mq.run(given):
+            pass
+
+
+async def test_a_kit_with_another_clock_is_refused(mq: QueueManagerKit) -> None:
+    whole = App()
+    whole.include_app(App("embedded::memory:?qmgr=QM2", name="archive"))
+
+    with pytest.raises(ValueError, match=r"this kit has another clock\. mq\.beside\('QM2'\) makes one"):
+        async with mq.run(whole, others={"archive": QueueManagerKit("QM2")}):
+            pass
+
+
+@pytest.mark.parametrize("drain_s", [-1, math.nan, "5"])
+async def test_a_time_to_drain_that_is_not_a_number_of_seconds_is_refused(mq: QueueManagerKit, drain_s: Any) -> None:
+    with pytest.raises(ConfigurationError, match="it takes 0 or more seconds, or None for the settings"):
+        async with mq.run(App(), drain_s=drain_s):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [({"priority": "high"}, "takes int"), ({"correlation_id": "A-1"}, "takes bytes"), ({"reply_to_queue": b"Q"}, "takes str")],
+)
+async def test_a_field_of_another_type_is_refused(mq: QueueManagerKit, field: dict[str, Any], said: str) -> None:
+    mq.define("IN")
+
+    with pytest.raises(TypeError, match=said):
+        await mq.put("IN", b"", **field)
 
 
 async def test_a_drain_may_expect_nothing(mq: QueueManagerKit) -> None:
