@@ -33,7 +33,7 @@ from mqflow.app.handlers.mistakes import (
     check_text,
     entered,
 )
-from mqflow.app.handlers.outgoing_message import PutKeywords
+from mqflow.app.handlers.outgoing_message import PutKeywords, with_codec
 from mqflow.app.router import (
     HandlerDeclaration,
     Router,
@@ -335,7 +335,7 @@ class App:
             raise ConfigurationError(
                 f"schedule({when!r}, {queue!r}): there is a schedule {name or queue} already. Give one of them another name."
             )
-        keywords.setdefault("codec", self.codec)
+        with_codec(keywords, self.codec)
         self._schedules.append(schedule_of(when, queue, name or queue, timezone, state_queue, payload, keywords))
         return NoDecorator(f"{when!r}, {queue!r}", queue)
 
@@ -557,6 +557,8 @@ class App:
         Raises `ConfigurationError` if the application runs already, or if its URL or settings cannot be used. Raises
         `SettingsError` if the settings cannot be loaded.
         """
+        if drain_s is not None and not (isinstance(drain_s, int | float) and drain_s >= 0):  # false for nan too
+            raise ConfigurationError(f"running(drain_s={drain_s!r}): it takes 0 or more seconds, or None for the settings.")
         included, world = self.included, World(clock, random, runner)
         if unknown := [name for name in others if name not in {app.name for app in included}]:
             raise ConfigurationError(f"No included application is called {unknown[0]}: include_app adds one.")

@@ -24,7 +24,7 @@ from mqflow.app.handlers.mistakes import (
     check_target,
     check_text,
 )
-from mqflow.app.handlers.outgoing_message import PutKeywords
+from mqflow.app.handlers.outgoing_message import PutKeywords, with_codec
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
@@ -104,8 +104,8 @@ class Router:
         self._listeners: Final[list[HandlerDeclaration]] = []
         self._publishers: Final[list[Publisher]] = []
         self._routers: Final[list[tuple[Router, Scope]]] = []
-        #: For each inclusion of this router in an application: the whole prefix, and a function that returns the application.
-        self._places: Final[list[tuple[str, Callable[[], PutsMessages]]]] = []
+        #: For each inclusion of this router in an application: its scope, and a function that returns the application.
+        self._places: Final[list[tuple[Scope, Callable[[], PutsMessages]]]] = []
 
     def listener(
         self,
@@ -200,7 +200,7 @@ class Router:
     def included(self, outer: Scope, running: Callable[[], PutsMessages]) -> "Iterator[tuple[Router, Scope]]":
         """Record that an application has included this router. Yield this router and each router inside it, with its scope."""
         scope = self._own.inside(outer)
-        self._places.append((scope.prefix, running))
+        self._places.append((scope, running))
         yield self, scope
         for router, added in self._routers:
             yield from router.included(added.inside(scope), running)
@@ -224,24 +224,24 @@ class Router:
             raise ConfigurationError(
                 f"This publisher belongs to a router, and {problem}, so its queue is not known. Use app.publisher(...)."
             )
-        ((prefix, running),) = self._places
-        return _Prefixed(prefix, running())
+        ((scope, running),) = self._places
+        return _Prefixed(scope, running())
 
 
 class _Prefixed:
-    """Puts messages on queues, and adds a prefix to the names of these queues."""
+    """Puts messages on queues, with the prefix and the codec of a router."""
 
-    def __init__(self, prefix: str, puts: PutsMessages) -> None:
-        self._prefix: Final = prefix
+    def __init__(self, scope: Scope, puts: PutsMessages) -> None:
+        self._scope: Final = scope
         self._puts: Final = puts
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message, like `App.put`."""
-        return self._puts.put(self._prefix + queue, payload, **keywords)
+        return self._puts.put(self._scope.prefix + queue, payload, **with_codec(keywords, self._scope.codec))
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
         """Put the messages, like `App.put_many`."""
-        return self._puts.put_many(self._prefix + queue, payloads, **keywords)
+        return self._puts.put_many(self._scope.prefix + queue, payloads, **with_codec(keywords, self._scope.codec))
 
 
 def check_router(call: str, router: object) -> None:

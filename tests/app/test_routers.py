@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mqflow import App, Backout, ConfigurationError, Context, Event, Incoming, Message, Outcome, Outgoing, Router
+from mqflow import App, Backout, Codec, ConfigurationError, Context, Event, Incoming, Message, Outcome, Outgoing, Router
 from mqflow.app.handlers.middleware import Call
 from mqflow.app.handlers.outgoing_message import Send
 from mqflow.events import Delivered
@@ -136,6 +136,24 @@ async def test_the_codec_of_a_router_is_that_of_its_listeners_and_publishers(mq:
     assert (["LOUD"], "LOUD") == (seen, out.text())
 
 
+@pytest.mark.parametrize(
+    ("of_app", "of_router"), [(Upper(), None), (None, Upper())], ids=["of the application", "of the router"]
+)
+async def test_a_publisher_of_a_router_puts_outside_of_deliveries_with_the_codec_of_its_results(
+    mq: QueueManagerKit, of_app: Codec | None, of_router: Codec | None
+) -> None:
+    mq.define("OUT")
+    app, router = App(codec=of_app), Router(codec=of_router)
+    publisher = router.publisher("OUT")
+    app.include_router(router)
+
+    async with mq.run(app):
+        await publisher.put("quiet")
+        await publisher.put_many(["still"])
+
+    assert ["QUIET", "STILL"] == [each.text() for each in mq.browse("OUT")]
+
+
 async def test_a_topic_keeps_its_name(mq: QueueManagerKit) -> None:
     seen: list[str] = []
     app, router = App(), Router("ORDERS.")
@@ -200,8 +218,10 @@ def a_router_that_is_included() -> Router:
 
 
 def another_publisher() -> None:
+    async def handler(message: Message) -> None: ...  # a publisher marks its handler for good
+
     app, router = App(), Router("ORDERS.")
-    app.listener("IN")(router.publisher("OUT")(no_payload))
+    app.listener("IN")(router.publisher("OUT")(handler))
     [listener] = app.listeners
     from mqflow.app.handlers.listener_declaration import publishers_of  # noqa: PLC0415 - used by this mistake alone
 

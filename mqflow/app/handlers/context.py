@@ -12,7 +12,7 @@ import anyio
 from mqflow.app.errors import DeliveryOverError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing, published
+from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing, published, with_codec
 from mqflow.app.handlers.unawaited_puts import note
 from mqflow.events import Decided
 from mqflow.runtime.listener.delivery import Delivery
@@ -75,7 +75,7 @@ class Context:
         """Put a message like `put`, from a handler that is a plain function and therefore runs in a thread."""
         from anyio import from_thread  # noqa: PLC0415 - 1 ms, and few handlers are plain functions that put
 
-        keywords.setdefault("codec", self._codec)
+        with_codec(keywords, self._codec)
         message = outgoing(queue, payload, **keywords)
         try:
             return from_thread.run(self._send, message)
@@ -93,11 +93,11 @@ class Context:
         return note(self._delivery, self._send(message), "ctx.send", sys._getframe(1))  # noqa: SLF001 - as above
 
     async def _put(self, queue: str, payload: Any, keywords: PutKeywords) -> Put:
-        keywords.setdefault("codec", self._codec)
+        with_codec(keywords, self._codec)
         return await self._sent(outgoing(queue, payload, **keywords))
 
     async def _publish(self, topic: str, payload: Any, retain: bool, keywords: PutKeywords) -> Put:  # noqa: FBT001 - private
-        keywords.setdefault("codec", self._codec)
+        with_codec(keywords, self._codec)
         return await self._sent(published(topic, payload, retain=retain, **keywords))
 
     async def _send(self, message: Outgoing) -> Put:

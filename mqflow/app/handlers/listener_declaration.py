@@ -5,10 +5,10 @@ message. This file gets no message.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -179,11 +179,11 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def put(self, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message on this queue, like `App.put`. The keyword arguments replace the options of the publisher."""
-        return self._puts().put(self.queue, payload, **self._keywords(self.codec) | keywords)
+        return self._puts().put(self.queue, payload, **self._merged(keywords))
 
     def put_many(self, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
         """Put a message for each payload on this queue, all in one unit of work, like `App.put_many`."""
-        return self._puts().put_many(self.queue, payloads, **self._keywords(self.codec) | keywords)
+        return self._puts().put_many(self.queue, payloads, **self._merged(keywords))
 
     def outgoing(self, payload: Any) -> Outgoing:
         """Return the message to put for this payload."""
@@ -198,6 +198,13 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def _outgoing(self, payload: Any, codec: Codec | None) -> Outgoing:
         return outgoing(self.queue, payload, **self._keywords(codec))
+
+    def _merged(self, keywords: PutKeywords) -> PutKeywords:
+        """Return the options of this publisher, with these keywords in their place. None replaces only `persistent`."""
+        given: Mapping[str, Any] = keywords
+        replacing = {name: value for name, value in given.items() if value is not None or name == "persistent"}
+        merged: Mapping[str, Any] = {**self._keywords(self.codec), **replacing}
+        return cast("PutKeywords", merged)  # as in `PutKeywords`
 
     def _keywords(self, codec: Codec | None) -> PutKeywords:
         return PutKeywords(

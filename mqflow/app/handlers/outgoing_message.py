@@ -48,6 +48,7 @@ __all__ = (
     "put_in_unit_of_work",
     "put_many_framed",
     "share_a_step",
+    "with_codec",
 )
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -80,7 +81,7 @@ class PutKeywords(TypedDict, total=False):
     #: The MsgId, 24 bytes.
     message_id: bytes | None
     #: The queue for the reply. It makes the message a request.
-    reply_to: str
+    reply_to: str | None
     #: A descriptor to start from, for example with report options. If the payload is bytes, its format and character set count
     #: too.
     descriptor: MessageDescriptor | None
@@ -132,7 +133,7 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
         plain = _plain(message_format, ccsid, keywords.get("persistent", True), *encoding)
         return Outgoing(queue=queue, descriptor=plain, body=body)
     _check(queue, keywords)
-    reply_to = keywords.get("reply_to", "")
+    reply_to = keywords.get("reply_to") or ""
     start = keywords.get("descriptor") or MessageDescriptor(
         message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM
     )
@@ -185,17 +186,27 @@ def _check(queue: str, keywords: PutKeywords) -> None:
     priority = given.get("priority")
     if priority is not None and not isinstance(priority, int):
         raise error_for(Reason.PRIORITY_ERROR, "MQPUT", queue, detail=f"priority={priority!r}: it takes a number from 0 to 9")
-    reply_to = given.get("reply_to", "")
-    if not isinstance(reply_to, str):
+    reply_to = given.get("reply_to")
+    if reply_to is not None and not isinstance(reply_to, str):
         raise TypeError(f"put({queue!r}, reply_to={reply_to!r}): the name of a queue is a text.")
+    descriptor = given.get("descriptor")
+    if descriptor is not None and not isinstance(descriptor, MessageDescriptor):
+        raise TypeError(f"put({queue!r}, descriptor={descriptor!r:.60}): it takes a MessageDescriptor(...).")
     properties = given.get("properties")
     if properties is not None and not (isinstance(properties, Mapping) and all(isinstance(name, str) for name in properties)):
         raise TypeError(f"put({queue!r}, properties={properties!r:.60}): it takes a dict from names to values.")
 
 
+def with_codec(keywords: PutKeywords, codec: Codec | None) -> PutKeywords:
+    """Return the keywords. If they have no codec, they get this one."""
+    if keywords.get("codec") is None:
+        keywords["codec"] = codec
+    return keywords
+
+
 def all_outgoing(queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Sequence[Outgoing]:
     """Return the messages to put, one for each payload. If `outgoing` raises, its error has a note with the payload's index."""
-    if not isinstance(payloads, Iterable):
+    if not isinstance(payloads, Iterable) or isinstance(payloads, str | bytes | bytearray | memoryview | Mapping):
         raise TypeError(f"put_many({queue!r}, {payloads!r:.40}): it takes a list of payloads. One payload is put with `put`.")
     messages: list[Outgoing] = []
     for index, payload in enumerate(payloads):

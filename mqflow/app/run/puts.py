@@ -10,7 +10,7 @@ from typing import Final
 
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
-from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords
+from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, with_codec
 from mqflow.app.run.put_session import PutSession
 from mqflow.app.run.unit_of_puts import Way
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
@@ -53,12 +53,12 @@ class Puts:
 
     async def put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
         """Put the message that `make` returns for these keywords. Raises the `MQIError` of the put or of its commit."""
-        keywords.setdefault("codec", self._codec)
+        with_codec(keywords, self._codec)
         return await self._session().put(make(**keywords))
 
     async def put_many(self, make: Callable[..., Sequence[Outgoing]], keywords: PutKeywords) -> list[Put]:
         """Put all messages that `make` returns, in one unit of work. Raises the `MQIError` of the first put that is refused."""
-        keywords.setdefault("codec", self._codec)
+        with_codec(keywords, self._codec)
         return await self._session().put_many(make(**keywords))
 
     async def close(self) -> None:

@@ -31,6 +31,7 @@ from mqflow.app.handlers.outgoing_message import (
     outgoing,
     published,
     put_in_unit_of_work,
+    with_codec,
 )
 from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, check_timeout, first_reply, reply_queue
 from mqflow.app.handlers.unawaited_puts import noted
@@ -371,7 +372,7 @@ class RunningApplication:
         decode = decoder_for(reply, self._declared.codec)
         supervisor = self._runtime.supervisor
         reconnecting = ReconnectingSession(supervisor, f"request to {queue}")
-        keywords.setdefault("codec", self._declared.codec)
+        with_codec(keywords, self._declared.codec)
         # Most responders answer a persistent request with a persistent reply, and the reply queue refuses that (q041190: 2048).
         keywords.setdefault("persistent", None)
 

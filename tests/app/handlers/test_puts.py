@@ -1,10 +1,12 @@
 """A put outside of deliveries: the message is on the queue if the call returns, and is not if the call raises."""
 
+from typing import Any
+
 import anyio
 import pytest
 
-from mqflow import App
-from mqflow.app.handlers.outgoing_message import Outgoing, Send
+from mqflow import App, Message
+from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send
 from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison.disposition import Failed
@@ -66,3 +68,56 @@ async def test_a_request_that_names_a_model_for_its_reply_is_not_answered_into_n
     assert isinstance(settled.outcome, Failed)
     assert "2057" in settled.outcome.text
     assert 1 == mq.depth("BOQ")
+
+
+class Upper:
+    def decode(self, message: Message, payload_type: type[str]) -> str:
+        return payload_type(message.text())
+
+    def encode(self, payload: str) -> tuple[bytes, str, int]:
+        return payload.upper().encode(), "", 0
+
+
+NONE: PutKeywords = {
+    "codec": None,
+    "correlation_id": None,
+    "delay": None,
+    "descriptor": None,
+    "expiry": None,
+    "message_id": None,
+    "priority": None,
+    "properties": None,
+    "reply_to": None,
+}
+
+
+async def test_none_is_the_same_as_a_missing_argument_of_a_put(mq: QueueManagerKit) -> None:
+    mq.define("OUT")
+    app = App(codec=Upper())
+    publisher = app.publisher("OUT", priority=7)
+
+    async with mq.run(app):
+        await app.put("OUT", "text")
+        await app.put("OUT", "text", **NONE)
+        await publisher.put("text", **NONE)
+        await publisher.put_many(["text"], **NONE)
+
+    assert [(b"TEXT", 7)] * 2 + [(b"TEXT", 0)] * 2 == [(each.body, each.descriptor.priority) for each in mq.browse("OUT")]
+
+
+@pytest.mark.parametrize("payloads", ["abc", b"abc", {"number": 1}])
+async def test_one_payload_is_not_taken_for_many(mq: QueueManagerKit, payloads: Any) -> None:
+    mq.define("OUT")
+
+    async with mq.run(app := App()):
+        with pytest.raises(TypeError, match=r"it takes a list of payloads\. One payload is put with `put`"):
+            await app.put_many("OUT", payloads)
+
+    assert 0 == mq.depth("OUT")
+
+
+@pytest.mark.parametrize("descriptor", [5, {}])
+async def test_a_descriptor_of_another_type_is_refused(mq: QueueManagerKit, descriptor: Any) -> None:
+    async with mq.run(app := App()):
+        with pytest.raises(TypeError, match=r"it takes a MessageDescriptor\(\.\.\.\)"):
+            await app.put("OUT", b"", descriptor=descriptor)
