@@ -166,9 +166,10 @@ def in_both_places(check: str, environment: str, command: str) -> Iterator[Outco
 
 
 def patterns(check: str) -> Iterator[Outcome]:
-    """Run IBM's patterns for developers."""
+    """Run IBM's patterns for developers. They have a process each, so the queue manager is in none of them."""
     source("mq-dev-patterns")
-    yield from program(check, "packages", "patterns.py")
+    with served_at(QUEUES) as (_, url):
+        yield from program(check, "packages", "patterns.py", url=url, place=", served")
 
 
 def _run(command: Sequence[str], longest_s: int) -> tuple[int | None, str]:
