@@ -1,7 +1,6 @@
 """`mqflow put`, `get` and `browse`: messages are complete, and none of their control characters reaches the terminal."""
 
 import errno
-import gzip
 import io
 import json
 import os
@@ -51,12 +50,6 @@ def test_a_message_is_put_and_got(run: Run) -> None:
     assert 3 == run("get", "ORDERS.IN").exit_code
 
 
-def test_a_message_is_got_by_its_identifier(run: Run) -> None:
-    _, second = run("put", "ORDERS.IN", "first", "second").stdout.split()
-
-    assert "second\n" == run("get", "ORDERS.IN", "--by-id", second).stdout
-
-
 def test_an_invalid_identifier_is_wrong_usage(run: Run) -> None:
     result = run("get", "ORDERS.IN", "--by-id", "41")
 
@@ -73,33 +66,6 @@ def test_zeros_are_no_identifier_and_get_nothing(run: Run) -> None:
     assert "is not a message identifier: zeros stand for any message." in refused.stderr
 
 
-def test_stdin_is_one_message_without_its_last_line_end(run: Run) -> None:
-    run("put", "ORDERS.IN", stdin="one\ntwo\n")
-
-    [message] = records(run("browse", "ORDERS.IN", "--json"))
-    assert "one\ntwo" == message["body"]
-
-
-def test_each_line_of_a_gzipped_file_is_a_message(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "orders.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n\n{"n":2}\n'))
-
-    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz")
-
-    assert "2\n" == result.stdout
-    assert 2 == depth(run, "ORDERS.IN")
-
-
-def test_a_line_that_is_not_json_is_named_and_committed_units_stay(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "orders.jsonl").write_text('{"n":1}\n' * 700 + '{"n":\n')
-
-    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
-
-    assert 1 == result.exit_code
-    assert "Line 701: It is not JSON" in result.stderr
-    assert "Committed: 500 messages. Continue with --from-line 501." in result.stderr
-    assert 500 == depth(run, "ORDERS.IN")
-
-
 def test_after_a_full_queue_from_line_continues_without_a_loss(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(650)))
 
@@ -111,33 +77,6 @@ def test_after_a_full_queue_from_line_continues_without_a_loss(run: Run, tmp_pat
     assert 0 == rest.exit_code
     bodies = [str(record["body"]) for record in records(run("browse", "SMALL", "--limit", "1000", "--json"))]
     assert [f'{{"n":{n}}}' for n in range(650)] == bodies
-
-
-def test_a_truncated_gzip_file_is_a_sentence(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "orders.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n' * 100)[:-10])
-
-    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz")
-
-    assert 1 == result.exit_code
-    assert "Traceback" not in result.stderr
-
-
-def test_a_queue_that_cannot_be_opened_is_no_fault_of_a_message(run: Run) -> None:
-    refused = run("put", "MISSING", "an order")
-
-    assert 1 == refused.exit_code
-    assert "mqflow: MQOPEN on MISSING" in refused.stderr
-
-
-def test_properties_persistence_and_expiry_arrive(run: Run) -> None:
-    run("put", "SMALL", "x", "--property", "customer=A17", "--expiry", "60")
-
-    [message] = records(run("browse", "SMALL", "--json"))
-    descriptor = message["descriptor"]
-    assert isinstance(descriptor, dict)
-    assert {"usr.customer": "A17"} == message["properties"]
-    assert 1 == descriptor["persistence"]
-    assert 0 < descriptor["expiry_tenths"] <= 600
 
 
 def test_browse_removes_no_message(run: Run) -> None:
@@ -156,15 +95,6 @@ def test_browse_shows_fields_by_their_mq_names_and_headers_decoded(run: Run) -> 
     assert "MQMT_DATAGRAM (8)" in shown
     assert "MQPER_PERSISTENT (1)" in shown
     assert "usr.customer  A17" in shown
-
-
-@pytest.mark.parametrize("where", ["usr.customer=A*", "body=*ell*", "message_type=8"])
-def test_browse_shows_only_matching_messages(run: Run, where: str) -> None:
-    run("put", "ORDERS.IN", "hello", "--property", "customer=A17")
-    run("put", "ORDERS.IN", "other", "--property", "customer=B1")
-
-    wanted = ["hello", "other"] if where == "message_type=8" else ["hello"]
-    assert wanted == [record["body"] for record in records(run("browse", "ORDERS.IN", "--where", where, "--json"))]
 
 
 def test_control_characters_of_a_message_never_reach_the_terminal(run: Run) -> None:
