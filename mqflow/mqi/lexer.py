@@ -52,8 +52,18 @@ class Token(Struct, frozen=True, gc=False):
 
     @property
     def folded(self) -> str:
-        """The text as a queue manager reads it: in capitals, unless it is quoted."""
-        return self.text if self.kind is TokenKind.STRING else self.text.upper()
+        """The text as a queue manager reads it: in capitals, unless it is quoted.
+
+        A letter outside ASCII never becomes a letter of ASCII: "ß" does not become "SS", which is a name.
+        """
+        if self.kind is TokenKind.STRING:
+            return self.text
+        return self.text.upper() if self.text.isascii() else "".join(map(_capital, self.text))
+
+
+def _capital(letter: str) -> str:
+    capital = letter.upper()
+    return letter if capital.isascii() and not letter.isascii() else capital
 
 
 class _Piece(Struct, frozen=True, gc=False):

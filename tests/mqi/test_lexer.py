@@ -1,5 +1,6 @@
 """In every language, text is cut into tokens with their places."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,14 @@ def test_a_mark_that_nothing_continues_has_a_place() -> None:
     [source] = continued(["PING +", "* comment"], indented_comments=True)
 
     assert Token(TokenKind.MARK, "+", 1, 6) == source.end
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("orders.In", "ORDERS.IN"), ("größe", "GRÖßE"), ("ß", "ß"), ("ﬁle", "ﬁLE"), ("dıs", "DıS"), ("ſub", "ſUB")],  # noqa: RUF001 - letters whose capitals are in ASCII
+)
+def test_no_other_letter_becomes_a_letter_of_a_name(written: str, read: str) -> None:
+    assert read == Token(TokenKind.WORD, written, 1, 1).folded
 
 
 @given(st.text(alphabet="aB1'()+-*,; \n\r", max_size=40))
