@@ -62,7 +62,7 @@ def shown(text: str) -> str:
 
 def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:
     """Return the value. It must be one of the accepted words."""
-    text = _text(word, token)
+    text = token.folded
     if text not in accepted:
         raise RefusedValueError(
             f"{word} does not take {shown(token.text)}. It takes {', '.join(accepted)}.", _NOT_ACCEPTED, accepted
@@ -72,7 +72,7 @@ def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:
 
 def whole_number(word: str, token: Token, least: int, words: Sequence[str] = ()) -> int | str:
     """Return the value: a number from `least` to 999 999 999, or one of `words`."""
-    text = _text(word, token)
+    text = token.folded
     if text in words:
         return text
     accepted = ", ".join((*words, f"a whole number from {least} to {INTEGER_MAX}"))
@@ -83,18 +83,18 @@ def whole_number(word: str, token: Token, least: int, words: Sequence[str] = ())
 
 def input_name(word: str, token: Token) -> str:
     """Return the name of a queue or queue manager; empty, for the default, if the value begins with a blank."""
-    text = _text(word, token)
+    text = token.folded
     return "" if text.startswith(" ") else _name(word, text, token, "' ' for the default")
 
 
 def forward_queue(word: str, token: Token) -> str:
     """Return the queue to forward to: a name, or a reference such as &REPLYQ."""
-    return _name(word, _text(word, token), token, f"{DESTINATION_QUEUE}, {REPLY_QUEUE}", (DESTINATION_QUEUE, REPLY_QUEUE))
+    return _name(word, token.folded, token, f"{DESTINATION_QUEUE}, {REPLY_QUEUE}", (DESTINATION_QUEUE, REPLY_QUEUE))
 
 
 def forward_queue_manager(word: str, token: Token) -> str:
     """Return the queue manager to forward to; empty for the local one."""
-    text = _text(word, token)
+    text = token.folded
     references = (DESTINATION_QUEUE_MANAGER, REPLY_QUEUE_MANAGER)
     more = f"{DESTINATION_QUEUE_MANAGER}, {REPLY_QUEUE_MANAGER}, ' ' for the local queue manager"
     return _name(word, text, token, more, references) if text.strip(" ") else ""
@@ -103,9 +103,14 @@ def forward_queue_manager(word: str, token: Token) -> str:
 def condition_value(field: Field, word: str, token: Token) -> str | int:
     """Return the value to compare with the field: a number, or a pattern without trailing blanks. ``*`` matches any value."""
     pattern = PATTERNS[field]
-    text = _text(word, token)
+    text = token.folded
     if not pattern.chars_max:
         return "*" if text == "*" else _number(word, text, token, pattern.prefixes)
+    if token.kind is not TokenKind.STRING and not _UNQUOTED.fullmatch(token.text):
+        accepted = "letters, digits and . / _ % * ? &"
+        raise RefusedValueError(
+            f"The value of {word}, {shown(token.text)}, must be in quotes: without them it can hold {accepted} only."
+        )
     # Source: q005690, "not counting the asterisks", because an asterisk may match no character.
     chars = len(text) - text.count("*")
     if chars > pattern.chars_max:
@@ -114,18 +119,6 @@ def condition_value(field: Field, word: str, token: Token) -> str | int:
         )
         raise RefusedValueError(problem, _TOO_LONG)
     return text.rstrip(" ")
-
-
-def _text(word: str, token: Token) -> str:
-    """Return the value as IBM's handler reads it: in capitals, unless the value is in quotes."""
-    if token.kind is TokenKind.STRING:
-        return token.text
-    if not _UNQUOTED.fullmatch(token.text):
-        accepted = "letters, digits and . / _ % * ? &"
-        raise RefusedValueError(
-            f"The value of {word}, {shown(token.text)}, must be in quotes: without them it can hold {accepted} only."
-        )
-    return token.text.upper()
 
 
 def _name(word: str, text: str, token: Token, more: str, references: Sequence[str] = ()) -> str:
