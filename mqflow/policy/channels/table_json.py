@@ -32,7 +32,7 @@ _Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 class _Connection(Struct):
     # The pattern refuses the characters that separate the names in CONNAME.
-    host: Annotated[str, Meta(max_length=264, pattern=r"^[^\s,()]+$")]
+    host: Annotated[str, Meta(max_length=264, pattern=r"^[^\s,()]+\Z")]
     port: _Port = DEFAULT_PORT
 
 

@@ -159,6 +159,7 @@ WRONG: list[tuple[bytes, str, str]] = [
     ),
     (table(connected("a(1),b")), f"{CHANNEL}.clientConnection.connection[0].host", "matching regex"),
     (table(connected("")), f"{CHANNEL}.clientConnection.connection[0].host", "matching regex"),
+    (table(connected("a\n")), f"{CHANNEL}.clientConnection.connection[0].host", "matching regex"),
     (
         table(entry(connectionManagement={"localAddress": [{"portRange": {"low": 1}}]})),
         f"{CHANNEL}.connectionManagement.localAddress[0].portRange",
