@@ -8,7 +8,7 @@ due time after a restart. mqflow has its own rules for both.
 
 import math
 from datetime import timedelta
-from typing import Final
+from typing import Final, SupportsFloat
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -77,12 +77,15 @@ class TargetQueue(Struct, frozen=True, kw_only=True):
 
 
 def seconds_of(given: timedelta | float) -> float:
-    """Return a timedelta or a number in seconds. For anything else, return "not a number" (NaN): no comparison accepts it."""
+    """Return a timedelta or a number in seconds. For anything else, return "not a number" (NaN): no comparison accepts it.
+
+    A number too large for a float, and a text, are NaN too.
+    """
     if isinstance(given, timedelta):
         return given.total_seconds()
     try:
-        return float(given)
-    except (TypeError, ValueError):
+        return float(given) if isinstance(given, SupportsFloat) else math.nan
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 

@@ -131,7 +131,9 @@ def test_check_of_the_target_at_the_send(sentence: str, target: TargetQueue, rea
     assert reason == reason_of(lambda: check_target(target, 10, name="ORDERS"))
 
 
-@pytest.mark.parametrize("delay", [-1, -0.001, float("nan"), float("inf"), timedelta(days=-1), DELAY_MS_MAX / 1_000 + 1])
+@pytest.mark.parametrize(
+    "delay", [-1, -0.001, float("nan"), float("inf"), 10**400, timedelta(days=-1), DELAY_MS_MAX / 1_000 + 1, "5", b"5", "5m"]
+)
 def test_the_error_for_an_invalid_delay_names_the_accepted_values(delay: timedelta | float) -> None:
     with pytest.raises(MQIError, match=r"ORDERS.*MQRC_OPTIONS_ERROR \(2046\).*0 to \d+ seconds") as refused:
         delay_in_ms(delay, "ORDERS")
