@@ -238,19 +238,23 @@ def _value_text(item: FolderProperty) -> str:
     value = item.value
     if value is None:
         return ""
-    if type(value) is not _KINDS.get(item.type, str) or (item.type in _INTEGER_BITS and not _fits(int(value), item.type)):
-        raise _malformed(f"The property {_shown(item.name)} is a {type(value).__name__} and does not fit its type {item.type}")
-    match value:
+    kind = _KINDS.get(item.type, str)
+    fits = isinstance(value, kind) and isinstance(value, bool) is (kind is bool)
+    if not fits or (item.type in _INTEGER_BITS and not _fits(int(value), item.type)):
+        raise _malformed(
+            f"The value of {_shown(item.name)}, of the class {type(value).__name__}, does not fit its type {item.type}"
+        )
+    match value:  # it may be a member of an enum, which has a text of its own
         case bool():
             return "1" if value else "0"
         case float():
-            return repr(value).replace("inf", "Infinity").replace("nan", "NaN")
+            return float.__repr__(value).replace("inf", "Infinity").replace("nan", "NaN")
         case bytes():
             return value.hex()
         case str():
             return _escaped(value)
         case int():
-            return str(value)
+            return int.__repr__(value)
 
 
 def _type_text(item: FolderProperty) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from enum import Enum, StrEnum
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from mqflow.mqi.headers.rfh2_folder import (
     folder_text,
     read_folder,
 )
+from mqflow.mqi.reason_codes import Reason
 from tests.mqi.strategies import folders
 
 #: Element, value, type. dt= and xsi:nil as in "Mapping JMS messages onto IBM MQ messages".
@@ -75,6 +77,26 @@ def test_a_value_has_a_type_of_its_own_and_is_written_by_it(value: PropertyValue
 
     assert kind == item.type
     assert f"<usr>{element}</usr>" == folder_text(Folder("usr", (item,)))
+
+
+class _Colour(StrEnum):
+    RED = "r&d"
+
+
+class _Rate(float, Enum):
+    LOW = 0.5
+
+
+@pytest.mark.parametrize(
+    ("member", "element"),
+    [
+        (_Colour.RED, "<p>r&amp;d</p>"),
+        (Reason.Q_FULL, "<p dt='i4'>2053</p>"),
+        (_Rate.LOW, "<p dt='r8'>0.5</p>"),
+    ],
+)
+def test_a_member_of_an_enum_is_written_as_its_value(member: PropertyValue, element: str) -> None:
+    assert f"<usr>{element}</usr>" == folder_text(Folder("usr", (FolderProperty("p", member),)))
 
 
 @given(folders)
