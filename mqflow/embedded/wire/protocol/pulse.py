@@ -66,6 +66,7 @@ class PulseSender:
                 return
             del self._living[dependent]
             last = not self._living
+            self.over = self.over or last  # from now on, `add` takes no connection
         if last:
             self.stop()
 

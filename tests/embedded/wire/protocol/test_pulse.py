@@ -346,6 +346,38 @@ def test_a_pulse_stops_with_its_last_connection_and_not_with_a_stranger() -> Non
     assert [False, False, False, *STOP, True, True] == around.said
 
 
+class Overtaken:
+    """A lock that lets another thread run directly after it was released."""
+
+    def __init__(self) -> None:
+        self._lock = THREADS.lock()
+        self.then: list[Callable[[], None]] = []
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if self.then:
+            self.then.pop()()
+
+
+def test_a_connection_that_comes_while_the_last_one_goes_does_not_depend_on_the_pulse_that_stops() -> None:
+    around, begin = begun(NUMBER)
+    overtaken = Overtaken()
+    around.lock = lambda: overtaken
+    pulse = begin()
+    last, late = Ended(around.said, "last"), Ended(around.said, "late")
+    pulse.add(last)
+    taken: list[bool] = []
+    overtaken.then.append(lambda: taken.append(pulse.add(late)))
+
+    pulse.remove(last)
+    around.listen()
+
+    assert ([False], False) == (taken, "end late" in around.said)
+
+
 def test_the_pulses_of_a_server_have_numbers_and_end_what_has_joined_them() -> None:
     said: list[object] = []
     pulses = Pulses(THREADS)
