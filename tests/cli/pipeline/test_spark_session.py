@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from mqflow.cli.pipeline import spark_session
 from mqflow.cli.pipeline.spark_session import started
 
 
@@ -90,12 +89,3 @@ def test_a_setting_of_spark_has_a_name_and_a_value(monkeypatch: pytest.MonkeyPat
         raise AssertionError("started")
 
     assert f"{text!r} is not KEY=VALUE." == refused.value.message
-
-
-def test_a_pause_before_another_attempt_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr(spark_session, "Event", lambda: SimpleNamespace(wait=waits.append))
-
-    spark_session._wait(1.5)
-
-    assert [1.5] == waits

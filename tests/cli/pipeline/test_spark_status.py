@@ -6,12 +6,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
-import click
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
 from mqflow.cli.pipeline import spark_redrive, spark_session, spark_status
-from mqflow.cli.pipeline.spark_session import attempted, spark_errors_as_sentences, started
+from mqflow.cli.pipeline.spark_session import attempted, spark_errors_as_sentences
 from mqflow.cli.pipeline.spark_tables import _show_rows
 from mqflow.journal import Journal, Kind
 from mqflow.pipeline import PipelineError
@@ -137,30 +136,6 @@ def test_the_java_traceback_can_have_the_reason() -> None:
 
     with pytest.raises(PipelineError, match="Disk quota exceeded"), spark_errors_as_sentences():
         raise error
-
-
-def test_a_command_of_a_program_uses_the_session_of_the_program(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    registered: list[object] = []
-    active = object()
-    spark = SimpleNamespace(SparkSession=SimpleNamespace(getActiveSession=lambda: active))
-    monkeypatch.setitem(spark_session.sys.modules, "pyspark.sql", spark)  # type: ignore[attr-defined]  # the module of Python
-    monkeypatch.setattr("mqflow.pipeline.register", registered.append)
-
-    with started("silver", master=None, remote=None, conf=()) as session:
-        assert active is session
-
-    assert ([active], "") == (registered, capsys.readouterr().err)
-
-
-@pytest.mark.parametrize("text", ["x", "=1", ""])
-def test_a_setting_of_spark_has_a_key_and_a_value(text: str) -> None:
-    with (
-        pytest.raises(click.BadParameter, match=f"'{text}' is not KEY=VALUE."),
-        started("s", master=None, remote=None, conf=(text,)),
-    ):
-        pytest.fail("a session was started")
 
 
 def test_pauses_wait_for_their_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -395,6 +395,7 @@ def text_of(for_s: float) -> str:
         (with_worker(Doing.HANDLING, 61.0), "/livez", 200, "ok\n"),
         (with_worker(Doing.HANDLING, 61.0), "/readyz", 503, f"{text_of(61)}\n{STACK}\n"),
         (with_worker(Doing.HANDLING, 121.0), "/livez", 503, f"{text_of(121)}\n{STACK}\n"),
+        (status_of(0, expected=2), "/livez", 200, "ok\n"),
         (status_of(0, expected=2), "/readyz", 503, "1 of 2 processes answer.\n"),
         (
             status_of(0, silent=(SilentProcess(process=9, number=1, for_s=61.0),)),

@@ -11,7 +11,7 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from mqflow.cli.watching.counts import BOUNDS_S, COUNTED, OVERFLOW, SERIES_MAX, EventCounts
+from mqflow.cli.watching.counts import BOUNDS_S, COUNTED, EventCounts
 from mqflow.cli.watching.metrics import STATES, exposed, families
 from mqflow.events import (
     Attempt,
@@ -159,25 +159,6 @@ def test_an_event_changes_its_metric(event: Event, name: str, labels: tuple[str,
 def test_every_metric_has_a_row_above_and_every_event_is_wanted() -> None:
     assert set(COUNTED) == {name for _, name, _, _ in ROWS}
     assert set(EventCounts.wants) == {type(event) for event, *_ in ROWS}
-
-
-def test_a_redrive_that_was_refused_is_no_redrive() -> None:
-    counts = EventCounts()
-
-    counts(DeadLetterActed(queue="DLQ", message_id=ID, rule="", intent=Redirect("IN"), attempt=1, reason=2053))
-
-    assert "redrives" not in counts.counts()
-
-
-def test_the_series_of_a_metric_are_bounded() -> None:
-    counts = EventCounts()
-
-    for number in range(SERIES_MAX + 50):
-        counts(Disposed(**ONE, backout_count=3, attempts=(Attempt(Requeue(f"BOQ.{number}")),)))
-
-    series = dict(counts.counts()["backout_dispositions"])
-    assert SERIES_MAX + 1 == len(series)
-    assert 50 == series[(OVERFLOW,) * 3]
 
 
 def everything() -> ApplicationStatus:

@@ -3,14 +3,12 @@
 from contextlib import nullcontext
 
 import httpx
-import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqflow.cli.watching.control import Order, QueueFigures
 from mqflow.cli.watching.figures import within
 from mqflow.cli.watching.pages import pages
-from mqflow.cli.watching.status_report import Scale, StatusReport
 from mqflow.policy.health.records import (
     ApplicationStatus,
     Doing,
@@ -75,58 +73,6 @@ def values(text: str) -> dict[str, float]:
         for family in text_string_to_metric_families(text.replace("# EOF\n", ""))
         for sample in family.samples
     }
-
-
-@pytest.mark.parametrize(
-    ("for_s", "livez", "readyz"),
-    [
-        pytest.param(1.0, 200, 200, id="a handler that has just begun"),
-        pytest.param(61.0, 200, 503, id="a stuck handler: no readiness"),
-        pytest.param(121.0, 503, 503, id="after twice the limit: no liveness"),
-    ],
-)
-async def test_readiness_goes_first_and_liveness_later(for_s: float, livez: int, readyz: int) -> None:
-    source = Fixed(process(0, worker(0, Doing.HANDLING, for_s)))
-
-    assert (livez, readyz) == ((await get(source, "/livez")).status_code, (await get(source, "/readyz")).status_code)
-
-
-@pytest.mark.parametrize("path", ["/livez", "/readyz"])
-async def test_a_stuck_handler_is_named_with_its_stack(path: str) -> None:
-    answer = await get(Fixed(process(0, worker(0, Doing.HANDLING, 121.0))), path)
-
-    assert "Worker 0 of orders in process 100 is in its handler for 121 s" in answer.text
-    assert STACK in answer.text
-
-
-async def test_a_missing_worker_process_is_alive_and_not_ready() -> None:
-    source = Fixed(process(1, worker(0)), expected=2)
-
-    assert 200 == (await get(source, "/livez")).status_code
-    assert "1 of 2 processes answer." in (await get(source, "/readyz")).text
-
-
-async def test_an_autoscaler_reads_the_messages_that_wait_for_each_worker() -> None:
-    source = Fixed(process(1, worker(0), worker(1)), process(2, worker(0), worker(1)), expected=2)
-
-    found = msgspec.json.decode((await get(source, "/scale", depth=7)).content, type=Scale)
-
-    assert Scale(messages_waiting=7, workers=4, messages_per_worker=2) == found
-
-
-async def test_a_depth_that_is_not_known_is_no_zero_for_an_autoscaler() -> None:
-    answer = await get(Fixed(process(0, worker(0))), "/scale", depth=None, refused="MQRC_NOT_AUTHORIZED (2035)")
-
-    assert 503 == answer.status_code
-    assert "MQRC_NOT_AUTHORIZED (2035)" in answer.text
-
-
-async def test_the_status_is_the_report_as_json() -> None:
-    report = msgspec.json.decode((await get(Fixed(process(0, worker(0))), "/status")).content, type=StatusReport)
-
-    assert report.health.ready
-    assert "orders" == report.status.processes[0].listeners[0].name
-    assert 7 == report.queues[0].depth
 
 
 async def test_each_process_has_its_own_counts() -> None:
