@@ -11,7 +11,7 @@ import click
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import opened
-from mqflow.cli.option_types import url_option
+from mqflow.cli.option_types import WholeLines, url_option
 from mqflow.cli.standin import installation
 from mqflow.standin import StandInError
 from mqflow.standin.library.development_kit import write_development_kit, write_kit
@@ -23,7 +23,7 @@ _STARTUP: Final = Path(__file__).parent / "startup"
 """A folder for PYTHONPATH. Python imports `sitecustomize` from it when the program starts."""
 
 
-@click.group("standin")
+@click.group("standin", cls=WholeLines)
 def command() -> None:
     """Run programs that use ibmmq or pymqi on the embedded queue manager, without IBM MQ.
 
