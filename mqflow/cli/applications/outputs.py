@@ -34,9 +34,9 @@ class Output(Struct, frozen=True):
 def outputs(connection: Connection, listener: Listener) -> Iterator[Output]:
     """Yield an output for each publisher of the listener's handlers, in their order.
 
-    An output of non-persistent results has a warning if the listener can get persistent messages. It can from a queue and from
-    a durable subscription. The queue of any other subscription is temporary. Nothing says which messages the senders
-    really make persistent.
+    An output of non-persistent results has a warning if the listener can get persistent messages. A listener of a queue or of a
+    durable subscription can. The queue of any other subscription is temporary, and has none. Nothing says which messages the
+    senders really make persistent.
     """
     can_persist = listener.subscription is None or bool(listener.subscription.durable)
     for handler in listener.handlers:
