@@ -225,23 +225,3 @@ def test_secrets_are_overwritten_when_the_connection_is_made() -> None:
         assert {b"hunter2", b"swordfish"} == {each.value for each in kept}
 
     assert {b""} == {each.raw.strip(b"\0") for each in kept}
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"queue_manager": "Q" * 49}, "The queue manager 'QQ.*has 49 characters, and MQ has room for 48"),
-        ({"channel": "C" * 21}, "The channel 'CC.*has 21 characters, and MQ has room for 20"),
-        ({"cipher_spec": "C" * 33}, "The cipher spec 'CC.*has 33 characters, and MQ has room for 32"),
-        ({"certificate_label": "C" * 65}, "The certificate label 'CC.*has 65 characters, and MQ has room for 64"),
-        ({"key_repository": "/k" * 129}, "The key repository '/k.*has 258 characters, and MQ has room for 256"),
-        (
-            {"hosts": (("b\N{LATIN SMALL LETTER C WITH CARON}r.example", 1414),)},
-            "connection name .* MQ has no such character. Name",
-        ),
-    ],
-)
-def test_a_value_without_room_is_refused_and_not_cut(fields: dict[str, Any], said: str) -> None:
-    """A certificate label of 65 characters, cut, may be that of another certificate."""
-    with pytest.raises(ClientPackageError, match=said):
-        prepare(options(**fields))

@@ -131,9 +131,19 @@ def test_a_value_may_fill_its_field(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        (
-            {"channel": "C", "local_address": "1" * 49},
-            f"The local address '{'1' * 49}' has 49 characters, and MQ has room for 48.",
+        *(
+            (
+                {"channel": "C", field: "x" * (room + 1)},
+                f"The {words} '{'x' * (room + 1)}' has {room + 1} characters, and MQ has room for {room}.",
+            )
+            for field, words, room in (
+                ("queue_manager", "queue manager", 48),
+                ("channel", "channel", 20),
+                ("cipher_spec", "cipher spec", 32),
+                ("certificate_label", "certificate label", 64),
+                ("key_repository", "key repository", 256),
+                ("local_address", "local address", 48),
+            )
         ),
         (
             {"channel": "C", "hosts": (("h" * 259, 1414),)},
@@ -146,9 +156,17 @@ def test_a_value_may_fill_its_field(fields: dict[str, Any]) -> None:
             {"channel": f"K{CARON}"},
             f"The channel 'K{CARON}' contains '{CARON}', and MQ has no such character.",
         ),
+        (
+            {"channel": "C", "hosts": ((f"{CARON}.example", 1414),)},
+            (
+                f"The connection name '{CARON}.example(1414)' contains '{CARON}', and MQ has no such character. "
+                "Name fewer hosts, or shorter ones, or use a CCDT."
+            ),
+        ),
     ],
 )
 def test_a_value_that_a_field_cannot_hold_is_refused_with_the_room_that_there_is(fields: dict[str, Any], sentence: str) -> None:
+    """A certificate label of 65 characters, cut, may be that of another certificate."""
     with pytest.raises(ClientPackageError) as raised:
         prepare(ConnectOptions(**fields))
 
