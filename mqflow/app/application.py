@@ -5,6 +5,7 @@ The application passes its declarations to the runtime, which handles the messag
 
 import logging
 import re
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
@@ -473,10 +474,11 @@ class App:
     def publish(
         self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]
     ) -> Coroutine[Any, Any, Put]:
-        """Publish a message on a topic, in a unit of work of its own. When this returns, every subscription has its copy.
+        """Publish a message on a topic, in a unit of work of its own.
 
-        With `retain`, the queue manager also keeps the publication for later subscribers. The keyword arguments are those of
-        `put`. With a delay, the subscriptions that exist now receive the message after the delay.
+        When this returns, each subscription that can take its copy has the copy. With `retain`, the queue manager also keeps
+        the publication for later subscribers. The keyword arguments are those of `put`. With a delay, the subscriptions that
+        exist now receive the message after the delay.
 
         Raises `MQIError` 2502 if the delivery rule of the topic (PMSGDLV, NPMSGDLV) cannot be met. Raises it also if the
         message has a delay and the rule is not ALLAVAIL. Also raises the errors of `put`.
@@ -625,6 +627,9 @@ class App:
         the process immediately. If a handler still runs five seconds after the drain, the process ends with exit code 75. The
         exit code is 1 if a listener or a service ended unexpectedly and was started again. If a plain function was cancelled,
         Python waits until it returns.
+
+        Raises `ConfigurationError` for another backend than asyncio and trio, inside an event loop, and outside of the main
+        thread.
         """
         from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
         from mqflow.runtime.runtime import only_exception  # noqa: PLC0415 - as above
@@ -634,6 +639,9 @@ class App:
         with suppress(RuntimeError):  # the error means that no event loop runs, as it should be
             current_token()
             raise ConfigurationError("App.run() was called inside an event loop. Write `async with app.running(): ...` there.")
+        if threading.current_thread() is not threading.main_thread():
+            problem = "App.run() handles signals, so only the main thread can call it"
+            raise ConfigurationError(f"{problem}. In another thread, run a coroutine with `async with app.running(): ...`.")
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
         try:
             return anyio.run(run_until_signal, self.running, self.stop, backend=backend)

@@ -218,7 +218,7 @@ def a_router_that_is_included() -> Router:
 
 
 def another_publisher() -> None:
-    async def handler(message: Message) -> None: ...  # a publisher marks its handler for good
+    async def handler(message: Message) -> None: ...  # a publisher marks its handler permanently
 
     app, router = App(), Router("ORDERS.")
     app.listener("IN")(router.publisher("OUT")(handler))

@@ -80,8 +80,10 @@ class Context:
         try:
             return from_thread.run(self._send, message)
         except anyio.NoEventLoopError as error:
-            problem = f"Nothing was put on {queue}: ctx.put_blocking is for handlers that are plain functions"
-            raise RuntimeError(f"{problem}. In a handler with `async def`, write `await ctx.put(...)`.") from error
+            raise RuntimeError(
+                f"Nothing was put on {queue}: ctx.put_blocking is for handlers that are plain functions. In a handler with "
+                "`async def`, write `await ctx.put(...)`. A thread that the handler has started cannot put."
+            ) from error
 
     def send(self, message: Outgoing) -> Coroutine[Any, Any, Put]:
         """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.

@@ -90,7 +90,10 @@ class PublishMiddleware(Protocol):
     """Middleware that runs around each put of the application."""
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
-        """Return the result of `call_next`. To change the message, pass another message to `call_next`."""
+        """Return the result of `call_next`. To change the message, pass another message to `call_next`.
+
+        If this method returns no `Put`, the put raises `TypeError` and puts nothing: otherwise the message would be lost.
+        """
         ...
 
 
@@ -122,8 +125,25 @@ def around_handler(middleware: Sequence[Any], innermost: Call) -> Call:
 
 
 def around_put(middleware: Sequence[Any], innermost: Send) -> Send:
-    """Return a function that calls each `publish`, with the first middleware as the outermost, and then `innermost`."""
+    """Return a function that calls each `publish`, with the first middleware as the outermost, and then `innermost`.
+
+    The function raises `TypeError` if the middleware returns no `Put`.
+    """
+    layers = [each for each in middleware if isinstance(each, PublishMiddleware)]
+    if not layers:
+        return innermost
     send = innermost
-    for layer in reversed([each for each in middleware if isinstance(each, PublishMiddleware)]):
+    for layer in reversed(layers):
         send = partial(layer.publish, call_next=send)
-    return send
+
+    async def checked(message: Outgoing) -> Put:
+        put: Any = await send(message)  # Any: middleware is code of the user, and can return anything
+        if isinstance(put, Put):
+            return put
+        names = ", ".join(type(layer).__qualname__ for layer in layers)
+        raise TypeError(
+            f"Middleware ({names}) returned {put!r:.80} for a message for {message.queue}, which is no Put, so nothing was "
+            "put. `publish` must return the result of `call_next`."
+        )
+
+    return checked

@@ -152,6 +152,11 @@ def check_layers(middleware: Iterable[object]) -> None:
             raise ConfigurationError(f"Middleware {layer.__qualname__} is a class. Give an instance: {layer.__qualname__}().")
         if not any(callable(getattr(layer, name, None)) for name in _LAYER):  # the names of the methods of the protocols
             raise ConfigurationError(f"Middleware {layer!r} has no method consume, publish or decided, so it would do nothing.")
+        for name in ("consume", "publish"):
+            method = getattr(layer, name, None)
+            if method is not None and not (callable(method) and _takes(method, 1, "call_next")):
+                problem = f"{name} cannot be called with a first argument and call_next=..., as mqflow does"
+                raise ConfigurationError(f"Middleware {layer!r}: {problem}. Write async def {name}(self, ..., call_next).")
 
 
 def check_hooks(hooks: Iterable[object]) -> None:
@@ -261,10 +266,10 @@ def _is_async(function: Callable[..., object]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def _takes(function: Callable[..., object], count: int) -> bool:
-    """Return whether the function can be called with `count` arguments; true if its signature cannot be read."""
+def _takes(function: Callable[..., object], count: int, *names: str) -> bool:
+    """Return whether the function takes `count` arguments and these names; true if its signature cannot be read."""
     try:
-        inspect.signature(function).bind(*range(count))
+        inspect.signature(function).bind(*range(count), **dict.fromkeys(names))
     except TypeError:
         return False
     except ValueError:

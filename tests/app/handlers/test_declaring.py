@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Annotated, Any
 from uuid import UUID
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from mqflow import App, Backout, Batch, ConfigurationError, Context, Message, Property, Reject, Retry, Router
@@ -144,6 +146,23 @@ def including_itself() -> None:
     inner.include_router(outer)
 
 
+class OtherName:
+    async def publish(self, message: object, send: object) -> None:
+        """Name the second parameter otherwise."""
+
+
+class NoMethod:
+    consume = 5
+    publish = coroutine
+
+
+def in_a_thread() -> None:
+    async def run() -> None:
+        await anyio.to_thread.run_sync(lambda: App().run())
+
+    anyio.run(run)
+
+
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "codec": (lambda: App(codec=AsyncDecode()), "decode is async, but is called as a plain function"),
     "decide": (lambda: App(decide=mistake(coroutine)), "App(decide=...) is async"),
@@ -166,6 +185,9 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "publisher": (lambda: App().publisher("OUT")(Counter), "it belongs above a handler"),
     "publisher of a builtin": (lambda: App().publisher("OUT")(print), "it belongs above a handler"),
     "one name": (lambda: App().listen_only("book"), "it takes a list. Write listen_only(names=[...])"),
+    "middleware": (lambda: App(middleware=[OtherName()]), "Write async def publish(self, ..., call_next)"),
+    "middleware without a method": (lambda: App(middleware=[NoMethod()]), "Write async def consume(self, ..., call_next)"),
+    "thread": (in_a_thread, "App.run() handles signals, so only the main thread can call it"),
     "router": (including_itself, "a router cannot include itself, not even through another router"),
     "backend": (lambda: App().run(backend="curio"), "App.run(backend='curio'): it takes 'asyncio' or 'trio'"),
 }

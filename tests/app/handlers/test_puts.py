@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mqflow import App, Message
+from mqflow import App, Context, Message
 from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send
 from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
@@ -36,6 +36,35 @@ async def test_a_put_after_which_middleware_raised_is_not_committed_with_the_nex
         await app.put("OUT", "good")
 
         assert ["good"] == [message.text() for message in await mq.drain("OUT")]
+
+
+class Forgets:
+    """Middleware that returns nothing: with or without a put."""
+
+    async def publish(self, message: Outgoing, call_next: Send) -> Any:
+        if message.body == b"put":
+            await call_next(message)
+
+
+@pytest.mark.parametrize("body", ["put", "dropped"])
+async def test_a_put_whose_middleware_returns_no_put_raises_and_puts_nothing(mq: QueueManagerKit, body: str) -> None:
+    mq.define("OUT")
+    mq.define("IN", bothresh=1, boqname="BOQ")
+    mq.define("BOQ")
+    app = App(middleware=[Forgets()])
+
+    @app.listener("IN")
+    async def handle(order: str, ctx: Context) -> None:
+        await ctx.put("OUT", order)
+
+    async with mq.run(app):
+        with pytest.raises(TypeError, match=r"Middleware \(Forgets\) returned None for a message for OUT, which is no Put"):
+            await app.put("OUT", body)
+        await mq.put("IN", body)
+        [failed] = await mq.drain("BOQ")
+
+    assert "which is no Put" in failed.why.text
+    assert 0 == mq.depth("OUT")
 
 
 @pytest.mark.parametrize("delay", [None, 5], ids=["at once", "later"])
