@@ -19,7 +19,7 @@ from mqflow.pipeline.errors import JavaError, SparkMissingError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("SOURCES", "check_java", "end_session", "register", "spark_session")
+__all__ = ("SOURCES", "check_java", "end_quietly", "end_session", "register", "spark_session")
 
 SOURCES: Final = {
     "mqflow_journal": ("mqflow.pipeline.sources.journal", "JournalSource"),
@@ -104,6 +104,20 @@ def spark_session(
         session = builder.getOrCreate()
     register(session)
     return session
+
+
+def end_quietly(session: "SparkSession") -> None:
+    """Let PySpark print no traceback if the JVM of the session ends first, for example by a SIGTERM to the process group."""
+    server: Any = getattr(session.sparkContext, "_accumulatorServer", None)  # Any: PySpark offers no other way
+    if server is None:
+        return
+    print_error = server.handle_error
+
+    def handle_error(request: object, address: object) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            print_error(request, address)
+
+    server.handle_error = handle_error
 
 
 def end_session(session: "SparkSession") -> None:

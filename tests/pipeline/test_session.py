@@ -4,6 +4,7 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from socketserver import TCPServer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from mqflow.cli.pipeline.spark_session import started
 from mqflow.pipeline import JavaError, SparkMissingError, session
-from mqflow.pipeline.session import check_java, check_spark
+from mqflow.pipeline.session import check_java, check_spark, end_quietly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,6 +105,23 @@ def test_a_command_notes_no_line_of_a_program_for_each_column_by_default(
         pass
 
     assert {"spark.python.sql.dataFrameDebugging.enabled": noted} == asked
+
+
+@pytest.mark.parametrize(("error", "printed"), [(EOFError(), False), (ConnectionResetError(), False), (ValueError(), True)])
+def test_an_end_of_the_jvm_before_the_command_prints_no_traceback_of_pyspark(
+    error: Exception, *, printed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read(*_: object) -> None:
+        raise error
+
+    with TCPServer(("127.0.0.1", 0), read, bind_and_activate=False) as server:  # type: ignore[arg-type]  # a handler that fails
+        end_quietly(SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server)))  # type: ignore[arg-type]  # as much as it uses
+        try:
+            read()
+        except Exception:  # noqa: BLE001 - as a server catches the errors of its handler
+            server.handle_error(server.socket, ("127.0.0.1", 1))
+
+    assert printed == ("Traceback" in capsys.readouterr().err)
 
 
 def test_a_session_over_spark_connect_gets_the_settings_of_conf_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
     Raises the errors of `spark_session`.
     """
     from mqflow.pipeline import register, spark_session  # noqa: PLC0415 - only commands that run Spark need it
-    from mqflow.pipeline.session import end_session  # noqa: PLC0415 - as above
+    from mqflow.pipeline.session import end_quietly, end_session  # noqa: PLC0415 - as above
 
     settings = _SETTINGS | dict(_setting(text) for text in conf)
     running = _running()
@@ -94,6 +94,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
     try:
         if remote is None:
             session.sparkContext.setLogLevel(settings.get("spark.log.level", "OFF"))
+            end_quietly(session)
         yield session
     finally:
         end_session(session)
