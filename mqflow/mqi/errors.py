@@ -34,11 +34,13 @@ ADVICE: Final[dict[int, str]] = {
     Reason.ALIAS_BASE_Q_TYPE_ERROR: (
         "An alias may name a local queue, a remote queue or a topic object: ALTER QALIAS(...) TARGET(...)."
     ),
-    Reason.BACKED_OUT: "The unit of work was backed out; its messages are delivered again.",
+    Reason.BACKED_OUT: (
+        "The unit of work was backed out: the messages that it got are delivered again, and the messages that it put are gone."
+    ),
     Reason.CONNECTION_BROKEN: "The connection is lost. Nobody knows whether the call took effect.",
     Reason.DATA_LENGTH_ERROR: "The message is longer than the channel allows: raise MAXMSGL of the channel at both ends.",
     Reason.DYNAMIC_Q_NAME_ERROR: "The name for a dynamic queue is a full name, or a prefix of up to 32 characters and '*'.",
-    Reason.EXPIRY_ERROR: "Expiry is in tenths of a second: more than 0, or -1 for unlimited.",
+    Reason.EXPIRY_ERROR: "In an MQMD or MQSD, the expiry is in tenths of a second: more than 0, or -1 for unlimited.",
     Reason.GET_INHIBITED: "Gets are inhibited. ALTER QLOCAL(...) GET(ENABLED), or QALIAS(...) for an alias, allows them again.",
     Reason.HANDLE_NOT_AVAILABLE: "The connection has MAXHANDS open handles: close some, or ALTER QMGR MAXHANDS(...).",
     Reason.HCONN_ERROR: "The connection was disconnected, or belongs to another thread.",
@@ -62,8 +64,8 @@ ADVICE: Final[dict[int, str]] = {
     Reason.NOT_OPEN_FOR_SET: "Open the queue with OpenOption.SET.",
     Reason.OBJECT_IN_USE: "DISPLAY QSTATUS(...) TYPE(HANDLE) shows the applications that have a local queue open.",
     Reason.OPTION_NOT_VALID_FOR_TYPE: (
-        "An alias or model queue cannot be opened with these options: open the local queue. To get from a topic, subscribe: "
-        "@app.listener(topic=...)."
+        "The type of the object does not allow these options. To get messages, open a local queue. To get from a topic, "
+        "subscribe: @app.listener(topic=...)."
     ),
     Reason.OPTIONS_ERROR: "These options exclude each other, or a required option is missing.",
     Reason.PERSISTENT_NOT_ALLOWED: "A temporary dynamic queue takes non-persistent messages only.",
@@ -81,7 +83,9 @@ ADVICE: Final[dict[int, str]] = {
     Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager, or check host and port.",
     Reason.UNKNOWN_ALIAS_BASE_Q: "The target queue of the alias does not exist: DEFINE it, or ALTER QALIAS(...) TARGET(...).",
     Reason.UNKNOWN_OBJECT_NAME: "Check the spelling and the case, or DEFINE it: QLOCAL(...), or TOPIC(...) for a topic object.",
-    Reason.UNKNOWN_OBJECT_Q_MGR: "Only queues of this queue manager can be opened here.",
+    Reason.UNKNOWN_OBJECT_Q_MGR: (
+        "Check the name of the queue manager. A queue of another queue manager can be opened for puts only."
+    ),
     Reason.OBJECT_NAME_ERROR: "A name is 1 to 48 of A-Z a-z 0-9 . _ / %.",
     Reason.OBJECT_ALREADY_EXISTS: "Choose another name, use the existing object, or change it: DEFINE ... REPLACE.",
     Reason.RESOURCE_PROBLEM: "The queue manager ran out of a resource; its error log names the resource.",

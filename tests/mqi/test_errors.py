@@ -61,6 +61,19 @@ def test_an_error_has_the_advice_for_its_reason(reason: int) -> None:
     assert ADVICE[reason] in str(error_for(reason, "MQGET"))
 
 
+@pytest.mark.parametrize(
+    ("reason", "detail", "said"),
+    [
+        pytest.param(Reason.BACKED_OUT, "", "the messages that it put are gone", id="puts are lost with their unit of work"),
+        pytest.param(Reason.EXPIRY_ERROR, "It takes seconds", "In an MQMD or MQSD", id="a put takes seconds, an MQMD tenths"),
+        pytest.param(Reason.UNKNOWN_OBJECT_Q_MGR, "", "can be opened for puts only", id="a transmission queue takes puts"),
+        pytest.param(Reason.OPTION_NOT_VALID_FOR_TYPE, "", "The type of the object", id="a remote queue or a topic too"),
+    ],
+)
+def test_advice_is_true_for_every_call_with_its_reason(reason: Reason, detail: str, said: str) -> None:
+    assert said in str(error_for(reason, "MQPUT", detail=detail))
+
+
 def test_an_error_says_verb_object_queue_manager_reason_and_detail() -> None:
     error = MQIError(Reason.UNEXPECTED_ERROR, "MQPUT", "ORDERS.IN", "QM1", "The log is full")
 
