@@ -19,6 +19,7 @@ from mqflow.embedded.administration.topics import TopicDefinitions
 from mqflow.embedded.calls.event_messages import mqsc_event
 from mqflow.embedded.calls.open import (
     delete_queue,
+    drop_queue,
     empty,
     input_handles,
     output_handles,
@@ -181,7 +182,7 @@ class Definitions:
         known = state.queues.get(name)
         if known is None:
             made = state.define(state.dated(defined))
-            return Pending(None, changes=(QueueDefined(made.attributes),), undo=(partial(state.queues.__delitem__, name),))
+            return Pending(None, changes=(QueueDefined(made.attributes),), undo=(partial(self._undefine, made),))
         kind = known.attributes.kind.name.lower()
         if not replacing:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {kind}")
@@ -190,6 +191,12 @@ class Definitions:
         # A dynamic queue keeps its definition type. getattr: the field names come from the table.
         settable = (spec.field for spec in QUEUE_ATTRIBUTES if defined.kind in spec.kinds and not spec.read_only)
         return self._alter(known, {field: getattr(defined, field) for field in settable}, force=False)
+
+    def _undefine(self, made: LocalQueue | QueueDefinition) -> None:
+        if isinstance(made, LocalQueue):  # a put by a program that has opened it meanwhile must not reach the store
+            drop_queue(self._state, made)
+        else:
+            del self._state.queues[made.attributes.name]
 
     def _alter(self, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object], *, force: bool) -> Pending[None]:
         if "name" in changes or "kind" in changes:

@@ -154,6 +154,8 @@ def delete_queue(
         if isinstance(queue, LocalQueue):
             queue.deleted = False
             put_back(queue, emptied)
+            if queue.attributes.trigger:
+                state.triggers_changed()
 
     return Pending(None, changes=(change, *ended), undo=(undo,))
 

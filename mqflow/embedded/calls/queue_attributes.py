@@ -51,12 +51,15 @@ def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, 
     """Change attributes of a queue, in memory, and wake its waiters. A change of a temporary queue is not stored."""
     before = queue.attributes
     queue.attributes = state.dated(with_changes(before, changes))
+    is_triggered = isinstance(queue, LocalQueue) and (before.trigger or queue.attributes.trigger)
 
     def undo() -> None:
         queue.attributes = before
+        if is_triggered:
+            state.triggers_changed()
 
     _wake(queue)
-    if isinstance(queue, LocalQueue) and (before.trigger or queue.attributes.trigger):
+    if isinstance(queue, LocalQueue) and is_triggered:
         state.triggers_changed()
         if state.watcher is not None:
             state.watcher.may_trigger(queue)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.objects import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle
 from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -106,6 +106,63 @@ def test_a_get_that_waits_for_one_message_during_a_clear_wakes_if_the_clear_is_r
 
     assert withdraw is not None
     assert [True] == woken
+
+
+def _while_refused(rig: Rig, change: Callable[[], None], meanwhile: Callable[[], None]) -> None:
+    """Run `meanwhile` before the store refuses the change."""
+
+    def changing() -> None:
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            change()
+
+    rig.store.holds = True
+    thread = Thread(target=changing)
+    thread.start()
+    while not rig.store.unanswered:
+        assert thread.is_alive()
+    meanwhile()
+    rig.store.answer(FULL)
+    thread.join()
+    rig.store.holds = False
+
+
+def test_a_queue_that_was_opened_before_its_definition_was_refused_is_deleted(rig: Rig) -> None:
+    """The store does not know the queue: a persistent message for it would stop the queue manager."""
+    opened: list[ObjectHandle] = []
+    definition = QueueAttributes(name="NEW")
+
+    _while_refused(
+        rig,
+        lambda: rig.administration.define(definition),
+        lambda: opened.append(rig.connection.open("NEW", OpenOption.OUTPUT)),
+    )
+
+    with refused(Reason.Q_DELETED):
+        rig.connection.put(opened[0], MessageDescriptor(persistence=1), b"", PutOption.NO_SYNCPOINT)
+    assert rig.administration.queue("NEW") is None
+
+
+TRIGGERED = "DEFINE PROCESS(RUN)\nDEFINE QLOCAL(INIT)\nDEFINE QLOCAL(T) TRIGGER PROCESS(RUN) INITQ(INIT)"
+
+
+@pytest.mark.parametrize("change", ["ALTER QLOCAL(T) NOTRIGGER", "DELETE QLOCAL(T)"])
+def test_a_queue_triggers_again_after_a_refused_change(rig: Rig, change: str) -> None:
+    """The trigger monitor starts while the change waits for the store."""
+    assert 0 == run(TRIGGERED, rig.administration).exit_code()
+    rig.store.holds = True
+    thread = Thread(target=run, args=(change, rig.administration))
+    thread.start()
+    while not rig.store.unanswered:
+        assert thread.is_alive()
+    rig.connection.close(rig.connection.open("INIT", OpenOption.INPUT_SHARED))
+    rig.store.answer(FULL)
+    thread.join()
+    rig.store.holds = False
+
+    rig.connection.put1("T", MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
+    initiation = rig.connection.open("INIT", OpenOption.INPUT_SHARED)
+
+    assert rig.connection.get(initiation, NEXT) is not None
 
 
 def test_a_topic_string_is_taken_from_the_moment_of_its_definition(rig: Rig) -> None:
