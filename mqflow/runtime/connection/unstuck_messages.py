@@ -3,6 +3,7 @@
 The messages are browsed in order. Each message that need not stay is got under the browse cursor. This module settles nothing.
 """
 
+import math
 from collections.abc import Container
 from typing import Final
 
@@ -44,7 +45,7 @@ class UnstuckMessages:
             target = ObjectDescriptor(self._queue, selection=self._selection)
             self.handle = await session.call(session.connection.open, target, options)
         handle = self.handle
-        wait_ms = max(0, round(wait_s * 1_000))
+        wait_ms = max(0, math.ceil(wait_s * 1_000))  # rounded down, the last part of a millisecond is a busy loop
         while True:
             browse = GetOptions(options=self._browses | GetOption.WAIT | _AS_IT_IS, wait_ms=wait_ms)
             exchange = await session.exchange(None, handle, browse, most=1)

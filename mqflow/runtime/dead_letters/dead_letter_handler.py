@@ -9,6 +9,7 @@ loop.
 Source: IBM, "Processing the DLQ rules table"; the behaviour of IBM's sample program amqsdlq.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, assert_never
@@ -358,7 +359,7 @@ class DeadLetterHandler:
 
     def _look_options(self, look: Look) -> GetOptions:
         how = _LOOK | (GetOption.BROWSE_FIRST if look.from_head else GetOption.BROWSE_NEXT)
-        wait_ms = round(look.wait_s * 1_000)
+        wait_ms = math.ceil(look.wait_s * 1_000)  # rounded down, the last part of a millisecond is a busy loop
         return GetOptions(
             options=how | GetOption.WAIT if wait_ms else how,
             wait_ms=wait_ms,

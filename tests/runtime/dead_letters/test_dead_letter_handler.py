@@ -17,7 +17,7 @@ from mqflow.mqi.options import Encoding, GetOption, MessageFlag, MessageType, Op
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Ignore, Redirect, matcher, matchers
 from mqflow.policy.dead_letters.rules import Control, RulesTable, parse
-from mqflow.policy.dead_letters.scan import HISTORY_MAX
+from mqflow.policy.dead_letters.scan import HISTORY_MAX, Look
 from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter, run_rules
@@ -364,6 +364,13 @@ def test_wait_counts_from_the_last_new_work(mq: QueueManagerKit) -> None:
     run_rules(mq, "RETRYINT(30) WAIT(40)\nACTION(RETRY) RETRY(4)", queue=DLQ)
 
     assert 90 + 40 == mq.clock.monotonic()
+
+
+@pytest.mark.parametrize(("wait_s", "wait_ms"), [(0.0, 0), (0.0001, 1), (0.0016, 2), (60.0, 60_000)])
+def test_a_wait_ends_when_its_time_is_over_and_not_before(mq: QueueManagerKit, wait_s: float, wait_ms: int) -> None:
+    handler, _ = handler_for("ACTION(RETRY)", mq)
+
+    assert wait_ms == handler.options(Look(wait_s=wait_s)).wait_ms
 
 
 def test_an_old_ignored_message_does_not_put_the_end_off(mq: QueueManagerKit) -> None:

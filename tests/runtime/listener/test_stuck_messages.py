@@ -139,6 +139,17 @@ async def test_a_browse_that_is_refused_for_a_moment_does_not_end_the_handling_o
     assert reason in {paused.reason for paused in mq.told(ListenerPaused)}
 
 
+async def test_a_listener_that_waits_for_other_messages_makes_few_calls(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    await put(mq, b"bad")
+
+    async with mq.run(handling(Counter[bytes]())):
+        await anyio.sleep(600)
+
+    assert len(mq.told(ListenerPaused)) > 10
+    assert len([call for call in mq.faults.calls if call.verb == "MQGET"]) < 200
+
+
 async def test_a_connection_that_is_lost_during_the_browse_for_other_messages_is_made_again(mq: QueueManagerKit) -> None:
     mq.define("IN")
     seen = Counter[bytes]()
