@@ -26,7 +26,7 @@ from mqflow.embedded.wire.protocol.administration_calls import Administer
 from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.server.client_connection import ClientConnection
-from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve
+from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -588,20 +588,6 @@ def test_a_frame_that_is_cut_differs_from_the_end_of_the_stream() -> None:
 # ---- the socket
 
 
-def test_a_second_server_at_the_same_socket_is_refused(owner: EmbeddedQueueManager, server: Server) -> None:
-    with pytest.raises(ServingError, match="Another process serves a queue manager"):
-        serve(owner, server.path)
-
-
-def test_the_socket_file_of_a_killed_server_prevents_no_new_server(owner: EmbeddedQueueManager, folder: Path) -> None:
-    left_behind = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    left_behind.bind(str(folder / "qm"))
-    left_behind.close()
-
-    with serve(owner, folder / "qm") as server:
-        ServedQueueManager(server.path).connect().disconnect()
-
-
 def test_a_server_that_ends_leaves_the_socket_of_another_where_it_is(owner: EmbeddedQueueManager, folder: Path) -> None:
     """The server's folder was moved away, and another server serves a new folder at the same path: it must stay reachable."""
     with serve(owner, folder / "data" / "qm"):
@@ -611,19 +597,6 @@ def test_a_server_that_ends_leaves_the_socket_of_another_where_it_is(owner: Embe
     ServedQueueManager(other.path).connect().disconnect()
     other.close()
     assert not other.path.exists()
-
-
-def test_something_else_at_the_path_is_not_removed(owner: EmbeddedQueueManager, folder: Path) -> None:
-    (folder / "qm").write_text("a letter")
-
-    with pytest.raises(ServingError, match="is not a socket"):
-        serve(owner, folder / "qm")
-    assert (folder / "qm").read_text() == "a letter"
-
-
-def test_a_path_too_long_for_a_socket_is_refused_with_the_bound(owner: EmbeddedQueueManager, folder: Path) -> None:
-    with pytest.raises(ServingError, match="at most 103 bytes"):
-        serve(owner, folder / ("q" * 100))
 
 
 def test_the_administration_is_served_too(owner: EmbeddedQueueManager, server: Server) -> None:

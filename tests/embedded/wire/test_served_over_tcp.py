@@ -14,7 +14,7 @@ from mqflow.embedded.state.users import login
 from mqflow.embedded.wire.client.dial import dial
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.server.certificates import (
     CertificateError,
@@ -23,7 +23,7 @@ from mqflow.embedded.wire.server.certificates import (
     make_certificates,
     server_context,
 )
-from mqflow.embedded.wire.server.listener import Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.server.listener import Room, Server, serve, serve_tcp
 from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -325,16 +325,6 @@ def test_strangers_at_a_port_take_no_place_of_an_application(owner: EmbeddedQueu
         alice(server).connect().disconnect()
 
 
-def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:
-    with pytest.raises(ServingError, match="it needs TLS"):
-        serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - the refusal is the test
-
-
-def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Server, users: UsersFile) -> None:
-    with pytest.raises(ServingError, match=rf"{plain.address} cannot be used to listen"):
-        serve_tcp(owner, plain.address, users)  # type: ignore[arg-type]  # a TCP server's
-
-
 def test_a_peer_without_a_hello_in_time_is_disconnected(owner: EmbeddedQueueManager, users: UsersFile) -> None:
     limits = StrangerLimits(hello_s=0.0)
     # With a long silence, so that the silence does not end the connection.
@@ -378,31 +368,6 @@ def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
         server_context(tmp_path / "x.pem", tmp_path / "x.pem")
     with pytest.raises(CertificateError, match="no certificate to trust"):
         client_context(tmp_path / "x.pem")
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("unix:/run/qm1", UnixAddress(Path("/run/qm1"))),
-        ("127.0.0.1:1500", TcpAddress("127.0.0.1", 1500)),
-        ("mq.example", TcpAddress("mq.example", 1414)),
-        ("[::1]:1415", TcpAddress("::1", 1415)),
-        ("[::1]", TcpAddress("::1", 1414)),
-    ],
-)
-def test_an_address(text: str, address: TcpAddress | UnixAddress) -> None:
-    assert address == parse_address(text)
-
-
-@pytest.mark.parametrize("text", ["", "unix:", ":1414", "host:port", "host:99999", "a b:1", "host/x:1", "host:-1"])
-def test_no_address(text: str) -> None:
-    with pytest.raises(AddressError, match=r"unix:PATH, HOST:PORT"):
-        parse_address(text)
-
-
-@pytest.mark.parametrize(("host", "expected"), [("localhost", True), ("127.0.0.9", True), ("::1", True), ("10.0.0.1", False)])
-def test_loopback(host: str, expected: bool) -> None:  # noqa: FBT001 - a column of the table
-    assert expected is is_loopback(host)
 
 
 def test_more_applications_than_places_for_strangers_connect_at_the_same_time(

@@ -369,7 +369,7 @@ def test_a_server_takes_the_place_of_a_killed_server_and_of_no_other_file(owner:
     path, file, link = folder / "qm", folder / "file", folder / "link"
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(path))
-    file.touch()
+    file.write_text("a letter")
     link.symlink_to(folder / "nothing")
     refusals: list[str] = []
     with serve(owner, path):
@@ -384,7 +384,7 @@ def test_a_server_takes_the_place_of_a_killed_server_and_of_no_other_file(owner:
         f"{file} exists and is not a socket. Choose another path.",
         f"[Errno {errno.EADDRINUSE}] Address already in use",
     ] == refusals
-    assert [False, True, True] == [path.exists(), file.exists(), link.is_symlink()]
+    assert (False, "a letter", True) == (path.exists(), file.read_text(), link.is_symlink())
 
 
 def test_a_suspended_server_whose_backlog_is_full_is_not_waited_for(owner: EmbeddedQueueManager, folder: Path) -> None:
