@@ -17,7 +17,6 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.server.certificates import (
-    CertificateError,
     CertificateFiles,
     client_context,
     make_certificates,
@@ -334,20 +333,6 @@ def test_a_peer_without_a_hello_in_time_is_disconnected(owner: EmbeddedQueueMana
             assert b"" == stranger.recv(1)
 
 
-def test_a_password_is_in_no_repr() -> None:
-    assert SECRET not in repr(requests.Hello(requests.PROTOCOL_VERSION, "QM1", "test", "alice", SECRET))
-
-
-def test_passwords_are_kept_as_hashes_for_this_user_only(users: UsersFile, tmp_path: Path) -> None:
-    users.set("bob", "another")
-    kept = tmp_path / "users.json"
-
-    assert ("alice", "bob") == users.names()
-    assert (True, False) == (users.knows("bob", "another"), users.knows("bob", SECRET))
-    assert SECRET not in kept.read_text()
-    assert 0 == kept.stat().st_mode & 0o077
-
-
 def test_a_damaged_file_of_users_refuses_log_ins_and_leaves_those_that_are_connected(plain: Server, tmp_path: Path) -> None:
     manager = alice(plain)
     before = manager.connect()
@@ -359,15 +344,6 @@ def test_a_damaged_file_of_users_refuses_log_ins_and_leaves_those_that_are_conne
 
     assert "alice" == put.descriptor.user_identifier
     assert str(tmp_path) not in str(raised.value)
-
-
-def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
-    (tmp_path / "x.pem").write_text("nothing")
-
-    with pytest.raises(CertificateError, match="are not a certificate and its key"):
-        server_context(tmp_path / "x.pem", tmp_path / "x.pem")
-    with pytest.raises(CertificateError, match="no certificate to trust"):
-        client_context(tmp_path / "x.pem")
 
 
 def test_more_applications_than_places_for_strangers_connect_at_the_same_time(

@@ -241,13 +241,6 @@ def _with_common_names(files: CertificateFiles, folder: Path, names: Sequence[st
     return folder / "person.pem"
 
 
-def test_private_keys_are_for_the_owner_only(files: CertificateFiles, alice: Path) -> None:
-    keys = [files.key, files.client_authority_key, alice.with_suffix(".key")]
-
-    assert {0o600} == {path.stat().st_mode & 0o777 for path in keys}
-    assert {0o700} == {path.parent.stat().st_mode & 0o777 for path in keys}
-
-
 @pytest.mark.parametrize(
     ("after_days", "ends"),
     [

@@ -112,6 +112,7 @@ def test_the_files_of_a_queue_manager_have_fixed_names_and_modes(files: Certific
     public = ["ca.pem", "server.pem", "clients-ca.pem", "clients/alice.pem", "clients/bob.pem"]
     private = ["server.key", "clients-ca.key", "clients/alice.key", "clients/bob.key"]
     assert dict.fromkeys(public, 0o644) | dict.fromkeys(private, 0o600) == found
+    assert {0o700} == {(files.folder / name).parent.stat().st_mode & 0o777 for name in private}
     assert [files.folder / name for name in public] == files.all_certificates()
 
 
