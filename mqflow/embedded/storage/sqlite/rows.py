@@ -12,7 +12,7 @@ from typing import Any, Final, assert_never
 import msgspec
 from msgspec import Struct
 
-from mqflow.embedded.storage.medium import DamagedError
+from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.store import (
     BackoutCounted,
     Change,
@@ -124,7 +124,7 @@ class Catalogue(Struct):
     serials_noted: int
 
     def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
-        """Yield the SQL statements of the changes, with equal statements grouped.
+        """Yield the SQL statements of the changes, with equal statements grouped. Raises `NoRoomError` for an unknown queue.
 
         Changes to messages are sorted: adds, counts, removals. This changes no result, because no serial number is added twice.
         """
@@ -133,7 +133,10 @@ class Catalogue(Struct):
             match change:
                 case MessageAdded(message):
                     yield from self._note_serial(message.serial)
-                    run.added.append(_message_row(message, self.queue_ids[message.queue]))
+                    number = self.queue_ids.get(message.queue)
+                    if number is None:  # a program has put to the queue before its definition was taken back
+                        raise NoRoomError(f"the file does not have the queue {message.queue}: its definition had no room")
+                    run.added.append(_message_row(message, number))
                 case MessageRemoved(serial):
                     run.removed.append((serial,))
                     if serial in self.counted:

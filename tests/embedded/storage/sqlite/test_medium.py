@@ -30,6 +30,7 @@ from mqflow.embedded.storage.store import (
     QueueDefined,
     QueueDeleted,
     StoredIdentifiers,
+    StoredMessage,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
 from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, added, message, reopened, serials
@@ -92,6 +93,15 @@ def test_the_room_that_changes_need_adds_up_until_the_log_is_copied(kit: Kit) ->
     assert (0, length) == (kit.log_pages, kit.log.stat().st_size)
     kit.medium.shrink()
     assert (0, 0, "") == (kit.log_pages, kit.log.stat().st_size, kit.medium.changed_by_others())
+
+
+def test_a_message_for_a_queue_whose_definition_had_no_room_is_refused_alone(kit: Kit) -> None:
+    """A program can put such a message before the administrator's command has taken the queue back."""
+    with pytest.raises(NoRoomError, match="does not have the queue NEW"):
+        kit.medium.make([*added(1), MessageAdded(message(2, queue="NEW"))], synced=True)
+
+    kit.medium.make(added(1), synced=True)
+    assert [1] == [each.serial for each in kit.found(1) if isinstance(each, StoredMessage)]
 
 
 def test_a_close_without_writing_leaves_the_files_as_they_are(kit: Kit) -> None:
