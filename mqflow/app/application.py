@@ -490,6 +490,7 @@ class App:
 
         Raises `MQIError` 2428 if there is no such subscription, and 2429 if an application uses it.
         """
+        check_text("unsubscribe", "durable", durable)
         await self._run().unsubscribe(durable)
 
     def request(

@@ -130,9 +130,10 @@ class ReconnectSettings(Struct, frozen=True, kw_only=True):
 class ListenerSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Settings that replace the options of one listener. None means the option in the decorator."""
 
-    #: The number of workers of the listener.
+    #: The number of workers of the listener. The application does not start with 2 or more for a listener in strict order.
     concurrency: _Count | None = None
-    #: The largest number of messages in one unit of work.
+    #: The largest number of messages in one unit of work, or in a batch. The application does not start with it for a listener
+    #: in strict order, or of message groups.
     unit_of_work: _Count | None = None
     #: "queue" for the BOTHRESH of the queue, or a number; 0 means that no message is poison.
     backout_threshold: Annotated[int, Meta(ge=0)] | Literal["queue"] | None = None

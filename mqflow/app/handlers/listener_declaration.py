@@ -273,6 +273,11 @@ class Listener:
             raise ConfigurationError(
                 f"{handler.name} on {self.queue}: batch=... needs a handler of list[T], and this handler takes one message."
             )
+        if self.options.unit_of_work > 1 and handler.takes_batch:
+            raise ConfigurationError(
+                f"{handler.name} on {self.queue}: unit_of_work=... is for a handler of one message, and this handler takes "
+                "list[T]. Write batch=Batch(max=...)."
+            )
         if handler.takes_batch and self.options.strict_order:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
         if self.options.groups:

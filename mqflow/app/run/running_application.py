@@ -471,6 +471,7 @@ class RunningApplication:
             broadcast=self._broadcast,
         )
         spec = replace(spec, **_overrides(self.settings.listener(name, prefix + listener.queue)))
+        _check_overrides(spec, listener)
         # Only the event loop can end a handler at its time limit, and the settings can have set one.
         return replace(spec, handles_on_thread=spec.handles_on_thread and spec.time_limit_s is None)
 
@@ -510,6 +511,17 @@ class _Opened(Struct, frozen=True):
     configuration: ClientConfiguration = ClientConfiguration()
     #: None if the settings want no ledger, or if the data is not in a local folder.
     ledger: DecisionLedger | None = None
+
+
+def _check_overrides(spec: ListenerSpec, listener: Listener) -> None:
+    """Raise `ConfigurationError` if the settings contradict the source code, as `ListenerOptions` does for options."""
+    if spec.strict_order and (spec.concurrency > 1 or spec.unit_of_work > 1):
+        problem = "its source code says strict_order, which allows one message in flight. Remove concurrency and unit_of_work"
+    elif spec.handles_groups and spec.unit_of_work != listener.options.group_messages_max:
+        problem = "its source code says groups, so each message group is a unit of work. Remove unit_of_work"
+    else:
+        return
+    raise ConfigurationError(f"The settings of listener {spec.name} cannot be used: {problem} from the settings.")
 
 
 def _overrides(settings: ListenerSettings) -> dict[str, Any]:  # `Any`: values of several fields of `ListenerSpec`

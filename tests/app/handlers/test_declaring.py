@@ -12,12 +12,17 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mqflow import App, Backout, Batch, ConfigurationError, Context, Message, Property, Reject, Retry, Router
+from mqflow import App, Backout, Batch, ConfigurationError, Context, Message, Property, Reject, Retry, Router, Settings
 from mqflow.app.channels.location import locate
+from mqflow.app.config.settings import ListenerSettings
 from mqflow.testing.kit import QueueManagerKit
 
 
 async def plain(order: bytes) -> None:
+    """Handle nothing."""
+
+
+async def many(orders: list[bytes]) -> None:
     """Handle nothing."""
 
 
@@ -237,6 +242,37 @@ async def test_a_function_of_on_start_may_return_anything(mq: QueueManagerKit) -
 
     async with mq.run(app):
         assert [1] == started
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "said"),
+    [
+        ({"strict_order": True}, ListenerSettings(concurrency=5), "strict_order, which allows one message in flight"),
+        ({"strict_order": True}, ListenerSettings(unit_of_work=5), "Remove concurrency and unit_of_work from the settings"),
+        ({"groups": True}, ListenerSettings(unit_of_work=2), "groups, so each message group is a unit of work"),
+    ],
+)
+async def test_settings_that_contradict_the_source_code_stop_the_start(
+    mq: QueueManagerKit, options: dict[str, Any], settings: ListenerSettings, said: str
+) -> None:
+    mq.define("IN")
+    app = App(settings=Settings(listeners={"IN": settings}))
+    app.listener("IN", **options)(many if options.get("groups") else plain)
+
+    with pytest.raises(ConfigurationError, match=said):
+        async with mq.run(app):
+            pass
+
+
+def test_a_handler_of_many_messages_takes_no_unit_of_work() -> None:
+    with pytest.raises(ConfigurationError, match=r"Write batch=Batch\(max=\.\.\.\)"):
+        declare(many, unit_of_work=3)
+
+
+async def test_a_subscription_to_end_is_a_text(mq: QueueManagerKit) -> None:
+    async with mq.run(app := App()):
+        with pytest.raises(ConfigurationError, match=r"unsubscribe\(durable=5\): it takes a text"):
+            await app.unsubscribe(mistake(5))
 
 
 def test_a_handler_behind_one_that_takes_everything_is_refused() -> None:
