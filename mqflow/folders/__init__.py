@@ -6,6 +6,6 @@ No module here imports `mqflow.mqi`, `mqflow.journal` or `pyarrow`.
 """
 
 from mqflow.folders.folder import ChangedError, Entry, Folder, FolderError, Version, check_store
-from mqflow.folders.uri import folder_at, is_remote
+from mqflow.folders.uri import folder_at
 
-__all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version", "check_store", "folder_at", "is_remote")
+__all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version", "check_store", "folder_at")

@@ -9,16 +9,11 @@ from mqflow.folders.folder import Folder, FolderError
 from mqflow.folders.local_folder import LocalFolder
 from mqflow.folders.object_folder import object_folder
 
-__all__ = ("folder_at", "is_remote")
+__all__ = ("folder_at",)
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _S3: Final = frozenset({"s3", "s3a"})
 _KNOWN: Final = "a path, file:///path or s3://bucket/prefix"
-
-
-def is_remote(uri: str | Path) -> bool:
-    """Return whether the URI names an object store, so that other machines find the same files under this URI."""
-    return isinstance(uri, str) and _scheme(uri) in _S3
 
 
 def folder_at(uri: str | Path) -> Folder:
