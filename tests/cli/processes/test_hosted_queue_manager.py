@@ -545,17 +545,6 @@ def test_a_queue_manager_that_refuses_with_a_reason_is_served(
 
 
 @pytest.mark.parametrize(
-    ("allowed", "connections_max", "room"), [(63, 1, "0"), (66, 1, "0"), (1_023, 320, "319"), (69, 2, "1")]
-)
-def test_a_low_limit_of_open_files_has_a_whole_sentence(allowed: int, connections_max: int, room: str) -> None:
-    assert (
-        f"The system allows {allowed:,} open files. That is enough for {room} connections, not for {connections_max:,}: "
-        "raise the hard limit (ulimit -Hn, LimitNOFILE), or lower --max-connections."
-    ) == too_few_open_files(allowed, connections_max)
-    assert "" == too_few_open_files(64 + 3 * connections_max, connections_max)
-
-
-@pytest.mark.parametrize(
     ("limits", "options"),
     [
         (Limits(), []),
