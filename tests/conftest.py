@@ -3,6 +3,7 @@
 import gc
 import logging
 import re
+import signal
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from itertools import count
@@ -30,11 +31,13 @@ pytest.register_assert_rewrite("tests.stories.counting")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take Hypothesis's seed from the day, unless the command line has one, and check the skips."""
+    """Take Hypothesis's seed from the day, unless the command line has one, hear Ctrl-C, and check the skips."""
     config.addinivalue_line("markers", "sampled(count): each run has so many rows of this test, and other rows each day")
     config.addinivalue_line("markers", "rare: each run has a third of these tests, and other ones each day")
     if config.getoption("--hypothesis-seed", None) is None:
         core.global_force_seed = DAY.toordinal()  # type: ignore[assignment]  # Hypothesis does the same; it declares no type
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # `pytest &` in a script: no command of a test would hear its Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # the process that starts the others knows the skips of the run
         whole_files = not config.getoption("keyword") and not any("::" in each for each in config.args)
         config.pluginmanager.register(Skips(whole_files=whole_files))
