@@ -88,8 +88,8 @@ def command(
 
     The console prints a token at its start, and asks for it. Without --allow-changes the console is read-only. It shows the
     running applications of this user on this machine, and queues of the queue manager. For an embedded queue manager it shows
-    all queues. For IBM MQ it shows the queues of the applications, their backout requeue queues, the dead-letter queue and
-    the queues of --queue.
+    all local queues whose names do not begin with SYSTEM, and the dead-letter queue. For IBM MQ it shows the queues of the
+    applications, their backout requeue queues, the dead-letter queue and the queues of --queue.
 
     Ctrl-C ends the console.
     """
