@@ -57,7 +57,8 @@ def command(where: tuple[str, ...], last: int, since_s: float | None, once: bool
     wanted = [named_condition(text, EVENT_NAMES, "no event has a field") for text in where]
     path = ledger_of(url)
     if not path.is_file() and not once:
-        note(f"Waiting for {path}: no application has had an event for it yet.")
+        why = "no application has had an event for it yet" if path.parent.is_dir() else f"there is no folder {path.parent} yet"
+        note(f"Waiting for {path}: {why}.")
     begin = None if since_s is None else SYSTEM_CLOCK.wall() - since_s
     for entry in entries_as_they_come(path, _choice(wanted), last=last, begin=begin, pause=None if once else _pause):
         click.echo(json_line(entry) if as_json else _text(entry))

@@ -208,6 +208,17 @@ def test_tail_says_that_it_waits_only_for_a_missing_ledger(
     assert isinstance(shown.exception, EnoughError)
 
 
+def test_tail_names_the_folder_if_it_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pause() -> None:
+        raise EnoughError
+
+    monkeypatch.setattr("mqflow.cli.messages.tail._pause", pause)
+
+    said = run("--debug", "tail", "--url", "embedded:./dta").stderr
+
+    assert "Waiting for dta/decisions.db: there is no folder dta yet.\n" == said
+
+
 def test_tail_looks_again_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr(module, "Event", lambda: SimpleNamespace(wait=waits.append))
