@@ -76,8 +76,8 @@ class Turn:
 
     def __init__(self, lock: Lock) -> None:
         #: The number of commands, and the lock that the command under way holds.
-        self.commands = 0
-        self.lock: Final = lock
+        self.commands: int = 0
+        self.lock: Final[Lock] = lock
 
 
 class QueueManagerState:
