@@ -3,7 +3,8 @@
 This module knows numbers, Python's codecs and the code pages that Python lacks. It knows no descriptor, so the special values 0
 (the CCSID of the queue manager), -1 and -2 are unknown here: `headers.chain` resolves them. It registers no codec with Python.
 Source: the CCSIDs of the IBM MQ code page tables; the EBCDIC pages by IBM's registered code page definitions, in which 0x15 is
-NEL (U+0085) and 0x25 is LF, so that every byte survives decoding and encoding.
+NEL (U+0085) and 0x25 is LF. Every byte of an EBCDIC page survives decoding and encoding, except the undefined bytes of 424 and
+875, which are refused.
 """
 
 import codecs
@@ -46,7 +47,7 @@ _CODECS: Final = {
     "latin-1": (819,),
     "utf-8": (1208, 1209),
     # EBCDIC
-    **{f"cp{page:03}": (page,) for page in (37, 424, 500, 875, 1026, 1140)},
+    **{f"cp{page:03}": (page,) for page in (37, 424, 500, 1026, 1140)},
     # Personal computers
     **{f"cp{page}": (page,) for page in (437, 720, 737, 775, 850, 852, 855, 857, 858, *range(860, 867), 869, 874)},
     # Windows: the number before the euro sign was added, and the number after
@@ -70,6 +71,10 @@ _DIFFERENCES: Final[dict[int, tuple[str, str]]] = {
 #: The euro variant of a page has € where the page has ¤.
 _EURO_VARIANTS: Final = {1141: 273, 1142: 277, 1143: 278, 1144: 280, 1145: 284, 1146: 285, 1147: 297, 1148: 500, 1149: 871}
 
+#: Greece. Python's codec reads SUB not only in 0x3F, but also in six bytes that the page does not define.
+_GREEK: Final = 875
+_GREEK_SUB: Final = 0x3F
+
 _CODEC_OF: Final = {ccsid: codec for codec, ccsids in _CODECS.items() for ccsid in ccsids}
 _EBCDIC: Final = frozenset({37, 424, 500, 875, 1026, 1140, *_DIFFERENCES, *_EURO_VARIANTS})
 
@@ -87,15 +92,19 @@ def is_ebcdic(ccsid: int) -> bool:
 def codec_for(ccsid: int, *, big_endian: bool = True) -> str:
     """Return the name of Python's codec for this CCSID; only UTF-16 uses the byte order.
 
-    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) if the CCSID is unknown, or if it is an EBCDIC page without a codec in
-    Python. `decode` and `encode` accept such pages too.
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) if the CCSID is unknown, or if it is an EBCDIC page without an exact codec
+    in Python. `decode` and `encode` accept such pages too.
     """
     if ccsid in UTF_16_CCSIDS:
         return "utf-16-be" if big_endian else "utf-16-le"
     try:
         return _CODEC_OF[ccsid]
     except KeyError:
-        why = "Python has no codec of that name; decode() and encode() know it" if is_ebcdic(ccsid) else _unknown(ccsid)
+        why = (
+            f"Python has no exact codec for CCSID {ccsid}; decode() and encode() know it"
+            if is_ebcdic(ccsid)
+            else _unknown(ccsid)
+        )
         raise error_for(Reason.SOURCE_CCSID_ERROR, "Choosing a codec", detail=why) from None
 
 
@@ -134,9 +143,12 @@ def encode(text: str, ccsid: int, *, big_endian: bool = True) -> bytes:
 
 @cache
 def _ebcdic_table(ccsid: int) -> str:
-    """Return the 256 characters of a code page that Python lacks; empty for every other CCSID."""
+    """Return the 256 characters of a code page that Python lacks or has with errors; empty for every other CCSID."""
     if base := _EURO_VARIANTS.get(ccsid):
         return (_ebcdic_table(base) or bytes(range(256)).decode(_CODEC_OF[base])).replace("¤", "€")
+    if ccsid == _GREEK:
+        characters = bytes(range(256)).decode("cp875").replace("\x1a", "\ufffe")  # U+FFFE: undefined
+        return f"{characters[:_GREEK_SUB]}\x1a{characters[_GREEK_SUB + 1 :]}"
     if ccsid not in _DIFFERENCES:
         return ""
     table = list(bytes(range(256)).decode("cp037"))

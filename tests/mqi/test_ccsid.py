@@ -52,6 +52,7 @@ SAYS = [
     pytest.param(1143, "5a", "€", id="EBCDIC Finland and Sweden: the euro is at 5A"),
     pytest.param(1148, "9f4a", "€[", id="EBCDIC international with euro"),
     pytest.param(37, "1525", "\x85\n", id="EBCDIC: 15 is NEL, 25 is LF"),
+    pytest.param(875, "413f", "Α\x1a", id="EBCDIC Greece: only 3F is SUB"),  # noqa: RUF001 - the Greek letter
 ]
 
 
@@ -104,6 +105,12 @@ def test_bytes_that_are_no_text_are_refused_by_offset_and_value() -> None:
         decode(b"ab\xff", 1208)
 
     assert Reason.NOT_CONVERTED == refused.value.reason
+
+
+@pytest.mark.parametrize(("ccsid", "byte"), [(424, 0x70), *((875, byte) for byte in b"\xdc\xe1\xec\xed\xfc\xfd")])
+def test_a_byte_that_an_ebcdic_page_does_not_define_is_refused(ccsid: int, byte: int) -> None:
+    with pytest.raises(MQIError, match=rf"\(2119\).*0x{byte:02X} at offset 1.*CCSID {ccsid}"):
+        decode(bytes((0x40, byte)), ccsid)
 
 
 def test_half_a_two_byte_character_is_refused() -> None:
