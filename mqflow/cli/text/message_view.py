@@ -91,13 +91,20 @@ def own_data(descriptor: MessageDescriptor, data: bytes) -> bytes:
 
 
 def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
-    """Yield the lines of a dump: the offset, the bytes, and the bytes as characters of the character set."""
-    codec = ccsid.codec_for(character_set) if ccsid.is_ebcdic(character_set) else "latin-1"
+    """Yield the lines of a dump: the offset, the bytes, and the bytes as characters of EBCDIC or Latin-1, else a full stop."""
+    shown = [_shown(byte, character_set if ccsid.is_ebcdic(character_set) else 819) for byte in range(256)]
     for offset in range(0, len(data), _DUMP_COLUMNS):
         row = data[offset : offset + _DUMP_COLUMNS]
         digits = " ".join(row[start : start + 4].hex() for start in range(0, len(row), 4))
-        text = "".join(letter if letter.isprintable() else "." for letter in row.decode(codec, "replace"))
-        yield f"{offset:08x}  {digits:<35}  {text}"
+        yield f"{offset:08x}  {digits:<35}  {''.join(shown[byte] for byte in row)}"
+
+
+def _shown(byte: int, character_set: int) -> str:
+    try:
+        letter = ccsid.decode(bytes((byte,)), character_set)
+    except MQIError:  # the page does not define this byte
+        return "."
+    return letter if letter.isprintable() else "."
 
 
 def _parts(descriptor: MessageDescriptor, data: bytes) -> tuple[chain.Headers, str]:

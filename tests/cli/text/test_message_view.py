@@ -106,6 +106,13 @@ def test_a_dump_shows_ebcdic_as_readable_text() -> None:
     assert "00000000  c8c5d3d3 d6                          HELLO" == line
 
 
+@pytest.mark.parametrize(("character_set", "shown"), [(273, "Äø"), (1047, "¢ø"), (875, "[¨"), (424, "¢."), (1208, "Jp")])
+def test_a_dump_in_any_character_set_has_a_full_stop_for_a_byte_without_a_character(character_set: int, shown: str) -> None:
+    [line] = hex_dump(b"\x4a\x70", character_set)
+
+    assert shown == line[-2:]
+
+
 @given(st.text())
 def test_safe_text_is_printable_and_one_line(text: str) -> None:
     made = safe(text)
