@@ -7,7 +7,6 @@ Source: IBM, "JMS 2.0 delivery delay": the parts about its processor, and "Failu
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -238,8 +237,8 @@ class DelayProcessor:
             self._report_if_in_doubt(error, unit)
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
-        with suppress(MQIError):
-            await session.settle(Settlement.BACKOUT)
+        # If the backout fails, the messages are still in the unit of work, and a later commit must not include them.
+        await session.settle(Settlement.BACKOUT)
         for seen in unit:
             await self._deliver_one(session, move, staged, seen)
 
@@ -309,8 +308,7 @@ class DelayProcessor:
             self._report_if_in_doubt(error, (seen,))
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
-            with suppress(MQIError):
-                await session.settle(Settlement.BACKOUT)
+            await session.settle(Settlement.BACKOUT)
             self._leave(staged, seen, error)
 
     def _leave(self, staged: StagedMessages, seen: Seen, error: MQIError) -> None:

@@ -95,6 +95,19 @@ async def test_a_refusal_caused_by_a_full_unit_of_work_counts_for_no_message(mq:
     assert {"LATER": 3, "SHUT": 0, "REPORTS": 0, DLQ: 0, STAGING: 0} == found
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+async def test_a_message_whose_backout_is_refused_is_not_lost_with_a_later_commit(mq: QueueManagerKit, nth: int) -> None:
+    await mq.put("SHUT", b"first", delay=5, persistent=True)
+    await mq.put("LATER", b"second", delay=8, persistent=True)
+    mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
+    mq.faults.add(Fault(verb="MQBACK", nth=nth, reason=Reason.UNEXPECTED_ERROR))
+
+    async with mq.run(App()):
+        await anyio.sleep(60)
+
+    assert {"LATER": 1, "SHUT": 0, "REPORTS": 0, DLQ: 1, STAGING: 0} == {name: mq.depth(name) for name in QUEUES}
+
+
 @pytest.mark.parametrize("sent", [ALONE, TOGETHER])
 async def test_a_staging_queue_in_order_of_arrival_is_gone_through_too(
     mq: QueueManagerKit, sent: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
