@@ -140,7 +140,7 @@ class _Reader:
         self._empty_texts_left = len(data)
 
     def parameters(self, count: int, depth: int) -> tuple[Parameter, ...]:
-        """Read `count` parameters; each has at least 16 bytes, so a count too large for the data fails immediately."""
+        """Read `count` parameters. Each has at least 16 bytes, so a count too large for the data fails where the data ends."""
         found: list[Parameter] = []
         for number in range(1, count + 1):
             if len(self._data) - self.at < _SMALLEST:
