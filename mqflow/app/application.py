@@ -653,7 +653,8 @@ class App:
     def stop(self) -> None:
         """Stop getting messages. Handlers that run continue. A call that waits for a connection raises `MQIError` 2202.
 
-        Any thread may call this function. It does nothing if the application is not running.
+        Any thread may call this function. It does nothing if the application is not running. `App.run` does not return because
+        of it: only a signal ends `App.run`, for example `signal.raise_signal(signal.SIGTERM)`.
         """
         if (running := self._running) is not None:
             running.stop()
