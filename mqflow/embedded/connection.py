@@ -24,7 +24,7 @@ from mqflow.embedded.calls.pending_answer import Pending, begin, finish
 from mqflow.embedded.calls.put import put_message, put_messages, put_one
 from mqflow.embedded.calls.units_ahead import begin_next_unit, give_back, take_ahead
 from mqflow.embedded.calls.wait import wait, wake_later, withdraw
-from mqflow.embedded.rules.get_plan import Reach
+from mqflow.embedded.rules.get_plan import Reach, at_once
 from mqflow.embedded.rules.open_options import CONTEXT
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST
@@ -278,6 +278,10 @@ class EmbeddedConnection:
     def request_publications(self, handle: object, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
         """Send the retained publications of the subscription's topics again (MQSUBRQ). Return their number."""
         return self._call("MQSUBRQ", _name_of(handle), _request, self.state, handle, options)
+
+    def unwaiting(self, options: GetOptions) -> GetOptions:
+        """Return the options without a wait; unchanged if the get with them is refused."""
+        return at_once(options)
 
     @property
     def only_removes(self) -> bool:

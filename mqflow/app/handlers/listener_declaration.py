@@ -152,6 +152,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def __call__(self, function: F) -> F:
         """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
+        # A built-in function has no `__dict__`, so it cannot be marked.
         if not callable(function) or isinstance(function, type) or not hasattr(function, "__dict__"):
             raise ConfigurationError(f"publisher({self.queue!r}) above {function!r}: it belongs above a handler.")
         publishers: list[Publisher] = function.__dict__.setdefault("__mqflow_publishers__", [])

@@ -230,6 +230,7 @@ def check_payload_type(payload_type: Any, handler: str, otherwise: str = "give t
 def _parts_of(info: Any) -> Iterator[Any]:  # Any: only some records of msgspec have these fields
     """Yield the type, the alternatives of a union, and the types of the items of a list, a tuple, a set or a dict."""
     yield info
+    # getattr: each kind of record has some of these fields.
     inner = (*getattr(info, "types", ()), *getattr(info, "item_types", ()))
     for part in (*inner, *(getattr(info, name, None) for name in ("item_type", "key_type", "value_type"))):
         if part is not None:

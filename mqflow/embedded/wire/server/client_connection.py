@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
-from mqflow.embedded.rules.get_plan import at_once
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer, administered
 from mqflow.embedded.wire.protocol.frames import (
@@ -355,7 +354,7 @@ class ClientConnection:
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return get(options)
-        unwaiting = at_once(options)
+        unwaiting = connection.unwaiting(options)
         if self._interrupted:
             return get(unwaiting)
         ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
@@ -376,7 +375,7 @@ class ClientConnection:
     def _exchange(self, verbs: VerbCalls, request: requests.Exchange) -> object:
         """Commit or back out, then get messages. If possible, do both in one step."""
         connection, handle = verbs.connection, verbs.handle(request.handle)
-        options, commit = self._without_wait(request), request.commit
+        options, commit = self._without_wait(connection, request), request.commit
         unit: list[Got] | None = None
         if commit is not False:
             most, bytes_max = request.most, UNIT_BYTES_MAX
@@ -410,7 +409,7 @@ class ClientConnection:
     def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
         """Block while the idle poller answers this and later requests. Return the left-over work, or None if it refuses."""
         if self._line is None:
-            options_of, runner = self._without_wait, self._runner
+            options_of, runner = partial(self._without_wait, verbs.connection), self._runner
             self._line = CommitAndNext(
                 idle_poller, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner
             )
@@ -429,7 +428,7 @@ class ClientConnection:
         self._frame = left.frame
         if left.settled is None:
             return _SAID
-        handle, options = verbs.handle(left.settled.handle), self._without_wait(left.settled)
+        handle, options = verbs.handle(left.settled.handle), self._without_wait(verbs.connection, left.settled)
         return self._get_settled(verbs.connection, left.settled, handle, options)
 
     def _get_settled(
@@ -445,10 +444,10 @@ class ClientConnection:
             return requests.Exchanged(get=requests.failure_of(error))
         return requests.Exchanged(unit=tuple(unit))
 
-    def _without_wait(self, request: requests.Exchange) -> GetOptions:
+    def _without_wait(self, connection: ServableConnection, request: requests.Exchange) -> GetOptions:
         """Return the request's options without the wait. The same request always gets the same record."""
         if request is not self._last_exchange[0]:
-            self._last_exchange = request, at_once(request.options)
+            self._last_exchange = request, connection.unwaiting(request.options)
         return self._last_exchange[1]
 
     def _get_many(

@@ -43,6 +43,10 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         """
         ...
 
+    def unwaiting(self, options: GetOptions) -> GetOptions:
+        """Return the options without a wait, for a server that waits itself; unchanged if the get with them is refused."""
+        ...
+
     def take_ahead(
         self, handle: ObjectHandle, options: GetOptions, *, most: int, units: int, bytes_max: int
     ) -> list[list[Got]]:

@@ -23,6 +23,7 @@ from mqflow.embedded.wire.protocol.wakeup import Waited
 from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.login import SameUser
+from mqflow.many_verbs import without_wait
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
@@ -59,14 +60,16 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.results: dict[str, list[Any]] = {}
-        #: The waits of the gets, in milliseconds.
-        #: The waits of the gets that wait in the queue manager.
+        #: The waits of the gets that wait in the queue manager, in milliseconds.
         self.waits_ms: list[int] = []
         #: Further effects of calls.
         self.acts: dict[str, Callable[[], object]] = {}
         #: The calls during which the peer gets heartbeats.
         self.beats: list[str] = []
         self.frames: Any = None
+
+    def unwaiting(self, options: GetOptions) -> GetOptions:
+        return without_wait(options)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return the call of this name."""
