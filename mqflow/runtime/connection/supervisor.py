@@ -252,6 +252,7 @@ class Supervisor:
     async def _pause(self, delay_s: float) -> None:
         with anyio.move_on_after(delay_s):
             await self._stopping.wait()
+        if self._stopping.is_set():  # also if the time was over at the same moment
             detail = "The application is stopping, and waits for no queue manager any more"
             raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 

@@ -162,7 +162,7 @@ class Heard:
             self.faults.wrap(queue_manager),
             broadcast=Broadcast((self._heard,)),
             world=World(self.clock, SeededRandom(1)),
-            reconnection=Reconnection(delays=DELAYS, **reconnection),
+            reconnection=Reconnection(**{"delays": DELAYS} | reconnection),
         )
 
     def _heard(self, event: Event) -> None:
@@ -277,9 +277,10 @@ async def test_an_outage_that_cannot_end_is_the_error_of_its_callers(
     assert heard.supervisor.ended is (reason == 2009)
 
 
-async def test_a_stop_ends_the_wait_for_a_queue_manager() -> None:
+@pytest.mark.parametrize("delay_s", [60.0, 0.0], ids=["long before the attempt", "just before the attempt"])
+async def test_a_stop_ends_the_wait_for_a_queue_manager(delay_s: float) -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
-        heard = Heard(queue_manager)
+        heard = Heard(queue_manager, delays=((delay_s, 0.0),))
         first = await heard.supervisor.connect()
         heard.supervisor.lost(BROKEN, first)
         heard.supervisor.stop()
