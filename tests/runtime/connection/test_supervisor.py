@@ -154,7 +154,7 @@ async def test_the_limit_of_the_start_does_not_limit_a_later_outage() -> None:
 class Heard:
     """A supervisor of QM1 and its events, in order. No time passes on its clock."""
 
-    def __init__(self, queue_manager: EmbeddedQueueManager, **reconnection: Any) -> None:
+    def __init__(self, queue_manager: EmbeddedQueueManager, *, delays: Any = DELAYS, **reconnection: Any) -> None:
         self.events: list[Event] = []
         self.clock = VirtualClock()
         self.faults = Faults()
@@ -162,7 +162,7 @@ class Heard:
             self.faults.wrap(queue_manager),
             broadcast=Broadcast((self._heard,)),
             world=World(self.clock, SeededRandom(1)),
-            reconnection=Reconnection(**{"delays": DELAYS} | reconnection),
+            reconnection=Reconnection(delays=delays, **reconnection),
         )
 
     def _heard(self, event: Event) -> None:
