@@ -622,7 +622,7 @@ class App:
             await _call(function)
 
     def run(self, *, backend: str = "asyncio") -> int:
-        """Run until SIGTERM, SIGINT or SIGHUP, then drain. Return the exit code: 0 if every handler finished.
+        """Run until SIGTERM, SIGINT, SIGHUP or a call of `stop`, then drain. Return the exit code: 0 if every handler finished.
 
         A second signal cancels the handlers, which backs out their units of work; the exit code is then 75. A third signal ends
         the process immediately. If a handler still runs five seconds after the drain, the process ends with exit code 75. The
@@ -653,8 +653,8 @@ class App:
     def stop(self) -> None:
         """Stop getting messages. Handlers that run continue. A call that waits for a connection raises `MQIError` 2202.
 
-        Any thread may call this function. It does nothing if the application is not running. `App.run` does not return because
-        of it: only a signal ends `App.run`, for example `signal.raise_signal(signal.SIGTERM)`.
+        `App.run` and `mqflow run` then drain and end, as after a signal. Any thread may call this function, also a handler. It
+        does nothing if the application is not running.
         """
         if (running := self._running) is not None:
             running.stop()

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, Unpack, runtime_checkable
 
+import anyio
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
@@ -127,6 +128,8 @@ class RunningApplication:
         self._thread: Final = threading.get_ident()
         self._loop_caller: Final = LoopCaller()
         self._is_over = False
+        #: Set when the application is told to stop.
+        self.stopping: Final = anyio.Event()
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         with ExitStack() as if_it_fails:
             if_it_fails.callback(self.close)
@@ -238,6 +241,7 @@ class RunningApplication:
         self._loop_caller(self._stop)
 
     def _stop(self) -> None:
+        self.stopping.set()
         for runtime in self._runtimes.values():
             runtime.stop()
 

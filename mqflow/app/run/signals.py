@@ -74,8 +74,8 @@ async def run_until_signal(
     Return `EXIT_INCIDENT` instead of 0 if a listener or a service has ended unexpectedly.
 
     The first signal calls `stop` immediately, even during the start, which may wait for the queue manager. When `until`
-    returns, `stop` is called too. A first signal after that has no further effect. `beside` runs at the same time, and is
-    cancelled at the end.
+    returns, `stop` is called too. If other code calls `App.stop`, the run ends in the same way. A first signal after that has
+    no further effect. `beside` runs at the same time, and is cancelled at the end.
 
     A handler can block the event loop, or ignore its cancellation. If it still runs `LEAVE_AFTER_S` after the drain, the log
     names the handler, and the process ends with `EXIT_CUT_OFF`.
@@ -93,7 +93,8 @@ async def run_until_signal(
                 async with watchdog.watch(THREADS), run() as running:
                     request.running = running
                     watchdog.report_after(running.time_limit_s)
-                    await undisturbed(request.stopping.wait)
+                    if not request.was_made:
+                        await undisturbed(running.stopping.wait)
             watch.cancel_scope.cancel()
     if request.cut_off:
         return EXIT_CUT_OFF
@@ -104,7 +105,7 @@ class _StopRequest:
     """The request to stop the application, and the way to carry it out."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
-        self.stopping: Final = anyio.Event()
+        self.was_made = False
         #: The cancel scope around the whole run.
         self.scope: Final = anyio.CancelScope()
         #: The running application; None during its start.
@@ -121,7 +122,7 @@ class _StopRequest:
         return self.running.left_after(LEAVE_AFTER_S) if self.running is not None else ""
 
     def stop(self) -> None:
-        self.stopping.set()
+        self.was_made = True
         self._stop()
 
     def cancel(self) -> None:

@@ -292,6 +292,31 @@ async def test_remaining_handlers_are_reported_only_after_the_drain_and_the_boun
 
 
 @pytest.mark.usefixtures("_signals_as_they_were")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("caller", ["a handler", "a thread"])
+def test_a_call_of_stop_ends_the_run_after_the_handlers_have_finished(backend: str, caller: str) -> None:
+    app, finished = App("embedded::memory:", settings=Settings()), list[str]()
+
+    @app.on_start
+    async def put() -> None:
+        assert isinstance(app.queue_manager, EmbeddedQueueManager)
+        app.queue_manager.administration.define(QueueAttributes(name="IN"))
+        await app.put("IN", "one")
+
+    @app.listener("IN")
+    async def handle(body: str) -> None:
+        if caller == "a handler":
+            app.stop()
+        else:
+            await anyio.to_thread.run_sync(app.stop)
+        await anyio.lowlevel.checkpoint()
+        finished.append(body)
+
+    assert 0 == app.run(backend=backend)
+    assert ["one"] == finished
+
+
+@pytest.mark.usefixtures("_signals_as_they_were")
 def test_an_application_whose_handler_cancels_every_task_continues_and_reports_that() -> None:
     app, calls, ready = App("embedded::memory:", settings=Settings()), list[str](), anyio.Event()
 
