@@ -29,7 +29,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ApplicationType, ObjectType, OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.selectors.selector import Selector, compile_selector
+from mqflow.mqi.selectors.selector import STORED_DEPTH_MAX, Selector, compile_selector
 from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
 from mqflow.mqi.topic_strings import Scheme, has_wildcards
 from mqflow.mqi.topic_strings import matches as topic_matches
@@ -294,7 +294,8 @@ class Subscription:
         self.attributes: SubscriptionAttributes = attributes
         self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
         self.wild: bool = has_wildcards(attributes.topic_string, self.scheme)
-        self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
+        selection = attributes.selection
+        self.selector: Selector | None = compile_selector(selection, STORED_DEPTH_MAX) if selection else None
         #: The handles of the applications that use the subscription: at most one, unless the subscription is shared.
         self.holders: list[SubscriptionHandle] = []
         #: NUMMSGS, and the times of the last message and of the last resume since the start; None before the first.

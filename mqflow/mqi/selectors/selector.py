@@ -13,7 +13,7 @@ from typing import Final
 from mqflow.mqi.selectors.lexer import SelectorError, Word, WordKind, words_of
 from mqflow.mqi.wildcards import Pattern, Wild, characters_of, fits, pattern_of
 
-__all__ = ("Lookup", "Selector", "SelectorError", "Value", "compile_selector")
+__all__ = ("STORED_DEPTH_MAX", "Lookup", "Selector", "SelectorError", "Value", "compile_selector")
 
 Value = str | bytes | int | float | bool | None
 """The value of a property or of a part of a selector; None for unknown."""
@@ -26,18 +26,20 @@ Selector = Callable[[Lookup], bool]
 _Part = Callable[[Lookup], Value]
 # Each level needs up to 11 nested calls: 24 levels need about a quarter of the stack that Python allows.
 _DEPTH_MAX: Final = 24
+STORED_DEPTH_MAX: Final = 64
+"""The depth of a stored selector. It is higher than for new selectors, because a refusal here would stop the start."""
 _LIKE: Final = {"%": Wild.MANY, "_": Wild.ONE}
 _COMPARISONS: Final = {"=": eq, "<>": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
 _ARITHMETIC: Final = {"+": add, "-": sub, "*": mul, "/": truediv}
 
 
 @lru_cache(maxsize=1024)
-def compile_selector(text: str) -> Selector:
+def compile_selector(text: str, depth_max: int = _DEPTH_MAX) -> Selector:
     """Return a function that tests whether the properties of a message satisfy the selector.
 
-    Raises `SelectorError` with the place of the first mistake.
+    Raises `SelectorError` with the place of the first mistake. A selector nested deeper than `depth_max` is a mistake too.
     """
-    parser = _Parser(words_of(text))
+    parser = _Parser(words_of(text), depth_max)
     condition = parser.condition()
     parser.expect_end()
     return lambda lookup: condition(lookup) is True
@@ -46,16 +48,17 @@ def compile_selector(text: str) -> Selector:
 class _Parser:
     """A recursive-descent parser: a method for each level of precedence, and a limit on the depth."""
 
-    def __init__(self, words: list[Word]) -> None:
+    def __init__(self, words: list[Word], depth_max: int) -> None:
         self._words = words
+        self._depth_max = depth_max
         self._at = 0
         self._depth = 0
 
     def condition(self) -> _Part:
         """Parse OR, and the operators of higher precedence."""
         self._depth += 1
-        if self._depth > _DEPTH_MAX:
-            raise SelectorError(f"nested more than {_DEPTH_MAX} deep", self._word.position)
+        if self._depth > self._depth_max:
+            raise SelectorError(f"nested more than {self._depth_max} deep", self._word.position)
         parts = [self._conjunction()]
         while self._accept("OR"):
             parts.append(self._conjunction())

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, delete_object, records
 from mqflow.embedded.calls.pending_answer import Pending, begin, finish
 from mqflow.embedded.rules.refusal import Refusal
@@ -12,6 +13,7 @@ from mqflow.embedded.storage.store import Snapshot, StoredObject
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import SYSTEM_CLOCK
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 
@@ -37,6 +39,19 @@ def test_an_object_is_there_at_once_and_again_after_a_restart() -> None:
     restarted = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes))
 
     assert {"PRICES": PRICES} == records(machine, TopicAttributes) == records(restarted, TopicAttributes)
+
+
+def test_a_stored_subscription_is_loaded_although_new_selectors_may_not_be_nested_as_deep() -> None:
+    selection = "(" * 63 + "a = 'x'" + ")" * 63
+    kept = SubscriptionAttributes(name="S", identifier=bytes(24), topic_string="t", selection=selection)
+    with pytest.raises(Refusal, match="nested more than 24 deep"):
+        check_selection(selection)
+
+    stored = defined("S", kept)
+    [loaded] = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes)).subscriptions
+
+    assert loaded.selector is not None
+    assert loaded.selector(lambda _: "x")
 
 
 def test_a_definition_the_store_refused_is_taken_back() -> None:
