@@ -246,8 +246,8 @@ def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes
 
 def _bare(hint: Any) -> Any:
     """Return `Message` or `Context` without the metadata of `Annotated`; return any other annotation unchanged."""
-    is_annotated = get_origin(hint) is Annotated and get_args(hint)[0] in {Message, Context}
-    return get_args(hint)[0] if is_annotated else hint
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else None
+    return inner if inner is Message or inner is Context else hint
 
 
 def _check_are_plain(parameters: Sequence[inspect.Parameter], name: str) -> None:

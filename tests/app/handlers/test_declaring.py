@@ -121,6 +121,14 @@ def test_an_annotated_message_and_context_are_what_they_annotate() -> None:
     assert (None, True) == (handler.payload_type, handler.wants_context)
 
 
+def test_the_metadata_of_an_annotated_payload_need_not_be_hashable() -> None:
+    async def handle(order: Annotated[list[Annotated[int, {"unit": "EUR"}]], "amounts"]) -> None: ...
+
+    [handler] = declare(handle).listeners[0].handlers
+
+    assert handler.takes_batch is False
+
+
 class AsyncDecode:
     async def decode(self, message: Message, payload_type: Any) -> Any:
         """Return what is never awaited."""
