@@ -653,9 +653,9 @@ class App:
     def stop(self) -> None:
         """Stop getting messages. Handlers that run continue. A call that waits for a connection raises `MQIError` 2202.
 
-        `App.run` and `mqflow run` then drain and end, as after a signal. With `--workers`, only the worker process of the caller
-        ends, and another takes its place. Any thread may call this function, also a handler. It does nothing if the application
-        is not running.
+        `App.run` and `mqflow run` then drain and end, as after a signal. With `--workers`, only the worker process of this
+        application ends, and another takes its place. Any thread may call this function, also a handler. It does nothing if the
+        application is not running.
         """
         if (running := self._running) is not None:
             running.stop()
