@@ -48,8 +48,7 @@ _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
 _BLANK: Final = MessageDescriptor()
 _START_OR_END_S: Final = 3_600.0
-"""After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs.
-"""
+"""After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs."""
 _NOISY_S_MAX: Final = 600.0
 """After this time, in virtual seconds, a drain fails its test if messages still come. A longer `within_s` replaces it."""
 
@@ -230,7 +229,7 @@ class QueueManagerKit:
                 return found
             if len(found) < at_least and now - started >= within_s:
                 raise AssertionError(self._missing(queue, len(found), at_least, within_s))
-            if now - started >= max(_NOISY_S_MAX, within_s):
+            if came - started >= max(_NOISY_S_MAX, within_s):
                 raise AssertionError(self._endless(queue, len(found), quiet_s))
             await anyio.sleep(_LOOK_EVERY_S)
 
@@ -278,7 +277,7 @@ class QueueManagerKit:
     def _endless(self, queue: str, count: int, quiet_s: float) -> str:
         return self._drained(
             f"{count} messages came to {queue}, and they still come. mq.drain waits until none comes for {quiet_s:g} s. "
-            " Stop their sender first, or give a shorter quiet_s."
+            "Stop their sender first, or give a shorter quiet_s."
         )
 
     def _drained(self, problem: str) -> str:

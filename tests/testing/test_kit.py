@@ -186,6 +186,13 @@ async def test_a_drain_of_a_queue_that_never_becomes_quiet_fails_its_test(mq: Qu
         ticking.cancel_scope.cancel()
 
 
+async def test_a_drain_may_wait_long_without_messages(mq: QueueManagerKit) -> None:
+    mq.define("Q")
+    await mq.put("Q", b"")
+
+    assert 1 == len(await mq.drain("Q", quiet_s=601))
+
+
 @pytest.mark.parametrize("given", ["app:app", None, App])
 async def test_the_error_for_another_object_than_an_application_says_what_to_give(mq: QueueManagerKit, given: Any) -> None:
     with pytest.raises(TypeError, match="it takes the App itself"):
