@@ -92,7 +92,8 @@ class PublishMiddleware(Protocol):
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return the result of `call_next`. To change the message, pass another message to `call_next`.
 
-        If this method returns no `Put`, the put raises `TypeError` and puts nothing: otherwise the message would be lost.
+        If this method returns no `Put`, the put raises `TypeError`, as if this method had raised it: otherwise the message
+        could be lost without an error.
         """
         ...
 
@@ -142,8 +143,8 @@ def around_put(middleware: Sequence[Any], innermost: Send) -> Send:
             return put
         names = ", ".join(type(layer).__qualname__ for layer in layers)
         raise TypeError(
-            f"Middleware ({names}) returned {put!r:.80} for a message for {message.queue}, which is no Put, so nothing was "
-            "put. `publish` must return the result of `call_next`."
+            f"Middleware ({names}) returned {put!r:.80} for a message for {message.queue}, which is no Put, so the put "
+            "failed. `publish` must return the result of `call_next`."
         )
 
     return checked
