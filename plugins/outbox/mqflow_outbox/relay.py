@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,7 @@ import msgspec
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from mqflow import App, ConfigurationError, Consumer, MessageDescriptor, MQIError, Reason
+from mqflow import App, ConfigurationError, Consumer, Message, MessageDescriptor, MQIError, Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow_outbox.table import Outbox, Waiting
 
@@ -27,6 +27,19 @@ T = TypeVar("T")
 
 _UTF_8: Final = 1208
 _logger: Final = logging.getLogger("mqflow.outbox")
+
+
+class _AsItIs:
+    """A codec that changes nothing. The bodies are encoded already, and the codec of the application would encode them again."""
+
+    def decode(self, message: Message, payload_type: Any) -> bytes:  # noqa: ARG002 - the signature of a codec
+        return message.data
+
+    def encode(self, payload: bytes) -> tuple[bytes, str, int]:
+        return payload, "", 0
+
+
+_AS_IT_IS: Final = _AsItIs()
 
 
 class _Marker(msgspec.Struct, frozen=True):
@@ -151,7 +164,7 @@ class _Relay:
                 await consumer.backout()
                 raise _RefusedError(message.queue, error) from error
         put = [message.message_id for message in batch]
-        await consumer.put(self._marker_queue, msgspec.json.encode(_Marker(put)), codec=None, persistent=True)
+        await consumer.put(self._marker_queue, msgspec.json.encode(_Marker(put)), codec=_AS_IT_IS, persistent=True)
         await consumer.commit()
         await self._in_database(partial(self._outbox.remove, message_ids=put))
 
@@ -159,7 +172,7 @@ class _Relay:
         await consumer.put(
             message.queue,
             message.body,
-            codec=None,  # the body is encoded already; the codec of the application would encode it again
+            codec=_AS_IT_IS,
             message_id=message.message_id,
             correlation_id=message.correlation_id,
             reply_to=message.reply_to,

@@ -93,7 +93,7 @@ def test_a_message_of_a_transaction_that_is_rolled_back_was_never_put(engine: En
         ("A B", {}, "A-Z a-z 0-9 . _ / %"),
         ("OUT", {"reply_to": "A B"}, "A-Z a-z 0-9 . _ / %"),
         ("OUT", {"properties": {"a b": 1}}, "'a b' is not a name of an element"),
-        ("OUT", {"properties": {"a": 2**70}}, "The property a is a int and does not fit"),
+        ("OUT", {"properties": {"a": 2**70}}, "The value of a, of the class int, does not fit its type i8"),
         ("OUT", {"properties": {"a": "\0"}}, "A control character"),
         ("OUT", {"properties": {"a": "\ud800"}}, "half of a surrogate pair"),
         ("OUT", {"properties": {"a": float("nan")}}, "property 'a' is nan, and JSON has no such number"),

@@ -389,7 +389,7 @@ def test_the_wheel_of_init_installs_the_same_mqflow_without_an_index(run: Run, t
     printed = subprocess.run(
         [sys.executable, "-S", "-c", asked], cwd=installed, capture_output=True, text=True, check=True
     ).stdout
-    assert "mqflow.cli.main:main mqflow.testing.plugin\n" == printed
+    assert "mqflow.cli.__main__:program mqflow.testing.plugin\n" == printed
 
 
 def test_the_manifests_of_init_are_valid_and_agree_with_the_application(run: Run, tmp_path: Path) -> None:
