@@ -167,10 +167,10 @@ def _qualifying(state: QueueManagerState, queue: LocalQueue, arrived: QueuedMess
     if attributes.message_delivery_sequence != _FIFO:
         found = queue.count_from(lowest, enough)
     else:  # the place of a message does not tell its priority
-        found = sum(
-            1 for _ in islice((each for each in queue.first(queue.available) if each.descriptor.priority >= lowest), enough)
-        )
+        available = (each for each in queue.first(queue.available) if each.descriptor.priority >= lowest)
+        found = sum(1 for _ in islice(available, enough))
     key = None if arrived is None else arrived.key
     if found < enough and queue.uncommitted:
-        found += sum(1 for each in state.uncommitted(queue) if each.descriptor.priority >= lowest and each.key != key)
+        others = (each for each in state.uncommitted(queue) if each.descriptor.priority >= lowest and each.key != key)
+        found += sum(1 for _ in islice(others, enough - found))
     return found + (key is not None and not queue.holds(key))
