@@ -92,8 +92,7 @@ class PublishMiddleware(Protocol):
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return the result of `call_next`. To change the message, pass another message to `call_next`.
 
-        If this method returns no `Put`, the put raises `TypeError`, as if this method had raised it: otherwise the message
-        could be lost without an error.
+        If this method returns no `Put`, the put raises `TypeError`. Otherwise the message could be lost without an error.
         """
         ...
 

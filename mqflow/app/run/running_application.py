@@ -128,7 +128,7 @@ class RunningApplication:
         self._thread: Final = threading.get_ident()
         self._loop_caller: Final = LoopCaller()
         self._is_over = False
-        #: Set when the application is told to stop.
+        #: Set when somebody asks the application to stop.
         self.stopping: Final = anyio.Event()
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         with ExitStack() as if_it_fails:

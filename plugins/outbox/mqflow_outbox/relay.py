@@ -30,7 +30,7 @@ _logger: Final = logging.getLogger("mqflow.outbox")
 
 
 class _AsItIs:
-    """A codec that changes nothing: the outbox has encoded the bodies, and the codec of the application must not do so again."""
+    """A codec that changes nothing: the outbox has encoded the bodies, and the codec of the application must not do it too."""
 
     def decode(self, message: Message, payload_type: Any) -> bytes:  # noqa: ARG002 - the signature of a codec
         return message.data
