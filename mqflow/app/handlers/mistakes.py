@@ -221,8 +221,12 @@ def check_payload_type(payload_type: Any, handler: str, otherwise: str = "give t
         raise ConfigurationError(f"{handler}: {shown} cannot be a payload. {str(error).rstrip('.')}.") from error
     for part in _parts_of(info):
         if isinstance(part, msgspec.inspect.CustomType) and isinstance(part.cls, type) and not _holds_json(part.cls):
+            name = part.cls.__name__
+            if hasattr(part.cls, "model_validate_json"):
+                problem = f"the pydantic model {name} can be the whole payload, but no part of another type"
+                raise ConfigurationError(f"{handler}: {problem}. Take a pydantic.RootModel, or {otherwise}.")
             raise ConfigurationError(
-                f"{handler}: JSON cannot be decoded to {part.cls.__name__}. Make it a msgspec.Struct, a dataclass, a TypedDict "
+                f"{handler}: JSON cannot be decoded to {name}. Make it a msgspec.Struct, a dataclass, a TypedDict "
                 f"or a pydantic model, or {otherwise}."
             )
 

@@ -90,6 +90,20 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
     assert said in str(refused.value)
 
 
+def test_the_error_for_a_pydantic_model_inside_another_type_names_the_remedy() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Line", number=(int, ...))
+
+    async def handle(order: Any) -> None: ...
+
+    handle.__annotations__["order"] = model | None
+    with pytest.raises(ConfigurationError, match=r"Line can be the whole payload, but no part .* Take a pydantic\.RootModel"):
+        declare(handle)
+
+    handle.__annotations__["order"] = pydantic.RootModel[model | None]
+    assert declare(handle).listeners[0].handlers
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
