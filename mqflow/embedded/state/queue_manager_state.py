@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Final, Protocol, cast
 
 from msgspec.structs import replace
@@ -249,7 +250,7 @@ class QueueManagerState:
             units.add(connection.unit_of_work)
             units.update(ahead.unit for ahead in connection.ahead)
         for unit in units:
-            for of_message, message in (*unit.puts.values(), *unit.gets):
+            for of_message, message in chain(unit.puts.values(), unit.gets):
                 if of_message is queue:
                     yield message
 
