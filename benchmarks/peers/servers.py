@@ -48,7 +48,7 @@ def _redis(folder: Path) -> Iterator[Server]:
 
 @contextmanager
 def _rabbitmq(folder: Path) -> Iterator[Server]:
-    port, names = _free_port(), _free_port()
+    port, names, distribution = _free_port(), _free_port(), _free_port()
     # Start a port mapper for this server. Otherwise RabbitMQ starts one, which keeps running after the server has ended.
     environment = {
         "HOME": str(folder),
@@ -57,6 +57,7 @@ def _rabbitmq(folder: Path) -> Iterator[Server]:
         "RABBITMQ_NODENAME": "peers@localhost",
         "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
         "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_DIST_PORT": str(distribution),  # otherwise 20,000 above the other port, which can be no port
         "RABBITMQ_MNESIA_BASE": str(folder),
         "RABBITMQ_LOG_BASE": str(folder),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
