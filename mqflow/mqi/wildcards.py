@@ -42,7 +42,10 @@ class Pattern(Struct, frozen=True, gc=False):
 
 
 def characters_of(text: str, marks: Mapping[str, Wild], escape: str) -> Iterator[str | Wild]:
-    """Yield the parts of a text whose wildcards are `marks`; a character behind the escape character is literal."""
+    """Yield the parts of a pattern. A character behind the escape character is literal.
+
+    `marks` has the wildcard for each wildcard character.
+    """
     rest = iter(text)
     for character in rest:
         if character == escape:

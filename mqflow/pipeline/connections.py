@@ -16,9 +16,9 @@ __all__ = ("WorkerConnection", "check_url", "connected")
 
 
 def check_url(source: str, url: str) -> None:
-    """Check that workers can reach the URL.
+    """Check that the URL is valid, and names no queue manager in memory, which Spark workers cannot reach.
 
-    Raises `ConfigurationError` for a bad URL, and for a URL that only one process can use.
+    Otherwise raises `ConfigurationError`.
     """
     if locate(url).kind == "memory":
         raise ConfigurationError(

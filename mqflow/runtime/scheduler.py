@@ -286,7 +286,7 @@ class Scheduler:
         return _Step(handle=handle, fired=fired, warnings=warnings, has_unit=True)
 
     def _begun(self, session: Session, handle: ObjectHandle, schedule: Scheduled) -> _Step:
-        """Put the first state message, if no other worker has put it since."""
+        """Put the first state message, unless another worker has put it after the browse in `_step`."""
         if not self._browsed(session.connection, handle, schedule):
             self._put_state(session, schedule, self._clock.wall())
         return _Step(handle=handle, has_unit=True)

@@ -439,7 +439,7 @@ class _Pages:
         return number
 
     def _of_tables(self, number: str) -> frozenset[bytes] | None:
-        """Return the MsgIds that are counted by a number on the history page; None if the form names no number."""
+        """Return the MsgIds of the messages behind the count with this name on the history page; None if the name is empty."""
         if not number:
             return None
         if self._history is None:

@@ -92,7 +92,7 @@ def end() -> None:
 
 
 def check_url(url: str) -> None:
-    """Raise `ConfigurationError` for a queue manager of IBM MQ: its package would call the stand-in library again."""
+    """Raise `ConfigurationError` for IBM MQ: mqflow would reach it through ibmmq or pymqi, which call the stand-in library."""
     if is_client_url(url):
         raise ConfigurationError(
             f"{shown_url(url)!r} is a queue manager of IBM MQ, and the stand-in library is for an embedded one. Name it: --url "

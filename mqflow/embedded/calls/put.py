@@ -110,7 +110,7 @@ def _in_group(
 
 
 def _segment_bytes(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> int:
-    """Return the largest length of a segment, or 0 if the message fits the queue or if the queue has no room for a segment."""
+    """Return the largest length of a segment; 0 if the message needs no split, or if MAXMSGL is too small for any segment."""
     bytes_max = min(queue.attributes.max_message_bytes, state.attributes.max_message_bytes)
     return bytes_max if body_bytes > bytes_max >= _SEGMENT_BYTES_MIN else 0
 

@@ -28,7 +28,7 @@ _RECONNECTIONS: Final = frozenset({1, 2})
 
 
 class UnansweredPuts:
-    """Counts the puts of one connection that the client does not wait for."""
+    """Counts the puts without a reply on one connection."""
 
     def __init__(self) -> None:
         self._status = calls.PutStatus()

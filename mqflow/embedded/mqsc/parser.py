@@ -309,7 +309,10 @@ def _stop_connection(_noun: str, subject: Clause, _parameters: Parameters) -> St
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
-    """Return the attributes to show. If the command names no attributes, `everything` decides whether to show all of them."""
+    """Return the attributes to show, and the filter of WHERE.
+
+    If the command has neither an attribute nor WHERE, `everything` decides whether to show all attributes.
+    """
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None

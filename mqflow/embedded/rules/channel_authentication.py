@@ -245,7 +245,10 @@ def _address_fits(pattern: str, address: str) -> bool:
 
 
 def _parts_of(address: str, separator: str) -> list[int] | None:
-    """Return the numbers in the address; None if the text is not an address with this separator."""
+    """Return the numbers in the address; None if the text is not an address with this separator.
+
+    With a dot as the separator, an IPv4 address in the notation of IPv6 counts too.
+    """
     from ipaddress import AddressValueError, IPv4Address, IPv6Address  # noqa: PLC0415 - a queue manager without records needs none
 
     try:

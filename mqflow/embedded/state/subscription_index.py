@@ -1,6 +1,6 @@
 """The subscriptions of a queue manager, by name, by identifier, and by the topics that they match.
 
-This file finds subscriptions; the steps in `calls/subscribe.py` and `administration/topics.py` add and remove them.
+This file only keeps the index. `calls/subscribe.py` decides when a subscription is added or removed.
 """
 
 from collections.abc import Iterable, Iterator

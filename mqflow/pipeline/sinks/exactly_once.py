@@ -76,7 +76,8 @@ class _Marker(Struct, frozen=True, kw_only=True):
 def prepare(connection: Connection, marker_queue: str, sink: str, partitions: int) -> None:
     """Create the markers of the sink at its first run, all in one unit of work, with exclusive use of the marker queue.
 
-    Raises `SinkError` if the sink has another number of partitions, or if another program keeps the queue open.
+    Raises `SinkError` if the sink has another number of partitions. The first run also raises it if another program keeps the
+    queue open.
     """
     header = _find_header(connection, marker_queue, sink)
     if header is None:

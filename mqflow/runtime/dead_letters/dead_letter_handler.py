@@ -252,7 +252,7 @@ class DeadLetterHandler:
         return self._records is not None and self._records.owes
 
     def record_left(self) -> None:
-        """Put a record of each message that stays, outside of a unit of work, because the unit of its action was backed out."""
+        """Put the missing records of the messages that stay. These puts are outside of a unit of work."""
         if self._records is not None:
             self._records.put_left(self.connection)
 

@@ -80,7 +80,7 @@ class DeadLetterRecords:
         return bool(self._left)
 
     def put_left(self, connection: Connection) -> None:
-        """Put a record of each remembered message, outside of a unit of work, because the unit of the action was backed out."""
+        """Put a record of each remembered message. These puts are outside of a unit of work."""
         left, self._left = self._left, []
         for each in left:
             self._records.put(
