@@ -222,7 +222,7 @@ def check_payload_type(payload_type: Any, handler: str, otherwise: str = "give t
     for part in _parts_of(info):
         if isinstance(part, msgspec.inspect.CustomType) and isinstance(part.cls, type) and not _holds_json(part.cls):
             name = part.cls.__name__
-            if hasattr(part.cls, "model_validate_json"):
+            if hasattr(part.cls, "model_validate_json"):  # as above
                 problem = f"the pydantic model {name} can be the whole payload, but no part of another type"
                 raise ConfigurationError(f"{handler}: {problem}. Take a pydantic.RootModel, or {otherwise}.")
             raise ConfigurationError(
