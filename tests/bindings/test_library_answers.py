@@ -145,7 +145,10 @@ def test_no_buffer_is_longer_than_any_message() -> None:
     ("said", "reason"),
     [
         ({"options": GetOption.WAIT, "wait_ms": 2**31}, Reason.WAIT_INTERVAL_ERROR),
+        ({"options": GetOption.WAIT, "wait_ms": -(2**31) - 1}, Reason.WAIT_INTERVAL_ERROR),
+        ({"buffer_bytes_max": -1}, Reason.BUFFER_LENGTH_ERROR),
         ({"sequence_number": 2**31}, Reason.MD_ERROR),
+        ({"message_token": bytes(17)}, Reason.MSG_TOKEN_ERROR),
     ],
 )
 def test_a_get_option_without_room_in_the_structures_is_refused_as_by_the_mqi(said: dict[str, Any], reason: Reason) -> None:
@@ -167,6 +170,9 @@ SETS_ALL = PutOption.SET_ALL_CONTEXT
         ({"expiry_tenths": 2**31}, PutOption.NONE, Reason.EXPIRY_ERROR),
         ({"feedback": 2**31}, PutOption.NONE, Reason.MD_ERROR),
         ({"user_identifier": "administrator"}, SETS_IDENTITY, Reason.MD_ERROR),
+        ({"application_identity_data": "d" * 33}, SETS_IDENTITY, Reason.MD_ERROR),
+        ({"accounting_token": bytes(33)}, SETS_ALL, Reason.MD_ERROR),
+        ({"put_application_name": "p" * 29}, SETS_ALL, Reason.MD_ERROR),
         ({"user_identifier": "\N{SNOWMAN}"}, SETS_ALL, Reason.MD_ERROR),
     ],
 )
@@ -178,6 +184,14 @@ def test_a_value_without_room_in_the_descriptor_is_refused_and_not_cut(
     queue = connection.open("Q", OpenOption.OUTPUT)
 
     refused(reason, lambda: connection.put(queue, MessageDescriptor(**fields), b"", options))
+
+
+def test_context_that_is_not_set_may_be_as_long_as_it_likes() -> None:
+    """The queue manager fills it in."""
+    connection = on(Library())
+    descriptor = MessageDescriptor(user_identifier="administrator", put_application_name="p" * 29)
+
+    connection.put(connection.open("Q", OpenOption.OUTPUT), descriptor, b"", PutOption.NONE)
 
 
 def test_an_alternate_user_is_refused_and_not_cut_to_another_user() -> None:
@@ -201,6 +215,10 @@ def test_an_alternate_user_is_refused_and_not_cut_to_another_user() -> None:
     ("fields", "reason"),
     [
         ({"object_name": "T" * 49}, Reason.OBJECT_NAME_ERROR),
+        ({"application_identity_data": "d" * 33}, Reason.SD_ERROR),
+        ({"correlation_id": bytes(25)}, Reason.SD_ERROR),
+        ({"accounting_token": bytes(33)}, Reason.SD_ERROR),
+        ({"expiry_tenths": 2**31}, Reason.EXPIRY_ERROR),
         ({"level": 2**31}, Reason.SD_ERROR),
     ],
 )
