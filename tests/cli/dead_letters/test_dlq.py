@@ -355,6 +355,20 @@ def check(run: Run, table: str, *arguments: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
+def test_errors_fail_the_check(run: Run) -> None:
+    code, printed = check(run, "ACTION(X)")
+
+    assert 1 == code
+    assert "line 1, column 8" in printed
+
+
+def test_warnings_do_not_fail_the_check(run: Run) -> None:
+    code, printed = check(run, "ACTION(DISCARD)\nDESTQ(A) ACTION(RETRY)")
+
+    assert 0 == code
+    assert "line 2: It is never reached: line 1 (DISCARD)" in printed
+
+
 def test_against_shows_the_action_of_each_rule(run: Run) -> None:
     table = "DESTQ('ORDERS.*') ACTION(RETRY)\nDESTQ(NONE) ACTION(DISCARD)\nACTION(FWD) FWDQ(NOBODY)"
     code, printed = check(run, table, "--against", DLQ, "--each")

@@ -1,6 +1,7 @@
 """`mqflow put`, `get` and `browse`: messages are complete, and none of their control characters reaches the terminal."""
 
 import errno
+import gzip
 import io
 import json
 import os
@@ -466,3 +467,28 @@ def test_get_ends_after_its_limit_and_says_that_a_queue_is_empty(run: Run) -> No
         (each.exit_code, each.stdout, each.stderr) for each in seen
     ]
     assert "There is no message with that identifier on ORDERS.IN.\n" == by_id.stderr
+
+
+def test_a_truncated_gzip_file_is_a_sentence(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n' * 100)[:-10])
+
+    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz")
+
+    assert 1 == result.exit_code
+    assert "Traceback" not in result.stderr
+
+
+def test_a_queue_that_cannot_be_opened_is_no_fault_of_a_message(run: Run) -> None:
+    refused = run("put", "MISSING", "an order")
+
+    assert 1 == refused.exit_code
+    assert "mqflow: MQOPEN on MISSING" in refused.stderr
+
+
+@pytest.mark.parametrize("where", ["usr.customer=A*", "body=*ell*", "message_type=8"])
+def test_browse_shows_only_matching_messages(run: Run, where: str) -> None:
+    run("put", "ORDERS.IN", "hello", "--property", "customer=A17")
+    run("put", "ORDERS.IN", "other", "--property", "customer=B1")
+
+    wanted = ["hello", "other"] if where == "message_type=8" else ["hello"]
+    assert wanted == [record["body"] for record in records(run("browse", "ORDERS.IN", "--where", where, "--json"))]
