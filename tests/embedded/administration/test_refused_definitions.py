@@ -262,6 +262,20 @@ def _refused_clear(rig: Rig) -> None:
         rig.administration.clear("Q")
 
 
+def _in_turn(rig: Rig, name: str, first: Callable[[], None], second: Callable[[], None]) -> list[Thread]:
+    """Start both commands of the object. Return when the first waits for the store, and the second for the first."""
+    rig.store.holds = True
+    threads = [Thread(target=first), Thread(target=second)]
+    threads[0].start()
+    while not rig.store.unanswered:
+        assert threads[0].is_alive()
+    threads[1].start()
+    turn = rig.queue_manager._state.turns[name]
+    while turn.commands < len(threads):
+        assert threads[1].is_alive()
+    return threads
+
+
 def test_an_alteration_that_cannot_be_carried_out_leaves_open_handles_alone(rig: Rig) -> None:
     handle = rig.connection.open("Q", EVERYTHING)
 
@@ -289,15 +303,7 @@ def test_a_refused_alteration_leaves_nothing_behind_although_another_one_of_the_
         with nullcontext() if second is None else refused(Reason.STORAGE_MEDIUM_FULL):
             rig.administration.alter("Q", {"description": "second"})
 
-    rig.store.holds = True
-    threads = [Thread(target=alter), Thread(target=alter_too)]
-    threads[0].start()
-    while not rig.store.unanswered:
-        assert threads[0].is_alive()
-    threads[1].start()
-    turn = rig.queue_manager._state.turns["Q"]
-    while turn.commands < len(threads):
-        assert threads[1].is_alive()
+    threads = _in_turn(rig, "Q", alter, alter_too)
     rig.store.answer(FULL)
     threads[0].join()
     while not rig.store.unanswered:
@@ -317,7 +323,6 @@ def test_a_refused_alteration_of_a_subscription_leaves_nothing_behind_although_a
     first = rig.connection.subscribe(DURABLE)
     rig.connection.close(first.handle)
     altering = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="1")
-    turns = rig.queue_manager._state.turns
 
     def alter() -> None:
         with refused(Reason.STORAGE_MEDIUM_FULL):
@@ -327,14 +332,7 @@ def test_a_refused_alteration_of_a_subscription_leaves_nothing_behind_although_a
         with refused(Reason.STORAGE_MEDIUM_FULL):
             rig.administration.publishing.alter_subscription("S", {"priority": 7})
 
-    rig.store.holds = True
-    threads = [Thread(target=alter), Thread(target=alter_too)]
-    threads[0].start()
-    while not rig.store.unanswered:
-        assert threads[0].is_alive()
-    threads[1].start()
-    while turns["S"].commands < len(threads):
-        assert threads[1].is_alive()
+    threads = _in_turn(rig, "S", alter, alter_too)
     for thread in threads:
         while not rig.store.unanswered:
             assert thread.is_alive()
