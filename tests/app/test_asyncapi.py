@@ -168,9 +168,7 @@ def test_parameters_from_the_message_are_its_headers() -> None:
 
     @app.listener("IN")
     async def take(
-        order: Order,
-        tenant: Annotated[str, Property("tenant")],
-        kind: Annotated[str | None, Header("JMSType")] = None,
+        order: Order, tenant: Annotated[str, Property("tenant")], kind: Annotated[str | None, Header("JMSType")] = None
     ) -> None: ...
 
     headers = only(only(described(app)["channels"])["messages"])["headers"]

@@ -18,8 +18,7 @@ def test_each_formula_agrees_with_the_simulation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outage_s", "expected_s"),
-    [(0.0, 1.25), (1.0, 1.25), (1.1, 3.75), (30.0, 38.75), (31.1, 70.0), (90.0, 132.5)],
+    ("outage_s", "expected_s"), [(0.0, 1.25), (1.0, 1.25), (1.1, 3.75), (30.0, 38.75), (31.1, 70.0), (90.0, 132.5)]
 )
 def test_the_latest_attempt_has_the_largest_random_part_of_each_delay(outage_s: float, expected_s: float) -> None:
     assert expected_s == latest_attempt_s(outage_s)

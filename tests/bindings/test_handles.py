@@ -176,8 +176,7 @@ def test_a_get_that_does_not_wait_does_not_begin_to_after_a_message_was_taken() 
 
 
 @pytest.mark.parametrize(
-    ("buffer_bytes_max", "options", "asked"),
-    [(10, 4, 4), (10, 4 | 0x40, 4 | 0x40), (0, 4, 4), (None, 4 | 0x40, 4)],
+    ("buffer_bytes_max", "options", "asked"), [(10, 4, 4), (10, 4 | 0x40, 4 | 0x40), (0, 4, 4), (None, 4 | 0x40, 4)]
 )
 def test_a_get_with_a_buffer_of_its_own_takes_what_fits(buffer_bytes_max: int | None, options: int, asked: int) -> None:
     queue = Queue(5)

@@ -90,10 +90,7 @@ def test_the_descriptor_of_a_put(options: PutOption, fields: dict[str, Any], exp
         *(({"expiry_tenths": over}, (Reason.EXPIRY_ERROR, f"Expiry {over}")) for over in (MOST + 1, LEAST - 1)),
         ({"alternate_user": "u" * 12, "application_identity_data": "d" * 32}, None),
         ({"alternate_user": "u" * 13}, (Reason.SD_ERROR, without_room("alternate_user", "u" * 13, 12))),
-        (
-            {"application_identity_data": "d" * 33},
-            (Reason.SD_ERROR, without_room("application_identity_data", "d" * 33, 32)),
-        ),
+        ({"application_identity_data": "d" * 33}, (Reason.SD_ERROR, without_room("application_identity_data", "d" * 33, 32))),
     ],
 )
 def test_the_descriptor_of_a_subscription(fields: dict[str, Any], expected: Unfit | None) -> None:

@@ -152,10 +152,7 @@ def test_a_value_may_fill_its_field(fields: dict[str, Any]) -> None:
                 "Name fewer hosts, or shorter ones, or use a CCDT."
             ),
         ),
-        (
-            {"channel": f"K{CARON}"},
-            f"The channel 'K{CARON}' contains '{CARON}', and MQ has no such character.",
-        ),
+        ({"channel": f"K{CARON}"}, f"The channel 'K{CARON}' contains '{CARON}', and MQ has no such character."),
         (
             {"channel": "C", "hosts": ((f"{CARON}.example", 1414),)},
             (
@@ -182,8 +179,7 @@ def undecodable() -> str:
 
 
 @pytest.mark.parametrize(
-    ("option", "named"),
-    [("password", "password"), ("token", "token"), ("key_repository_password", "key repository password")],
+    ("option", "named"), [("password", "password"), ("token", "token"), ("key_repository_password", "key repository password")]
 )
 def test_a_secret_that_cannot_be_read_is_named_and_never_shown(option: str, named: str) -> None:
     without_file: dict[str, Any] = {option: missing}

@@ -82,8 +82,7 @@ def test_an_alternate_user_of_12_characters_is_given_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handle", "number"),
-    [(0x7FFF_FFFF, 2**31 - 1), (0x8000_0000, -(2**31)), (0xFFFF_FFFF, -1), (-1, -1), (2**64 - 1, -1)],
+    ("handle", "number"), [(0x7FFF_FFFF, 2**31 - 1), (0x8000_0000, -(2**31)), (0xFFFF_FFFF, -1), (-1, -1), (2**64 - 1, -1)]
 )
 def test_a_handle_of_32_bits_has_its_sign_however_it_was_widened(handle: int, number: int) -> None:
     assert number == signed(handle)

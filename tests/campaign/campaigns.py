@@ -53,10 +53,7 @@ CAMPAIGNS: Final = {
             target=10_000,
             run=pieces.failovers,
             small=range(1),
-            bounds=(
-                Bound("takeover after a kill", 99, 100),
-                Bound("an application back, by IBM MQ's delays", 99, 1_500),
-            ),
+            bounds=(Bound("takeover after a kill", 99, 100), Bound("an application back, by IBM MQ's delays", 99, 1_500)),
         ),
         Campaign(
             name="drains",

@@ -115,11 +115,7 @@ def test_to_set_context_is_a_matter_of_the_queue_and_of_the_queue_manager(
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [
-        (PutOption.NONE, "PUT"),
-        (PutOption.PASS_IDENTITY_CONTEXT, "PUT,PASSID"),
-        (PutOption.PASS_ALL_CONTEXT, "PUT,PASSALL"),
-    ],
+    [(PutOption.NONE, "PUT"), (PutOption.PASS_IDENTITY_CONTEXT, "PUT,PASSID"), (PutOption.PASS_ALL_CONTEXT, "PUT,PASSALL")],
 )
 def test_mqput1_needs_the_authorities_of_its_open(
     queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow, option: PutOption, words: str

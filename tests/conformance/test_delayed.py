@@ -23,13 +23,7 @@ from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.delayed_move import DelayedMove, DelayedResult
 from mqflow.runtime.delay.due_messages import MarkedMessages, OrderedMessages, Seen, StagedMessages
-from mqflow.runtime.delay.stage import (
-    EMBEDDED_STAGING_QUEUE,
-    STAGING_QUEUE,
-    Stager,
-    moment,
-    staging_queue_of,
-)
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager, moment, staging_queue_of
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection
 from mqflow.world import World

@@ -186,11 +186,7 @@ def test_a_user_with_put_on_the_target_can_delay_without_other_authorities(
 
     assert moved is not None
     got = owner.got(VICTIM)
-    assert (put.descriptor.message_id, b"x", "sender") == (
-        got.descriptor.message_id,
-        got.body,
-        got.descriptor.user_identifier,
-    )
+    assert (put.descriptor.message_id, b"x", "sender") == (got.descriptor.message_id, got.body, got.descriptor.user_identifier)
 
 
 def test_the_put_of_a_delayed_message_is_refused_like_the_put_to_its_target(

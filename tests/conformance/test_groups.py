@@ -219,12 +219,7 @@ def test_a_group_that_is_being_got_is_not_left_for_another_message(queue: str, p
 
 def test_match_options_choose_a_group_and_nothing_within_one(queue: str, program: Program) -> None:
     put_physically(
-        program,
-        queue,
-        (b"Y1", Y, 1, 0, IN_GROUP),
-        (b"Y2", Y, 2, 0, LAST),
-        (b"Z1", Z, 1, 0, IN_GROUP),
-        (b"Z2", Z, 2, 0, LAST),
+        program, queue, (b"Y1", Y, 1, 0, IN_GROUP), (b"Y2", Y, 2, 0, LAST), (b"Z1", Z, 1, 0, IN_GROUP), (b"Z2", Z, 2, 0, LAST)
     )
 
     assert b"Z1" == program.got(queue, GET, group_id=Z).body

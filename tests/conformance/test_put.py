@@ -247,11 +247,7 @@ def test_a_queue_made_smaller_keeps_its_messages(queue_manager: QueueManagerUnde
 
 @pytest.mark.parametrize(
     "options",
-    [
-        PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT,
-        PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE,
-        PutOption(0x40000000),
-    ],
+    [PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT, PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE, PutOption(0x40000000)],
 )
 def test_options_that_do_not_go_together_are_2046(queue: str, program: Program, options: PutOption) -> None:
     with refused(Reason.OPTIONS_ERROR):

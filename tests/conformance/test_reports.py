@@ -109,8 +109,7 @@ def test_an_expired_message_is_reported_when_it_is_discarded(
 
 
 @pytest.mark.parametrize(
-    ("report", "body_bytes"),
-    [(Report.COA, 0), (Report.COA_WITH_DATA, 100), (Report.COA_WITH_FULL_DATA, 150)],
+    ("report", "body_bytes"), [(Report.COA, 0), (Report.COA_WITH_DATA, 100), (Report.COA_WITH_FULL_DATA, 150)]
 )
 def test_a_report_carries_as_much_as_was_asked_for(
     queue: str, replies: str, program: Program, report: Report, body_bytes: int
@@ -133,12 +132,7 @@ def test_the_report_options_choose_the_identifiers(
     queue: str, replies: str, program: Program, bits: Report, message_id: bytes | None, correlation_id: bytes
 ) -> None:
     program.put(
-        queue,
-        BODY,
-        message_id=MESSAGE_ID,
-        correlation_id=CORRELATION_ID,
-        report=int(Report.COA | bits),
-        reply_to_queue=replies,
+        queue, BODY, message_id=MESSAGE_ID, correlation_id=CORRELATION_ID, report=int(Report.COA | bits), reply_to_queue=replies
     )
     got = program.got(replies).descriptor
 

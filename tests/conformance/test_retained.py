@@ -9,16 +9,7 @@ from mqflow.mqi.options import GetOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectHandle
 from tests.conformance.programs import Program
-from tests.conformance.test_subscriptions import (
-    DURABLE,
-    MANAGED,
-    PERSISTENT,
-    RESUME,
-    again,
-    bodies,
-    publish,
-    subscribe,
-)
+from tests.conformance.test_subscriptions import DURABLE, MANAGED, PERSISTENT, RESUME, again, bodies, publish, subscribe
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
 RETAIN = PutOption.NO_SYNCPOINT | PutOption.RETAIN

@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.floors.__main__ import PAGE, made
-from tests.floors.structure import (
-    circle,
-    floors,
-    folder_limits,
-    folder_sentences,
-    forbidden_imports,
-    is_known,
-    shortest_arrows,
-)
+from tests.floors.structure import circle, floors, folder_limits, folder_sentences, forbidden_imports, is_known, shortest_arrows
 
 ROOT = Path(__file__).parents[2]
 FILES_MAX = 14

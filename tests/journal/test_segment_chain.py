@@ -115,11 +115,7 @@ def found(number: int, *, before: tuple[int, int] | None, crc: int = 0, rows: in
     return FoundSegment(file=f"{number}-{crc}", number=number, rows=rows, crc=crc, crc_of_bytes=crc, contents=contents)
 
 
-ONE, TWO, THREE = (
-    found(1, before=(0, 0)),
-    found(2, before=(5, 11)),
-    found(3, before=(5, 22)),
-)
+ONE, TWO, THREE = (found(1, before=(0, 0)), found(2, before=(5, 11)), found(3, before=(5, 22)))
 TIP = Tip(number=3, rows=5, crc=33)
 
 

@@ -37,10 +37,7 @@ def get_options(options: GetOption, match: Match = ANY) -> GetOptions:
     if match.correlation_id:
         wanted |= MatchOption.CORREL_ID
     return GetOptions(
-        options=options,
-        match=wanted,
-        message_id=match.message_id or NO_ID,
-        correlation_id=match.correlation_id or NO_ID,
+        options=options, match=wanted, message_id=match.message_id or NO_ID, correlation_id=match.correlation_id or NO_ID
     )
 
 

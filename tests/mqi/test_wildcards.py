@@ -20,10 +20,7 @@ def by_definition(parts: Parts, found: str) -> bool:
     return bool(found) and (first is Wild.ONE or first == found[0]) and by_definition(rest, found[1:])
 
 
-@given(
-    st.lists(st.sampled_from(["a", "b", Wild.MANY, Wild.ONE]), max_size=8),
-    st.text(alphabet="abc", max_size=9),
-)
+@given(st.lists(st.sampled_from(["a", "b", Wild.MANY, Wild.ONE]), max_size=8), st.text(alphabet="abc", max_size=9))
 def test_a_pattern_matches_what_the_definition_matches(parts: Parts, found: str) -> None:
     assert by_definition(parts, found) == fits(pattern_of(parts), found)
 

@@ -56,14 +56,9 @@ async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other
         await mq.put("ORDERS.IN", {"quantity": -1})
         await mq.drain("ORDERS.BOQ")
 
-    assert [
-        "process",
-        "settle (1: deliver)",
-        "process",
-        "settle (2: deliver)",
-        "process",
-        "settle (3: requeue)",
-    ] == story(telemetry)
+    assert ["process", "settle (1: deliver)", "process", "settle (2: deliver)", "process", "settle (3: requeue)"] == story(
+        telemetry
+    )
 
 
 async def test_a_message_that_does_not_decode_is_disposed_of_at_its_first_delivery(mq: QueueManagerKit) -> None:

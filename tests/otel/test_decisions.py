@@ -9,15 +9,7 @@ from mqflow.events import Attempt, Decided, Disposed, InDoubt
 from mqflow.mqi.reason_codes import Reason
 from mqflow.otel.decisions import REMEMBERED_MAX, DecisionSpans
 from mqflow.otel.tracers import Tracers
-from mqflow.policy.poison.disposition import (
-    DeadLetter,
-    Deliver,
-    Disposition,
-    Failed,
-    Outcome,
-    Requeue,
-    Return,
-)
+from mqflow.policy.poison.disposition import DeadLetter, Deliver, Disposition, Failed, Outcome, Requeue, Return
 from tests.otel.harness import DESCRIPTOR, MESSAGE_ID, StoppedClock, Telemetry, incoming
 
 pytestmark = pytest.mark.anyio

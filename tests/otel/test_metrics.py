@@ -70,11 +70,7 @@ def settled(handled_s: float) -> Settled:
             "mqflow.handlers_stuck",
             {},
         ),
-        (
-            ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1),
-            "mqflow.reports",
-            {},
-        ),
+        (ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1), "mqflow.reports", {}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

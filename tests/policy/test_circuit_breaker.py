@@ -48,8 +48,7 @@ def test_the_state_after_an_outcome(state: BreakerState, outcome: Outcome | None
 
 
 @pytest.mark.parametrize(
-    ("state", "expected"),
-    [(Closed(2), 0.0), (Open(130.0), 30.0), (Open(NOW), 0.0), (Open(90.0), 0.0), (HALF_OPEN, math.inf)],
+    ("state", "expected"), [(Closed(2), 0.0), (Open(130.0), 30.0), (Open(NOW), 0.0), (Open(90.0), 0.0), (HALF_OPEN, math.inf)]
 )
 def test_the_wait_for_the_next_message(state: BreakerState, expected: float) -> None:
     assert expected == wait_s(state, NOW)

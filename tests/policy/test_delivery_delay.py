@@ -208,8 +208,7 @@ def test_the_expiry_counts_from_the_send_and_not_from_the_delivery(elapsed_ms: i
 
 
 @pytest.mark.parametrize(
-    ("expiry_tenths", "elapsed_ms", "expected"),
-    [(200, 19_999, False), (200, 20_000, True), (EXPIRY_UNLIMITED, 10**12, False)],
+    ("expiry_tenths", "elapsed_ms", "expected"), [(200, 19_999, False), (200, 20_000, True), (EXPIRY_UNLIMITED, 10**12, False)]
 )
 def test_a_message_expires_on_the_staging_queue_when_its_time_to_live_is_over(
     expiry_tenths: int, elapsed_ms: int, *, expected: bool

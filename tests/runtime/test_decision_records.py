@@ -96,11 +96,7 @@ def test_only_the_record_of_a_released_message_has_the_new_version(recorded: Rec
 
 @pytest.mark.parametrize(
     ("in_unit_of_work", "end", "count"),
-    [
-        (True, Connection.commit, 1),
-        (True, Connection.backout, 0),
-        (False, Connection.backout, 1),
-    ],
+    [(True, Connection.commit, 1), (True, Connection.backout, 0), (False, Connection.backout, 1)],
     ids=["committed", "backed out", "outside of the unit"],
 )
 def test_a_record_is_part_of_the_unit_of_work_or_not(

@@ -153,11 +153,7 @@ class Life(Stage):
         app = self.app()
         manager = self.manager(self.application)
         async with app.running(
-            manager,
-            clock=self.world.clock,
-            random=SeededRandom(self.seed),
-            runner=self.application,
-            drain_s=60.0,
+            manager, clock=self.world.clock, random=SeededRandom(self.seed), runner=self.application, drain_s=60.0
         ) as running:
             await running.wait_ready()
             self.network.judge = self.judge

@@ -68,11 +68,7 @@ async def live(life: Life, story: Callable[[Life, RunningApplication], Awaitable
     app = App("embedded::memory:", name="simulated", settings=Settings())
     app.listener(IN)(fail_after_a_second)
     application = app.running(
-        life.manager(life.application),
-        clock=life.world.clock,
-        random=SeededRandom(0),
-        runner=life.application,
-        drain_s=60.0,
+        life.manager(life.application), clock=life.world.clock, random=SeededRandom(0), runner=life.application, drain_s=60.0
     )
     async with application as running:
         await running.wait_ready()

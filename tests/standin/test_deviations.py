@@ -31,10 +31,7 @@ NOTICED_BY = {
         "conformance/test_retained.py",
         "test_a_retained_publication_says_so_to_a_new_subscription_and_not_to_a_present_one",
     ),
-    "an asynchronous put in syncpoint fails at MQCMIT": (
-        PACKAGES,
-        "test_a_failed_asynchronous_put_backs_out_its_unit_of_work",
-    ),
+    "an asynchronous put in syncpoint fails at MQCMIT": (PACKAGES, "test_a_failed_asynchronous_put_backs_out_its_unit_of_work"),
     "MQSTAT has the 2053 of an asynchronous put": (
         PACKAGES,
         "test_mqstat_reports_a_failed_asynchronous_put_and_the_put_does_not",
@@ -67,10 +64,7 @@ NOTICED_BY = {
     "a split message comes back whole": (SEGMENTS, "test_a_split_message_comes_back_whole"),
     "ALL_MSGS_AVAILABLE": (GROUPS, "test_a_get_in_logical_order_finds_only_complete_groups"),
     "ALL_SEGMENTS_AVAILABLE": (GROUPS, "test_all_segments_available_waits_for_the_segments_of_one_message_only"),
-    "MQCB and MQCTL on a served queue manager": (
-        CALLBACKS,
-        "test_callbacks_run_over_a_queue_manager_in_another_process_too",
-    ),
+    "MQCB and MQCTL on a served queue manager": (CALLBACKS, "test_callbacks_run_over_a_queue_manager_in_another_process_too"),
     "MQCTL SUSPEND frees the connection, which was 2500": (
         CALLBACKS,
         "test_suspended_callbacks_free_the_connection_for_other_calls",

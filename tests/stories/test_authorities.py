@@ -110,9 +110,7 @@ async def test_a_poison_message_is_moved_as_soon_as_the_missing_authority_is_gra
     assert 0 == mq.depth("IN")
 
 
-async def test_without_inquire_no_message_is_moved_and_the_listener_warns(
-    mq: QueueManagerKit,
-) -> None:
+async def test_without_inquire_no_message_is_moved_and_the_listener_warns(mq: QueueManagerKit) -> None:
     """The user running the receiving application must have inquire access on the local queue."""
     take_away(mq, "IN", "INQ")
     await run_on_a_poison_message(mq)

@@ -241,11 +241,7 @@ async def test_an_expiry_of_the_same_length_is_not_less_than_the_delay(mq: Queue
 
 @pytest.mark.parametrize(
     ("alter", "reason"),
-    [
-        ("PUT(DISABLED)", Reason.PUT_INHIBITED),
-        ("MAXMSGL(1)", Reason.MSG_TOO_BIG_FOR_Q),
-        ("MAXDEPTH(1)", Reason.Q_FULL),
-    ],
+    [("PUT(DISABLED)", Reason.PUT_INHIBITED), ("MAXMSGL(1)", Reason.MSG_TOO_BIG_FOR_Q), ("MAXDEPTH(1)", Reason.Q_FULL)],
 )
 async def test_basic_checks_at_the_send(mq: QueueManagerKit, alter: str, reason: Reason) -> None:
     """These checks include whether the queue is put disabled, if the message is bigger ..., and if the queue is full."""
@@ -732,9 +728,7 @@ async def test_restrictions_at_the_send(
     assert not mq.depth(STAGING)
 
 
-async def test_the_authority_to_put_to_the_target_is_checked_at_the_send_only(
-    mq: QueueManagerKit,
-) -> None:
+async def test_the_authority_to_put_to_the_target_is_checked_at_the_send_only(mq: QueueManagerKit) -> None:
     """Authorization checks are on the original target when the application sends ...; none are carried out at that point."""
     mq.mqsc("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('bert') AUTHADD(CONNECT,INQ)")
     mq.mqsc(f"SET AUTHREC PROFILE({STAGING}) OBJTYPE(QUEUE) PRINCIPAL('bert') AUTHADD(PUT)")

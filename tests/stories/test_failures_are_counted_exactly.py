@@ -38,8 +38,7 @@ MESSAGES = usually(24, long=60)
 
 #: One script for each message: what its handler does, one failure after the other. A completing script puts a message.
 SCRIPT = st.one_of(
-    st.tuples(st.lists(st.sampled_from(sorted(ACTS)), max_size=THRESHOLD), st.booleans()),
-    st.just((["undecodable"], False)),
+    st.tuples(st.lists(st.sampled_from(sorted(ACTS)), max_size=THRESHOLD), st.booleans()), st.just((["undecodable"], False))
 )
 
 
@@ -145,12 +144,7 @@ async def simulate(
 
 
 def run(
-    scripts: list[Script],
-    options: dict[str, Any],
-    backend: Backend,
-    declare: Declare = one_handler,
-    *,
-    applications: int = 1,
+    scripts: list[Script], options: dict[str, Any], backend: Backend, declare: Declare = one_handler, *, applications: int = 1
 ) -> Handlers:
     kit, handlers = QueueManagerKit(seed=1), Handlers(scripts)
     try:

@@ -160,9 +160,7 @@ async def test_one_that_was_created_again_under_the_old_name_is_refused_by_its_q
 
 
 @pytest.mark.anyio
-async def test_where_any_will_do_another_queue_manager_is_taken(
-    two: tuple[EmbeddedQueueManager, EmbeddedQueueManager],
-) -> None:
+async def test_where_any_will_do_another_queue_manager_is_taken(two: tuple[EmbeddedQueueManager, EmbeddedQueueManager]) -> None:
     there = Elsewhere(*two)
     connecting = supervisor(there, ANY)
     session = await connecting.connect()

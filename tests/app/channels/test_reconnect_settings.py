@@ -183,10 +183,7 @@ async def test_after_an_outage(mq: QueueManagerKit, scenario: Scenario) -> None:
 
 @pytest.mark.parametrize(("scenario", "defect"), SCENARIOS, ids=[defect.__name__ for _, defect in SCENARIOS])
 async def test_a_planted_defect_is_found(
-    mq: QueueManagerKit,
-    scenario: Scenario,
-    defect: Callable[[pytest.MonkeyPatch], None],
-    monkeypatch: pytest.MonkeyPatch,
+    mq: QueueManagerKit, scenario: Scenario, defect: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defect(monkeypatch)
 

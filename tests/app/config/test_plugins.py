@@ -108,11 +108,7 @@ class Copybook:
 
 @pytest.mark.parametrize(
     "declare",
-    [
-        lambda: App(codec="xml"),
-        lambda: App().listener("IN", codec="xml"),
-        lambda: App().publisher("OUT", codec="xml"),
-    ],
+    [lambda: App(codec="xml"), lambda: App().listener("IN", codec="xml"), lambda: App().publisher("OUT", codec="xml")],
     ids=["application", "listener", "publisher"],
 )
 def test_a_codec_that_is_not_installed_is_refused_when_it_is_declared(install: Install, declare: Callable[[], object]) -> None:

@@ -117,9 +117,7 @@ async def test_a_poison_message_that_no_queue_takes_is_discarded_with_the_commit
     assert 0 == mq.depth("IN")
 
 
-async def test_a_poison_message_that_no_queue_takes_returns_when_the_unit_of_work_is_backed_out(
-    mq: QueueManagerKit,
-) -> None:
+async def test_a_poison_message_that_no_queue_takes_returns_when_the_unit_of_work_is_backed_out(mq: QueueManagerKit) -> None:
     """If no queue takes the message, a backout returns it to its own queue, and its backout count increases."""
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
     async with mq.run(app := App()):

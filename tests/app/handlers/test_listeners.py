@@ -14,17 +14,7 @@ from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject,
 from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.middleware import Call, Incoming
 from mqflow.app.handlers.outgoing_message import PutKeywords
-from mqflow.events import (
-    Decided,
-    Delivered,
-    Disposed,
-    Event,
-    HandlerStuck,
-    ListenerPaused,
-    ListenerResumed,
-    Settled,
-    Warned,
-)
+from mqflow.events import Decided, Delivered, Disposed, Event, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.poison.backout import decide

@@ -165,12 +165,7 @@ async def test_a_message_that_its_queue_refuses_is_recorded_with_why(
         await anyio.sleep(5.5)
 
     [record] = await recorded(mq)
-    assert (outcome, "LATER", target, Reason.PUT_INHIBITED) == (
-        record.outcome,
-        record.queue,
-        record.target_queue,
-        record.mqrc,
-    )
+    assert (outcome, "LATER", target, Reason.PUT_INHIBITED) == (record.outcome, record.queue, record.target_queue, record.mqrc)
     assert record.handler is None
 
 

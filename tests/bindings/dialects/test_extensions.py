@@ -52,10 +52,7 @@ def of_ibmmq(extension: Extension, level: str = "940", **versions: Any) -> Any:
     return ibmmq.dialect(package)
 
 
-@pytest.mark.parametrize(
-    ("make", "name", "built_for"),
-    [(of_pymqi, "pymqi", "9.4"), (of_ibmmq, "ibmmq", "9.4.0")],
-)
+@pytest.mark.parametrize(("make", "name", "built_for"), [(of_pymqi, "pymqi", "9.4"), (of_ibmmq, "ibmmq", "9.4.0")])
 def test_each_call_is_that_of_the_extension(make: Callable[[Extension], Any], name: str, built_for: str) -> None:
     calls = {"disconnect": "MQDISC", "open": "MQOPEN", "close": "MQCLOSE", "put": "MQPUT", "put1": "MQPUT1", "get": "MQGET",
              "subscribe": "MQSUB", "commit": "MQCMIT", "backout": "MQBACK"}  # fmt: skip

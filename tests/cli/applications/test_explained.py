@@ -131,11 +131,7 @@ def test_settings_and_declarations_are_the_sources_of_the_values(
         ("url", "embedded:./data?qmgr=QM1", "source"),
         ("delayed messages wait on", "LATER", "environment (MQFLOW_DELAY_QUEUE)"),
         ("and are delivered by", "this application, on 2 connections", "source"),
-        (
-            "retries that wait there",
-            "more than 7.5 s, on SYSTEM.DDELAY.LOCAL.QUEUE",
-            "environment (MQFLOW_RETRY_IN_WORKER_S)",
-        ),
+        ("retries that wait there", "more than 7.5 s, on SYSTEM.DDELAY.LOCAL.QUEUE", "environment (MQFLOW_RETRY_IN_WORKER_S)"),
         ("dead letters on DEAD", "1 rule, every 30 s, until 20 s without work", "source"),
         ("schedule minute", "every 60 s, on SMALL", "source"),
     ] == found["application"]

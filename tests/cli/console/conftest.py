@@ -65,12 +65,7 @@ class Bench:
     def use(self, app: App | None) -> None:
         """Let the console know the handlers of this application."""
         self.desk = Desk(
-            lambda: nullcontext(self.reached),
-            self.settings,
-            lambda: self.reports,
-            self.clock,
-            rules=(self.rules,),
-            app=app,
+            lambda: nullcontext(self.reached), self.settings, lambda: self.reports, self.clock, rules=(self.rules,), app=app
         )
         self.changes = Changes(self.desk, AuditLog(self.audit, self.clock), app)
 

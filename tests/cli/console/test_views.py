@@ -354,11 +354,7 @@ class Stream:
 
 
 @pytest.mark.parametrize(
-    ("query", "has"),
-    [
-        (b"", b"MAXDEPTH&nbsp;5,000"),
-        (b"page=decisions", b' role="region" aria-label="Decisions">'),
-    ],
+    ("query", "has"), [(b"", b"MAXDEPTH&nbsp;5,000"), (b"page=decisions", b' role="region" aria-label="Decisions">')]
 )
 async def test_the_decisions_are_live_too(bench: Bench, query: bytes, has: bytes) -> None:
     app = bench.app()
@@ -389,10 +385,5 @@ async def test_twenty_browsers_read_the_live_overview_and_another_one_when_one_o
         refused = await open_stream()
         await streams[0].leave()
         again, one_more = await open_stream(), await open_stream()
-        assert ([200] * 20, 503, 200, 503) == (
-            [each.status for each in streams],
-            refused.status,
-            again.status,
-            one_more.status,
-        )
+        assert ([200] * 20, 503, 200, 503) == ([each.status for each in streams], refused.status, again.status, one_more.status)
         group.cancel_scope.cancel()

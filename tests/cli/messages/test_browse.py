@@ -126,10 +126,7 @@ def test_a_look_for_messages_reads_no_body_and_closes_its_queue() -> None:
     assert frozenset() == still_there(connection, "ORDERS.IN", [b"\1" * 24])
     look = GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
     one = GetOptions(
-        options=look | GetOption.ACCEPT_TRUNCATED_MSG,
-        buffer_bytes_max=0,
-        match=MatchOption.MSG_ID,
-        message_id=b"\1" * 24,
+        options=look | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=0, match=MatchOption.MSG_ID, message_id=b"\1" * 24
     )
     assert [("ORDERS.IN", OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING), (7, one), 7] == acts
 

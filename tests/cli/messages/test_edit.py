@@ -49,12 +49,7 @@ def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(r
 
     assert 0 == result.exit_code, result.output
     moved = json.loads(result.stdout)
-    assert (poison, "ORDERS.IN", 15, 13) == (
-        moved["message_id"],
-        moved["to"],
-        moved["body_bytes_before"],
-        moved["body_bytes"],
-    )
+    assert (poison, "ORDERS.IN", 15, 13) == (moved["message_id"], moved["to"], moved["body_bytes_before"], moved["body_bytes"])
     assert ([], ['{"number": 7}']) == (bodies(run, "ORDERS.BOQ"), bodies(run, "ORDERS.IN"))
     [after] = [json.loads(line) for line in run("browse", "ORDERS.IN", "--json").stdout.splitlines()]
     kept = ("message_id", "user_identifier", "put_application_name", "put_date", "put_time", "priority", "correlation_id")

@@ -113,11 +113,7 @@ def test_the_line_end_that_an_editor_adds_is_not_put(
 
 @pytest.mark.parametrize(
     ("editing", "code"),
-    [
-        ("sed -i~ s/7/8/", 0),
-        ("sed -i~ s/x/y/", 3),
-        ("echo >>", 3),
-    ],
+    [("sed -i~ s/7/8/", 0), ("sed -i~ s/x/y/", 3), ("echo >>", 3)],
     ids=["a backup and a change", "a backup and no change", "only a line end"],
 )
 def test_no_copy_of_a_confidential_body_is_left_if_nothing_of_it_is_needed(

@@ -205,13 +205,7 @@ UNKNOWN = (
     ],
 )
 def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
-    run: Run,
-    journal: Journal,
-    queues: None,
-    monkeypatch: pytest.MonkeyPatch,
-    on_queue: int | None,
-    decision: str,
-    said: str,
+    run: Run, journal: Journal, queues: None, monkeypatch: pytest.MonkeyPatch, on_queue: int | None, decision: str, said: str
 ) -> None:
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL(STATE)").exit_code
     doubt = Doubt(last=1_000)

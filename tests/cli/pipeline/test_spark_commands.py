@@ -155,11 +155,7 @@ def test_retries_without_a_second_table_is_wrong_usage(run: Run, session: list[o
     ("words", "consumer", "limits"),
     [
         ((), "bronze", {"rows_per_batch": 500_000, "bytes_per_batch": 2**30}),
-        (
-            ("--no-consumer", "--rows-per-batch", "3", "--bytes-per-batch", "4"),
-            "",
-            {"rows_per_batch": 3, "bytes_per_batch": 4},
-        ),
+        (("--no-consumer", "--rows-per-batch", "3", "--bytes-per-batch", "4"), "", {"rows_per_batch": 3, "bytes_per_batch": 4}),
         (("--consumer", "audit"), "audit", {"rows_per_batch": 500_000, "bytes_per_batch": 2**30}),
     ],
 )

@@ -118,11 +118,7 @@ def test_a_worker_gets_the_options_and_the_settings_of_its_parent(
 
 @pytest.mark.parametrize(
     ("http", "ready", "limit_s", "more"),
-    [
-        ("", False, None, set()),
-        ("", True, float("inf"), {"--ready-file"}),
-        ("0", False, 0.0, {"--counts", "--wait"}),
-    ],
+    [("", False, None, set()), ("", True, float("inf"), {"--ready-file"}), ("0", False, 0.0, {"--counts", "--wait"})],
 )
 def test_a_worker_counts_only_for_pages_and_is_ready_only_for_a_file(
     python: Callable[[str], None], http: str, limit_s: float | None, more: set[str], *, ready: bool

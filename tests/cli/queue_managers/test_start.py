@@ -420,10 +420,7 @@ def test_create_sets_the_dead_letter_queue(run: Run) -> None:
         assert expected == json.loads(shown)["DEADQ"]
 
 
-@pytest.mark.parametrize(
-    ("folder", "words"),
-    [("QM1", "QM1"), ("my folder", "QM1 --data 'my folder'")],
-)
+@pytest.mark.parametrize(("folder", "words"), [("QM1", "QM1"), ("my folder", "QM1 --data 'my folder'")])
 def test_the_advice_of_a_second_creation_starts_the_queue_manager_that_is_there(run: Run, folder: str, words: str) -> None:
     if folder != "QM1":
         Path("QM1").rename(folder)

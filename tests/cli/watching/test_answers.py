@@ -42,13 +42,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.health.records import (
-    ApplicationStatus,
-    Doing,
-    ProcessStatus,
-    SilentProcess,
-    WorkerStatus,
-)
+from mqflow.policy.health.records import ApplicationStatus, Doing, ProcessStatus, SilentProcess, WorkerStatus
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.world import SYSTEM_CLOCK, THREADS, World
 from tests.cli.watching.sources import FIGURES, Named, serve, status_of

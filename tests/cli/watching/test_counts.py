@@ -166,9 +166,7 @@ def everything() -> ApplicationStatus:
     for event, *_ in ROWS:
         counts(event)
     return ApplicationStatus(
-        application="a",
-        process=1,
-        processes=(ProcessStatus(process=1, taken_at=1.0, ready=True, counts=counts.counts()),),
+        application="a", process=1, processes=(ProcessStatus(process=1, taken_at=1.0, ready=True, counts=counts.counts()),)
     )
 
 

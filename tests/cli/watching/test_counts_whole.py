@@ -24,13 +24,7 @@ from mqflow.events import (
     Settled,
 )
 from mqflow.policy.dead_letters.intents import Redirect
-from mqflow.policy.health.records import (
-    ApplicationStatus,
-    Doing,
-    ListenerStatus,
-    ProcessStatus,
-    WorkerStatus,
-)
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from mqflow.policy.poison.disposition import Completed, DeadLetter, Discard, Failed, Outcome, Requeue, Settlement, Undecodable
 from mqflow.testing.kit import QueueManagerKit
 from tests.cli.watching.test_counts import ID, IN, ONE
@@ -208,10 +202,7 @@ def test_each_attempt_to_dispose_of_a_message_is_counted_by_its_end() -> None:
     attempts = (Attempt(Requeue("BOQ"), 2053), Attempt(DeadLetter("DLQ", 2053), 2035), Attempt(Discard("policy")))
 
     assert {
-        "backout_refusals": {
-            ("IN", "BOQ", "MQRC_Q_FULL (2053)"): 1,
-            ("IN", "DLQ", "MQRC_NOT_AUTHORIZED (2035)"): 1,
-        },
+        "backout_refusals": {("IN", "BOQ", "MQRC_Q_FULL (2053)"): 1, ("IN", "DLQ", "MQRC_NOT_AUTHORIZED (2035)"): 1},
         "backout_dispositions": {("IN", "discard", ""): 1},
     } == counted(Disposed(**ONE, backout_count=3, attempts=attempts))
 
@@ -229,10 +220,7 @@ def test_an_outage_is_away_until_the_connection_is_back() -> None:
     failed = replace(lost, attempt=1, reason=2059, lost_for_s=7.5)
     back = Reconnected(queue_manager="QM1", generation=4, objects=(), attempts=2, downtime_ms=1_500)
 
-    during = {
-        "away_seconds": {("QM1",): 7.5},
-        "reconnect_attempts": {("QM1", "MQRC_Q_MGR_NOT_AVAILABLE (2059)"): 1},
-    }
+    during = {"away_seconds": {("QM1",): 7.5}, "reconnect_attempts": {("QM1", "MQRC_Q_MGR_NOT_AVAILABLE (2059)"): 1}}
     after = {
         "reconnect_attempts": {("QM1", "MQRC_Q_MGR_NOT_AVAILABLE (2059)"): 1},
         "reconnections": {("QM1",): 2},

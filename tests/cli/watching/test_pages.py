@@ -9,14 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mqflow.cli.watching.control import Order, QueueFigures
 from mqflow.cli.watching.figures import within
 from mqflow.cli.watching.pages import pages
-from mqflow.policy.health.records import (
-    ApplicationStatus,
-    Doing,
-    ListenerStatus,
-    ProcessStatus,
-    SilentProcess,
-    WorkerStatus,
-)
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, SilentProcess, WorkerStatus
 from mqflow.world import World
 
 pytestmark = pytest.mark.anyio

@@ -18,14 +18,7 @@ from mqflow.cli.watching.sockets import ControlServer
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import History, Scale, StatusReport, doing_now, report, scale, worker_rows
 from mqflow.cli.watching.top import view
-from mqflow.policy.health.records import (
-    ApplicationStatus,
-    Doing,
-    ListenerStatus,
-    ProcessStatus,
-    SilentProcess,
-    WorkerStatus,
-)
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, SilentProcess, WorkerStatus
 from mqflow.world import SYSTEM_CLOCK
 from tests.cli.conftest import Run
 

@@ -153,8 +153,7 @@ def test_values_of_the_queue_manager_are_checked(queue_manager: EmbeddedQueueMan
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
-    [({"default_priority": 10}, Reason.ITEM_VALUE_ERROR), ({"nonsense": 1}, Reason.SELECTOR_ERROR)],
+    ("changes", "reason"), [({"default_priority": 10}, Reason.ITEM_VALUE_ERROR), ({"nonsense": 1}, Reason.SELECTOR_ERROR)]
 )
 def test_values_of_a_topic_are_checked(queue_manager: EmbeddedQueueManager, changes: dict[str, object], reason: Reason) -> None:
     topics = queue_manager.administration.publishing

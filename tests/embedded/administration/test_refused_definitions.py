@@ -132,9 +132,7 @@ def test_a_queue_that_was_opened_before_its_definition_was_refused_is_deleted(ri
     definition = QueueAttributes(name="NEW")
 
     _while_refused(
-        rig,
-        lambda: rig.administration.define(definition),
-        lambda: opened.append(rig.connection.open("NEW", OpenOption.OUTPUT)),
+        rig, lambda: rig.administration.define(definition), lambda: opened.append(rig.connection.open("NEW", OpenOption.OUTPUT))
     )
 
     with refused(Reason.Q_DELETED):

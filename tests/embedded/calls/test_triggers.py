@@ -237,8 +237,7 @@ def test_switching_the_trigger_on_triggers_for_the_messages_that_are_there(rig: 
 
 
 @pytest.mark.parametrize(
-    "missing",
-    ["ALTER QLOCAL(Q) PROCESS(NOT.THERE)", "ALTER QLOCAL(Q) INITQ(NOT.THERE)", "ALTER QLOCAL(Q) TRIGTYPE(NONE)"],
+    "missing", ["ALTER QLOCAL(Q) PROCESS(NOT.THERE)", "ALTER QLOCAL(Q) INITQ(NOT.THERE)", "ALTER QLOCAL(Q) TRIGTYPE(NONE)"]
 )
 def test_without_process_or_initiation_queue_nothing_triggers_and_the_put_succeeds(rig: Rig, missing: str) -> None:
     rig.run(missing)
@@ -258,10 +257,7 @@ def test_a_trigger_message_that_the_initiation_queue_refuses_goes_to_the_dead_le
 
 @pytest.mark.parametrize(
     "script",
-    [
-        f"ALTER QLOCAL(INIT) {TO_INIT}",
-        f"ALTER QLOCAL('SYSTEM.DEAD.LETTER.QUEUE') {TO_INIT}\nALTER QLOCAL(INIT) MAXDEPTH(0)",
-    ],
+    [f"ALTER QLOCAL(INIT) {TO_INIT}", f"ALTER QLOCAL('SYSTEM.DEAD.LETTER.QUEUE') {TO_INIT}\nALTER QLOCAL(INIT) MAXDEPTH(0)"],
     ids=["its own initiation queue", "the dead-letter queue of its own trigger messages"],
 )
 def test_a_queue_whose_trigger_messages_come_back_to_it_triggers_once_for_a_message(rig: Rig, script: str) -> None:

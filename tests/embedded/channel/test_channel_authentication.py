@@ -229,11 +229,7 @@ def test_records_survive_a_restart_of_the_queue_manager_and_its_removals(tmp_pat
 
 @pytest.mark.parametrize(
     ("choice", "profiles"),
-    [
-        ("TYPE(BLOCKUSER)", ["A", "B"]),
-        ("WHERE(WARN EQ YES)", ["B", "C"]),
-        ("TYPE(BLOCKUSER) WHERE(WARN EQ YES)", ["B"]),
-    ],
+    [("TYPE(BLOCKUSER)", ["A", "B"]), ("WHERE(WARN EQ YES)", ["B", "C"]), ("TYPE(BLOCKUSER) WHERE(WARN EQ YES)", ["B"])],
 )
 def test_type_and_where_choose_records_together(queue_manager: EmbeddedQueueManager, choice: str, profiles: list[str]) -> None:
     script = """

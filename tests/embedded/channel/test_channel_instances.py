@@ -231,10 +231,7 @@ def test_one_client_of_a_channel_can_be_stopped(running: RunningChannels, queue_
     ("name", "reason"), [("APP", 4064), ("NOBODY", 4032), ("SYSTEM.DEF.SENDER", Reason.FUNCTION_NOT_SUPPORTED)]
 )
 def test_a_channel_without_an_instance_cannot_become_inactive(
-    running: RunningChannels,
-    queue_manager: EmbeddedQueueManager,
-    name: str,
-    reason: int,
+    running: RunningChannels, queue_manager: EmbeddedQueueManager, name: str, reason: int
 ) -> None:
     with pytest.raises(MQIError) as refused:
         queue_manager.administration.channels.stop(name, stays_stopped=False)

@@ -197,14 +197,7 @@ class _Run:
             self.stage.end(owner, signal.SIGTERM)
 
 
-def fail_over(
-    count: int,
-    *,
-    seed: int,
-    paced: bool = False,
-    defect: str = "none",
-    patience_s: float = _PATIENCE_S,
-) -> Result:
+def fail_over(count: int, *, seed: int, paced: bool = False, defect: str = "none", patience_s: float = _PATIENCE_S) -> Result:
     """Make `count` failovers, and return the counts."""
     failing_over.prepare()
     result = Result()

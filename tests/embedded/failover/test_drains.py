@@ -46,11 +46,7 @@ def test_a_drain_that_gives_no_time_is_found() -> None:
         (
             ["p put 1", "a begin 1 0", "a begin 1 1", "a end 1"],
             [],
-            [
-                "1 was begun and not finished",
-                "1 was begun 2 times",
-                "1 was delivered after a backout",
-            ],
+            ["1 was begun and not finished", "1 was begun 2 times", "1 was delivered after a backout"],
         ),
         (["p put 1", "a begin 1 1", "a end 1"], [], ["1 was delivered after a backout"]),
     ],

@@ -53,13 +53,7 @@ def test_the_first_record_brings_that_of_the_administrators(queue_manager: Embed
     done(queue_manager, CONNECT)
 
     assert [
-        {
-            "PROFILE": "SELF",
-            "ENTITY": "app",
-            "ENTTYPE": "PRINCIPAL",
-            "OBJTYPE": "QMGR",
-            "AUTHLIST": "CONNECT",
-        },
+        {"PROFILE": "SELF", "ENTITY": "app", "ENTTYPE": "PRINCIPAL", "OBJTYPE": "QMGR", "AUTHLIST": "CONNECT"},
         {
             "PROFILE": "SELF",
             "ENTITY": "mqm",

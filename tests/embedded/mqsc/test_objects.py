@@ -42,10 +42,7 @@ def refused(queue_manager: EmbeddedQueueManager, command: str) -> str:
 
 
 DEFINED = {
-    "CHANNEL": (
-        "DEFINE CHANNEL(A) CHLTYPE(SVRCONN) MCAUSER('app')",
-        {"CHLTYPE": "SVRCONN", "MCAUSER": "app", "KAINT": "AUTO"},
-    ),
+    "CHANNEL": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN) MCAUSER('app')", {"CHLTYPE": "SVRCONN", "MCAUSER": "app", "KAINT": "AUTO"}),
     "NAMELIST": ("DEFINE NAMELIST(A) NAMES(B,C)", {"NAMES": "B,C", "NAMCOUNT": 2, "DESCR": ""}),
     "PROCESS": ("DEFINE PROCESS(A) APPLICID('run it')", {"APPLICID": "run it", "APPLTYPE": "UNIX"}),
     "AUTHINFO": ("DEFINE AUTHINFO(A) AUTHTYPE(IDPWOS) FAILDLAY(0)", {"AUTHTYPE": "IDPWOS", "FAILDLAY": 0, "CHCKLOCL": "NONE"}),
@@ -203,9 +200,7 @@ def test_the_authority_records_of_an_object_go_with_it(queue_manager: EmbeddedQu
 # Connections
 
 
-def test_connections_are_shown_with_user_application_and_unit_of_work(
-    queue_manager: EmbeddedQueueManager,
-) -> None:
+def test_connections_are_shown_with_user_application_and_unit_of_work(queue_manager: EmbeddedQueueManager) -> None:
     mine, other = queue_manager.connect(application_name="reader", user="bob"), queue_manager.connect(process=4711)
     mine.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.BROWSE)
 

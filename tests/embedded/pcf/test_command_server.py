@@ -16,18 +16,7 @@ from mqflow.mqi.headers import dead_letter
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.options import Encoding, Format, GetOption, MessageType, OpenOption, PutOption, Report
 from mqflow.mqi.pcf.codes import CommandCode, FilterOperator, ParameterId, PCFReason, StructureType
-from mqflow.mqi.pcf.structures import (
-    CFBS,
-    CFH,
-    CFIF,
-    CFIL,
-    CFIN,
-    CFSF,
-    CFST,
-    Parameter,
-    PCFMessage,
-    to_bytes,
-)
+from mqflow.mqi.pcf.structures import CFBS, CFH, CFIF, CFIL, CFIN, CFSF, CFST, Parameter, PCFMessage, to_bytes
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.embedded.administration.commanding import COMMAND_QUEUE, Commander, values_of
@@ -94,12 +83,7 @@ def test_the_reply_has_priority_persistence_and_identity_of_the_command(queue_ma
         sent = commander.send(PING, priority=7)
         reply = commander.got(sent).descriptor
 
-    assert (MessageType.REPLY, Format.ADMIN, 7, 0) == (
-        reply.message_type,
-        reply.format,
-        reply.priority,
-        reply.persistence,
-    )
+    assert (MessageType.REPLY, Format.ADMIN, 7, 0) == (reply.message_type, reply.format, reply.priority, reply.persistence)
     assert sent == reply.correlation_id
     assert reply.message_id not in {sent, NO_ID}
     assert "alice" == reply.user_identifier
@@ -252,11 +236,7 @@ WRONG = {
     "a later part": ({}, to_bytes(PCFMessage(CFH(sequence_number=2))), PCFReason.CFH_MSG_SEQ_NUMBER_ERR),
     "not the last part": ({}, to_bytes(PCFMessage(CFH(last=False))), PCFReason.CFH_CONTROL_ERROR),
     "no command of MQ": ({}, to_bytes(PCFMessage(CFH(command=9_999))), PCFReason.CFH_COMMAND_ERROR),
-    "one that is not offered": (
-        {},
-        to_bytes(PCFMessage(CFH(command=146))),
-        Reason.FUNCTION_NOT_SUPPORTED,
-    ),
+    "one that is not offered": ({}, to_bytes(PCFMessage(CFH(command=146))), Reason.FUNCTION_NOT_SUPPORTED),
 }
 
 
@@ -339,12 +319,7 @@ REFUSED = {
         Reason.SELECTOR_ERROR,
         -5,
     ),
-    "a queue that is there": (
-        CommandCode.CREATE_Q,
-        (CFST(NAME, "Q"), LOCAL_TYPE),
-        PCFReason.OBJECT_ALREADY_EXISTS,
-        0,
-    ),
+    "a queue that is there": (CommandCode.CREATE_Q, (CFST(NAME, "Q"), LOCAL_TYPE), PCFReason.OBJECT_ALREADY_EXISTS, 0),
     "a queue of another kind": (
         CommandCode.CHANGE_Q,
         (CFST(NAME, "SYSTEM.DEFAULT.MODEL.QUEUE"), LOCAL_TYPE),
@@ -559,8 +534,7 @@ def test_mqsc_in_a_command_may_be_longer_than_a_line_of_a_script(
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [("DEFINE QLOCAL(Q)", Reason.OBJECT_ALREADY_EXISTS), ("DEFNE QLOCAL(A)", PCFReason.PARM_SYNTAX_ERROR)],
+    ("text", "reason"), [("DEFINE QLOCAL(Q)", Reason.OBJECT_ALREADY_EXISTS), ("DEFNE QLOCAL(A)", PCFReason.PARM_SYNTAX_ERROR)]
 )
 def test_mqsc_that_fails_says_why_in_words_and_by_its_reason(commander: Commander, text: str, reason: int) -> None:
     mqsc = CFIN(ParameterId.ESCAPE_TYPE, 1)

@@ -181,11 +181,7 @@ REFUSED = {
     ),
     "a type missing": (CommandCode.CREATE_CHANNEL, (A,), PCFReason.PARM_COUNT_TOO_SMALL),
     "the status of a channel": (CommandCode.INQUIRE_CHANNEL_STATUS, (CFST(CHANNEL, "*"),), PCFReason.CHL_STATUS_NOT_FOUND),
-    "a namelist that is not there": (
-        CommandCode.INQUIRE_NAMELIST,
-        (CFST(NAMELIST, "A"),),
-        Reason.UNKNOWN_OBJECT_NAME,
-    ),
+    "a namelist that is not there": (CommandCode.INQUIRE_NAMELIST, (CFST(NAMELIST, "A"),), Reason.UNKNOWN_OBJECT_NAME),
     "a namelist that is there": (
         CommandCode.CREATE_NAMELIST,
         (CFST(NAMELIST, "SYSTEM.DEFAULT.NAMELIST"),),
@@ -196,16 +192,8 @@ REFUSED = {
         (CFST(NAMELIST, "A"), CFSL(NAMES, ("NO NAME",))),
         PCFReason.ATTR_VALUE_ERROR,
     ),
-    "numbers for names": (
-        CommandCode.CREATE_NAMELIST,
-        (CFST(NAMELIST, "A"), CFIL(NAMES, (1,))),
-        PCFReason.CFIL_PARM_ID_ERROR,
-    ),
-    "no connection": (
-        CommandCode.INQUIRE_CONNECTION,
-        (CFBS(ParameterId.CONNECTION_ID, b"x" * 24),),
-        PCFReason.NONE_FOUND,
-    ),
+    "numbers for names": (CommandCode.CREATE_NAMELIST, (CFST(NAMELIST, "A"), CFIL(NAMES, (1,))), PCFReason.CFIL_PARM_ID_ERROR),
+    "no connection": (CommandCode.INQUIRE_CONNECTION, (CFBS(ParameterId.CONNECTION_ID, b"x" * 24),), PCFReason.NONE_FOUND),
 }
 
 

@@ -136,16 +136,8 @@ REFUSED: dict[str, tuple[CommandCode, tuple[Parameter, ...], int]] = {
         (CFST(SUB_NAME, " "), CFST(TOPIC_STRING, "A")),
         PCFReason.SUB_NAME_ERROR,
     ),
-    "a subscription that is not there": (
-        CommandCode.DELETE_SUBSCRIPTION,
-        (CFST(SUB_NAME, "A"),),
-        Reason.NO_SUBSCRIPTION,
-    ),
-    "an identifier that is not there": (
-        CommandCode.DELETE_SUBSCRIPTION,
-        (CFBS(SUB_ID, b"x"),),
-        Reason.NO_SUBSCRIPTION,
-    ),
+    "a subscription that is not there": (CommandCode.DELETE_SUBSCRIPTION, (CFST(SUB_NAME, "A"),), Reason.NO_SUBSCRIPTION),
+    "an identifier that is not there": (CommandCode.DELETE_SUBSCRIPTION, (CFBS(SUB_ID, b"x"),), Reason.NO_SUBSCRIPTION),
     "authorities for nobody": (
         CommandCode.SET_AUTH_REC,
         (CFST(ParameterId.AUTH_PROFILE_NAME, "Q"), CFIN(ParameterId.OBJECT_TYPE, QUEUE)),
@@ -232,12 +224,7 @@ def test_every_name_of_the_queue_manager_means_one_profile(queue_manager: Embedd
 
 @pytest.mark.parametrize(
     ("options", "name", "profiles"),
-    [
-        (0x20, "A.B", ["A.*", "A.B"]),
-        (0x10, "A.B", ["A.B"]),
-        (0x40, "A.*", ["A.*", "A.B"]),
-        (0x10, "A.*", ["A.*"]),
-    ],
+    [(0x20, "A.B", ["A.*", "A.B"]), (0x10, "A.B", ["A.B"]), (0x40, "A.*", ["A.*", "A.B"]), (0x10, "A.*", ["A.*"])],
     ids=["all matching", "explicit", "as a wildcard", "explicit generic"],
 )
 def test_the_options_say_which_profiles_are_inquired(

@@ -30,12 +30,7 @@ some_match = st.builds(
 
 def message(serial: int, priority: int, descriptor: MessageDescriptor) -> QueuedMessage:
     return QueuedMessage(
-        key=order_key(priority, serial),
-        serial=serial,
-        descriptor=descriptor,
-        body=b"",
-        put_at=0.0,
-        expires_at=None,
+        key=order_key(priority, serial), serial=serial, descriptor=descriptor, body=b"", put_at=0.0, expires_at=None
     )
 
 

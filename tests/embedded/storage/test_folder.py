@@ -40,13 +40,7 @@ UNSAFE = "The data folder {0} is not safe to use: "
     ],
 )
 def test_a_folder_is_safe_if_only_its_user_and_root_can_replace_its_files(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    mode: int,
-    owner: int,
-    above: int,
-    user: int,
-    said: str | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: int, above: int, user: int, said: str | None
 ) -> None:
     """Root can use any folder: in a container, root often uses the folder of its user."""
     folder = tmp_path / "data"

@@ -16,12 +16,7 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.protocol.frames import Frames
-from mqflow.embedded.wire.server.certificates import (
-    CertificateFiles,
-    client_context,
-    make_certificates,
-    server_context,
-)
+from mqflow.embedded.wire.server.certificates import CertificateFiles, client_context, make_certificates, server_context
 from mqflow.embedded.wire.server.listener import Room, Server, serve, serve_tcp
 from mqflow.embedded.wire.server.strangers import StrangerLimits
 from mqflow.embedded.wire.server.users_file import UsersFile
@@ -297,10 +292,7 @@ def test_too_many_connections_are_refused_over_tls_too(
     owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles
 ) -> None:
     context = server_context(certificates.certificate, certificates.key)
-    with (
-        serve_tcp(owner, HERE, users, tls=context, room=Room(0)) as server,
-        pytest.raises(MQIError) as refused,
-    ):
+    with serve_tcp(owner, HERE, users, tls=context, room=Room(0)) as server, pytest.raises(MQIError) as refused:
         alice(server, client_context(certificates.authority)).connect()
 
     assert Reason.MAX_CONNS_LIMIT_REACHED == refused.value.reason

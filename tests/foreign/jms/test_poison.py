@@ -128,12 +128,7 @@ CASES: Final = (
         leaves=(ON_BOQ,),
         mqflow=(ON_BOQ, "REPLY report 2362 of MMMM ''"),
     ),
-    Case(
-        name="the threshold is 1",
-        mqsc="ALTER QLOCAL(INPUT) BOTHRESH(1)",
-        leaves=(ON_BOQ,),
-        deliveries=1,
-    ),
+    Case(name="the threshold is 1", mqsc="ALTER QLOCAL(INPUT) BOTHRESH(1)", leaves=(ON_BOQ,), deliveries=1),
     Case(
         name="the backout queue is full",
         mqsc="ALTER QLOCAL(BOQ) MAXDEPTH(0)",
@@ -167,13 +162,7 @@ CASES: Final = (
         leaves=("DLQ 2362 for INPUT 'bad'", "REPLY report 2362 of MMMM 'bad'"),
         hows=tuple(BEHAVIOURS),
     ),
-    Case(
-        name="the dead-letter queue is full",
-        mqsc=NO_QUEUE,
-        leaves=(STAYS,),
-        losing=("sync", "auto"),
-        hows=tuple(BEHAVIOURS),
-    ),
+    Case(name="the dead-letter queue is full", mqsc=NO_QUEUE, leaves=(STAYS,), losing=("sync", "auto"), hows=tuple(BEHAVIOURS)),
     Case(
         name="the dead-letter queue is full and the message is not persistent",
         mqsc=NO_QUEUE,

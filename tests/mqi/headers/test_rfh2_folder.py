@@ -89,11 +89,7 @@ class _Rate(float, Enum):
 
 @pytest.mark.parametrize(
     ("member", "element"),
-    [
-        (_Colour.RED, "<p>r&amp;d</p>"),
-        (Reason.Q_FULL, "<p dt='i4'>2053</p>"),
-        (_Rate.LOW, "<p dt='r8'>0.5</p>"),
-    ],
+    [(_Colour.RED, "<p>r&amp;d</p>"), (Reason.Q_FULL, "<p dt='i4'>2053</p>"), (_Rate.LOW, "<p dt='r8'>0.5</p>")],
 )
 def test_a_member_of_an_enum_is_written_as_its_value(member: PropertyValue, element: str) -> None:
     assert f"<usr>{element}</usr>" == folder_text(Folder("usr", (FolderProperty("p", member),)))

@@ -142,11 +142,7 @@ def test_a_property_is_set_in_its_place_or_at_the_end() -> None:
 def test_properties_are_found_one_after_the_other() -> None:
     properties = (text("usr.one"), text("jms.Dst"), text("usr.two"))
 
-    assert (0, 2, None) == (
-        find(properties, "usr.%"),
-        find(properties, "usr.%", after=0),
-        find(properties, "usr.%", after=2),
-    )
+    assert (0, 2, None) == (find(properties, "usr.%"), find(properties, "usr.%", after=0), find(properties, "usr.%", after=2))
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,7 @@ def bronze_of(tables: str, journal: Journal, lane: Lane) -> None:
         rows = rows.append_column("ingest_date", pa.array([date(2026, 1, 1)] * rows.num_rows))
         names = {bronze._name(journal): 0, bronze._name(journal, lane.name): segment.number}
         told = CommitProperties(app_transactions=[Transaction(name, number) for name, number in names.items()])
-        write_deltalake(
-            table,
-            rows,
-            mode="append",
-            partition_by=["ingest_date", "lane"],
-            commit_properties=told,
-        )
+        write_deltalake(table, rows, mode="append", partition_by=["ingest_date", "lane"], commit_properties=told)
 
 
 def made_in(place: str, suffix: str = "") -> Erasure:

@@ -284,11 +284,9 @@ def test_the_row_of_a_message_after_a_redrive_describes_that_redrive(spark: Spar
 
     found = silver.redrives(oracle.frame(spark, told)).select("msg_id", "redrive_id", "outcome", "took_ms").collect()
 
-    assert [
-        (bytes(24), "R1", "dead_lettered", 2),
-        (bytes(24), "R2", "committed", 1),
-        (b"x" * 24, "R2", None, None),
-    ] == sorted(((bytes(row[0]), *row[1:]) for row in found), key=lambda row: row[:2])
+    assert [(bytes(24), "R1", "dead_lettered", 2), (bytes(24), "R2", "committed", 1), (b"x" * 24, "R2", None, None)] == sorted(
+        ((bytes(row[0]), *row[1:]) for row in found), key=lambda row: row[:2]
+    )
 
 
 def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path: Path) -> None:

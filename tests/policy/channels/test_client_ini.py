@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.policy.channels.client_ini import (
-    ClientConfiguration,
-    ClientConfigurationError,
-    parse_client_configuration,
-    places,
-)
+from mqflow.policy.channels.client_ini import ClientConfiguration, ClientConfigurationError, parse_client_configuration, places
 from mqflow.policy.reconnect.mode import DefaultReconnect
 
 

@@ -370,10 +370,7 @@ PLAIN_ROWS = (
         expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED),
     ),
     Row(
-        sentence="ours: what neither queue takes stays where it is",
-        by=(PLAIN,),
-        refusing=NO_QUEUE_TOOK_IT,
-        expected=Return(""),
+        sentence="ours: what neither queue takes stays where it is", by=(PLAIN,), refusing=NO_QUEUE_TOOK_IT, expected=Return("")
     ),
 )
 

@@ -76,8 +76,7 @@ def test_one_record_has_the_same_bytes_alone_as_in_a_message_for_several() -> No
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"", b"{", b"[", b"[]", b"7", b"\xff\xfe", b'[{"disp_id": "x"}]', many_to_bytes([numbered(1), numbered(2)])[:-1]],
+    "data", [b"", b"{", b"[", b"[]", b"7", b"\xff\xfe", b'[{"disp_id": "x"}]', many_to_bytes([numbered(1), numbered(2)])[:-1]]
 )
 def test_data_that_are_no_record_give_none(data: bytes) -> None:
     assert [] == list(many_from_bytes(data))

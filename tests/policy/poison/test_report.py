@@ -63,12 +63,7 @@ KINDS = {
     "exception": (Report.EXCEPTION_MASK, Report.EXCEPTION, Report.EXCEPTION_WITH_DATA, Report.EXCEPTION_WITH_FULL_DATA),
     "coa": (Report.COA_MASK, Report.COA, Report.COA_WITH_DATA, Report.COA_WITH_FULL_DATA),
     "cod": (Report.COD_MASK, Report.COD, Report.COD_WITH_DATA, Report.COD_WITH_FULL_DATA),
-    "expiration": (
-        Report.EXPIRATION_MASK,
-        Report.EXPIRATION,
-        Report.EXPIRATION_WITH_DATA,
-        Report.EXPIRATION_WITH_FULL_DATA,
-    ),
+    "expiration": (Report.EXPIRATION_MASK, Report.EXPIRATION, Report.EXPIRATION_WITH_DATA, Report.EXPIRATION_WITH_FULL_DATA),
 }
 
 

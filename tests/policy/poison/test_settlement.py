@@ -5,16 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqflow.policy.poison.backout import Plan
-from mqflow.policy.poison.disposition import (
-    Completed,
-    Deliver,
-    Failed,
-    Interrupted,
-    Outcome,
-    Requeue,
-    Return,
-    Undecodable,
-)
+from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Interrupted, Outcome, Requeue, Return, Undecodable
 from mqflow.policy.poison.settlement import Dispose, Done, Redeliver, after, dead_letter_reason
 
 FAILED = Failed("builtins.ValueError", "no such flight")

@@ -73,8 +73,7 @@ def test_without_a_limit_nothing_is_ever_given_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lost_for_s", "expected_s"),
-    [(0.0, 1.0), (1799.0, 1.0), (1799.5, 0.5), (1800.0, None), (1801.0, None)],
+    ("lost_for_s", "expected_s"), [(0.0, 1.0), (1799.0, 1.0), (1799.5, 0.5), (1800.0, None), (1801.0, None)]
 )
 def test_with_a_limit_the_last_wait_ends_there_and_then_it_is_over(lost_for_s: float, expected_s: float | None) -> None:
     assert expected_s == next_delay_s(1, 0.0, lost_for_s=lost_for_s, limit_s=1800.0)

@@ -2,12 +2,7 @@
 
 import pytest
 
-from mqflow.runtime.connection.supervisor_states import (
-    IllegalMoveError,
-    SupervisorEvent,
-    SupervisorState,
-    SupervisorStates,
-)
+from mqflow.runtime.connection.supervisor_states import IllegalMoveError, SupervisorEvent, SupervisorState, SupervisorStates
 
 OUTAGE = (SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.RECONNECTED)
 

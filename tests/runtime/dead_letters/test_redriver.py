@@ -173,12 +173,7 @@ def test_a_message_that_is_put_back_has_a_record_under_the_name_of_the_redrive()
     redrive(kit, kit.queue_manager.connect())
 
     [record] = recorded(kit)
-    assert (RecordOutcome.REDRIVEN, "QM1", "ORDERS.IN", "R1") == (
-        record.outcome,
-        record.qmgr,
-        record.queue,
-        record.redrive_id,
-    )
+    assert (RecordOutcome.REDRIVEN, "QM1", "ORDERS.IN", "R1") == (record.outcome, record.qmgr, record.queue, record.redrive_id)
     assert (WHOLE.message_id, put_time_us(WHOLE.put_date, WHOLE.put_time)) == (record.msg_id, record.put_ts)
     assert (1, "MQSTR", None) == (record.msg_len, record.format, record.handler)
 

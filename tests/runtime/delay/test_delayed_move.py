@@ -212,12 +212,7 @@ def test_a_message_whose_expiry_is_over_is_removed_with_the_report_that_its_send
     ],
 )
 def test_a_message_that_its_target_refuses_is_disposed_of_as_its_sender_asked(
-    bench: Bench,
-    script: str,
-    asked: Report,
-    disposition: Disposition,
-    outcome: RecordOutcome | None,
-    depths: dict[str, int],
+    bench: Bench, script: str, asked: Report, disposition: Disposition, outcome: RecordOutcome | None, depths: dict[str, int]
 ) -> None:
     message_id = bench.stage(report=asked)
     bench.mqsc(f"ALTER QLOCAL(LATER) PUT(DISABLED)\n{script}")

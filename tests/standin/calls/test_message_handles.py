@@ -119,8 +119,7 @@ def test_a_property_is_converted_only_where_that_is_asked_for(program: Program) 
     assert "5" == handle.properties.get("amount", property_type=c.MQTYPE_INT32)
     handle.properties.set("amount", "five")
     program.refused(
-        c.MQRC_PROP_NUMBER_FORMAT_ERROR,
-        lambda: handle.properties.get("amount", impo=converting, property_type=c.MQTYPE_INT32),
+        c.MQRC_PROP_NUMBER_FORMAT_ERROR, lambda: handle.properties.get("amount", impo=converting, property_type=c.MQTYPE_INT32)
     )
 
 

@@ -70,10 +70,7 @@ def added(serial: int) -> Change:
             (QueueDefined(QueueAttributes(name=QUEUE)), QueueDefined(QueueAttributes(name="NEW"))),
             [(DEFINE, [4]), (DEFINE, [8])],
         ),
-        (
-            (QueueDeleted(OTHER_QUEUE), QueueDefined(QueueAttributes(name="NEW"))),
-            [(CLEAR, [7]), (DELETE, [7]), (DEFINE, [5])],
-        ),
+        ((QueueDeleted(OTHER_QUEUE), QueueDefined(QueueAttributes(name="NEW"))), [(CLEAR, [7]), (DELETE, [7]), (DEFINE, [5])]),
         (
             (ObjectDefined("topic", "PRICES", b"x"), ObjectDeleted("topic", "PRICES")),
             [(OBJECT, ["topic"]), (NO_OBJECT, ["topic"])],

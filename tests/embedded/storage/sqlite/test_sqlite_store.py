@@ -119,11 +119,7 @@ def test_a_long_log_is_copied_into_the_database(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "done", "level"),
-    [
-        (MessageRemoved(1), lambda _: None, "FULL"),
-        (MessageRemoved(1), None, "NORMAL"),
-        (BackoutCounted(1, 1), None, "FULL"),
-    ],
+    [(MessageRemoved(1), lambda _: None, "FULL"), (MessageRemoved(1), None, "NORMAL"), (BackoutCounted(1, 1), None, "FULL")],
     ids=["somebody waits", "nobody waits", "a backout"],
 )
 def test_a_write_with_a_waiting_caller_and_a_backout_count_are_synced(

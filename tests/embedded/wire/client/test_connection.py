@@ -302,11 +302,7 @@ def test_an_exchange_for_other_arguments_is_made_again(kit: Kit) -> None:
 
 
 def test_a_unit_that_comes_later_or_in_parts_is_one_answer(kit: Kit) -> None:
-    parts = (
-        requests.Exchanged(waits=True),
-        requests.Exchanged(unit=(got(1),), more=True),
-        requests.Exchanged(unit=(got(2),)),
-    )
+    parts = (requests.Exchanged(waits=True), requests.Exchanged(unit=(got(1),), more=True), requests.Exchanged(unit=(got(2),)))
 
     found = kit.replying(*parts).exchange(kit.handle, UNDER_SYNCPOINT, commit=True, most=2)
 

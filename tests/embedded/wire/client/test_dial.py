@@ -26,10 +26,7 @@ def open_files() -> int:
 def test_a_request_over_tcp_goes_out_at_once_and_waits_without_the_limit_of_the_connect(tcp: socket.socket) -> None:
     with closing(dial(TcpAddress(*tcp.getsockname()), None, 2.0)) as stream:
         assert isinstance(stream, socket.socket)
-        assert (True, None) == (
-            bool(stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)),
-            stream.gettimeout(),
-        )
+        assert (True, None) == (bool(stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)), stream.gettimeout())
 
 
 def test_a_connect_to_a_unix_socket_has_a_limit(folder: Path) -> None:

@@ -236,8 +236,7 @@ def test_an_administrator_asks_and_orders_until_it_ends_the_connection(kit: Kit)
 
 
 @pytest.mark.parametrize(
-    ("call", "error"),
-    [("administration_of", error_for(Reason.NOT_AUTHORIZED, "MQCONNX")), ("admit", FULL)],
+    ("call", "error"), [("administration_of", error_for(Reason.NOT_AUTHORIZED, "MQCONNX")), ("admit", FULL)]
 )
 def test_a_user_that_must_not_administer_is_refused(kit: Kit, call: str, error: MQIError) -> None:
     kit.around.results[call] = [error]
@@ -445,10 +444,7 @@ def test_an_interrupt_over_tls_ends_a_wait_although_the_socket_shows_no_bytes(
     get, interrupt = requests.Get(1, waiting(3_000)), requests.Interrupt()
     over.send(hello(), OPEN, get, *([] if later else [interrupt]))
     kit.around.results |= {"on_arrival": [kit.around.withdraw], "heard_beside": [READABLE, TIME_OVER]}
-    kit.around.acts |= {
-        "heard_beside": lambda: over.send(None, interrupt),
-        "clear": lambda: kit.peer.shutdown(socket.SHUT_WR),
-    }
+    kit.around.acts |= {"heard_beside": lambda: over.send(None, interrupt), "clear": lambda: kit.peer.shutdown(socket.SHUT_WR)}
 
     kit.make()
     kit.made.run()
@@ -461,11 +457,7 @@ def test_an_interrupt_over_tls_ends_a_wait_although_the_socket_shows_no_bytes(
 
 
 def test_a_commit_before_a_get_that_waits_is_answered_before_the_wait(kit: Kit) -> None:
-    kit.around.results |= {
-        "get_many": [[], [], [GOT]],
-        "on_arrival": [kit.around.withdraw],
-        "heard_beside": [SIGNALLED],
-    }
+    kit.around.results |= {"get_many": [[], [], [GOT]], "on_arrival": [kit.around.withdraw], "heard_beside": [SIGNALLED]}
     exchange = requests.Exchange(1, waiting(3_000), True, 16)
     values = [each.value for each in kit.run(hello(), OPEN, exchange)[2:]]
 

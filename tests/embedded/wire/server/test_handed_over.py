@@ -194,10 +194,7 @@ def test_a_line_of_few_committers_goes_back_to_its_own_thread(kit: Kit) -> None:
     assert (LeftOver(frame=NEXT), [*FIRST, *BACK]) == kit.hand_over(kit.hears(NEXT))  # type: ignore[arg-type]  # as above
 
 
-@pytest.mark.parametrize(
-    ("error", "said", "settled"),
-    [(None, [], ASKED), (FULL, [(REFUSAL, False), "send"], None)],
-)
+@pytest.mark.parametrize(("error", "said", "settled"), [(None, [], ASKED), (FULL, [(REFUSAL, False), "send"], None)])
 def test_a_peer_that_breaks_off_during_its_commit_gets_no_message(
     kit: Kit, error: Exception | None, said: list[object], settled: requests.Exchange | None
 ) -> None:

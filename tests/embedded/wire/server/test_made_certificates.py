@@ -77,11 +77,7 @@ def test_an_authority_signs_certificates_and_nothing_else(files: CertificateFile
 def test_a_certificate_is_for_one_use_and_is_no_authority(files: CertificateFiles) -> None:
     no_authority = {x509.BasicConstraints(ca=False, path_length=None): True}
     names = x509.SubjectAlternativeName(
-        [
-            x509.IPAddress(ip_address("127.0.0.1")),
-            x509.IPAddress(ip_address("::1")),
-            x509.DNSName("*.example.com"),
-        ]
+        [x509.IPAddress(ip_address("127.0.0.1")), x509.IPAddress(ip_address("::1")), x509.DNSName("*.example.com")]
     )
     of_server, of_client = (
         x509.ExtendedKeyUsage([usage]) for usage in (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
