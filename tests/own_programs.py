@@ -17,11 +17,6 @@ def run_module(
     `environment` adds variables to the environment of this process.
     """
     return subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=Path(__file__).parents[1],
-        env=os.environ | (environment or {}),
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+        [sys.executable, "-m", module, *map(str, arguments)], cwd=Path(__file__).parents[1],
+        env=os.environ | (environment or {}), capture_output=True, text=True, timeout=timeout_s, check=False,
+    )  # fmt: skip

@@ -53,32 +53,16 @@ WHOLE = ObjectDescriptor("MODEL", ObjectType.Q, "QM2", "TEMP.*", "app", "prices/
 
 @pytest.mark.parametrize(
     ("target", "fields"),
-    [
-        ("ORDERS", {"ObjectName": name("ORDERS"), "ObjectQMgrName": name(""), "DynamicQName": name("AMQ.*")}),
-        (
-            WHOLE,
-            {
-                "ObjectName": name("MODEL"),
-                "ObjectQMgrName": name("QM2"),
-                "DynamicQName": name("TEMP.*"),
-                "AlternateUserId": name("app", 12),
-                "ObjectString": (b"prices/fruit\0", 12, 1208),
-                "SelectionString": (b"colour = 'red'\0", 14, 1208),
-            },
-        ),
-        (
-            ObjectDescriptor("T" * 48, ObjectType.TOPIC, "M" * 48, "D" * 48, "u" * 12),
-            {
-                "ObjectType": 8,
-                "ObjectName": b"T" * 48,
-                "ObjectQMgrName": b"M" * 48,
-                "DynamicQName": b"D" * 48,
-                "AlternateUserId": b"u" * 12,
-            },
-        ),
-    ],
+    [("ORDERS", {"ObjectName": name("ORDERS"), "ObjectQMgrName": name(""), "DynamicQName": name("AMQ.*")}),
+     (WHOLE,
+      {"ObjectName": name("MODEL"), "ObjectQMgrName": name("QM2"), "DynamicQName": name("TEMP.*"),
+       "AlternateUserId": name("app", 12), "ObjectString": (b"prices/fruit\0", 12, 1208),
+       "SelectionString": (b"colour = 'red'\0", 14, 1208)}),
+     (ObjectDescriptor("T" * 48, ObjectType.TOPIC, "M" * 48, "D" * 48, "u" * 12),
+      {"ObjectType": 8, "ObjectName": b"T" * 48, "ObjectQMgrName": b"M" * 48, "DynamicQName": b"D" * 48,
+       "AlternateUserId": b"u" * 12})],
     ids=["a name", "every field", "as long as can be"],
-)
+)  # fmt: skip
 def test_an_open_hands_the_whole_descriptor_over(target: ObjectDescriptor | str, fields: dict[str, object]) -> None:
     arrived: list[object] = []
 
@@ -226,18 +210,10 @@ def test_a_get_hands_what_to_match_and_how_to_get_over() -> None:
     library = Recorder()
     connection = library.on()
     options = GetOptions(
-        options=GetOption.WAIT | GetOption.SYNCPOINT | GetOption.CONVERT,
-        wait_ms=1_500,
-        match=MatchOption.MSG_ID | MatchOption.GROUP_ID | MatchOption.MSG_TOKEN,
-        message_id=b"M" * 24,
-        correlation_id=b"C" * 24,
-        group_id=b"G" * 24,
-        sequence_number=3,
-        offset=8,
-        message_token=b"T" * 16,
-        ccsid=1208,
-        encoding=273,
-    )
+        options=GetOption.WAIT | GetOption.SYNCPOINT | GetOption.CONVERT, wait_ms=1_500,
+        match=MatchOption.MSG_ID | MatchOption.GROUP_ID | MatchOption.MSG_TOKEN, message_id=b"M" * 24, correlation_id=b"C" * 24,
+        group_id=b"G" * 24, sequence_number=3, offset=8, message_token=b"T" * 16, ccsid=1208, encoding=273,
+    )  # fmt: skip
 
     connection.get(opened(connection), options)
 
@@ -349,20 +325,11 @@ def test_a_set_of_a_text_of_unknown_length_is_refused() -> None:
 
 
 FULL = SubscriptionDescriptor(
-    options=SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED,
-    object_name="PRICES",
-    object_string="fruit",
-    name="app:prices",
-    user_data="data",
-    correlation_id=b"C" * 24,
-    expiry_tenths=600,
-    selection="colour = 'red'",
-    priority=4,
-    accounting_token=b"A" * 32,
-    application_identity_data="identity",
-    level=3,
+    options=SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED, object_name="PRICES",
+    object_string="fruit", name="app:prices", user_data="data", correlation_id=b"C" * 24, expiry_tenths=600,
+    selection="colour = 'red'", priority=4, accounting_token=b"A" * 32, application_identity_data="identity", level=3,
     alternate_user="app",
-)
+)  # fmt: skip
 
 
 def test_a_subscribe_hands_the_whole_descriptor_over_and_returns_what_was_filled_in() -> None:
@@ -382,21 +349,12 @@ def test_a_subscribe_hands_the_whole_descriptor_over_and_returns_what_was_filled
     done = connection.subscribe(FULL)
 
     fields = {
-        "Options": int(FULL.options),
-        "ObjectName": name("PRICES"),
-        "AlternateUserId": name("app", 12),
-        "SubExpiry": 600,
-        "ObjectString": (b"fruit\0", 5, 1208),
-        "SubName": (b"app:prices\0", 10, 1208),
-        "SubUserData": (b"data\0", 10_240, 1208),
-        "SubCorrelId": b"C" * 24,
-        "PubPriority": 4,
-        "PubAccountingToken": b"A" * 32,
-        "PubApplIdentityData": name("identity", 32),
-        "SelectionString": (b"colour = 'red'\0", 10_240, 1208),
-        "SubLevel": 3,
+        "Options": int(FULL.options), "ObjectName": name("PRICES"), "AlternateUserId": name("app", 12), "SubExpiry": 600,
+        "ObjectString": (b"fruit\0", 5, 1208), "SubName": (b"app:prices\0", 10, 1208), "SubUserData": (b"data\0", 10_240, 1208),
+        "SubCorrelId": b"C" * 24, "PubPriority": 4, "PubAccountingToken": b"A" * 32,
+        "PubApplIdentityData": name("identity", 32), "SelectionString": (b"colour = 'red'\0", 10_240, 1208), "SubLevel": 3,
         "ResObjectString": (b"\0", 10_240, 1208),
-    }
+    }  # fmt: skip
     assert [5, fields, 0] == arrived
     assert (599, 5, 2, SubscribeOption(0x20A), "PRICES", b"C" * 24, b"A" * 32, "identity", "data", "colour = 'red'", "") == (
         done.descriptor.expiry_tenths, done.descriptor.priority, done.descriptor.level, done.descriptor.options,

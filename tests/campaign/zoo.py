@@ -30,13 +30,8 @@ _FILE: Final = Path(__file__).with_name("zoo.json")
 _COPIED: Final = ("mqflow", "tests", "pyproject.toml")
 _BOUND_S: Final = 150.0
 _ERRORS_OF_PLANTS: Final = (
-    "TypeError",
-    "NameError",
-    "AttributeError",
-    "ImportError",
-    "UnboundLocalError",
-    "ModuleNotFoundError",
-)
+    "TypeError", "NameError", "AttributeError", "ImportError", "UnboundLocalError", "ModuleNotFoundError",
+)  # fmt: skip
 
 
 class Plant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,15 +14,10 @@ from tests.conformance.under_test import QueueManagerUnderTest, refused
 ALL_RIGHTS = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.SET_ALL_CONTEXT
 SAVING = OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.SAVE_ALL_CONTEXT
 SET: dict[str, Any] = {
-    "user_identifier": "sombra",
-    "accounting_token": b"a" * 32,
-    "application_identity_data": "identity",
-    "put_application_type": ApplicationType.JAVA,
-    "put_application_name": "origin.Main",
-    "put_date": "20200229",
-    "put_time": "23595999",
-    "application_origin_data": "orig",
-}
+    "user_identifier": "sombra", "accounting_token": b"a" * 32, "application_identity_data": "identity",
+    "put_application_type": ApplicationType.JAVA, "put_application_name": "origin.Main", "put_date": "20200229",
+    "put_time": "23595999", "application_origin_data": "orig",
+}  # fmt: skip
 IDENTITY = ("user_identifier", "accounting_token", "application_identity_data")
 ORIGIN = ("put_application_type", "put_application_name", "put_date", "put_time", "application_origin_data")
 

@@ -183,17 +183,10 @@ def test_a_close_warns_of_an_incomplete_group(queue: str, program: Program, flag
 def test_a_group_is_got_in_its_order_wherever_its_messages_are(queue: str, program: Program) -> None:
     """Source: IBM q026270, the second figure: message 2 of group Z is before message 1 on the queue."""
     put_physically(
-        program,
-        queue,
-        (b"A", NO_ID, 1, 0, 0),
-        (b"Y1", Y, 1, 0, IN_GROUP),
-        (b"Z2", Z, 2, 0, LAST),
-        (b"Y2", Y, 2, 0, IN_GROUP),
-        (b"Y3a", Y, 3, 0, LAST | SEGMENT),
-        (b"Y3b", Y, 3, 3, LAST | LAST_SEGMENT),
-        (b"Z1", Z, 1, 0, IN_GROUP),
+        program, queue, (b"A", NO_ID, 1, 0, 0), (b"Y1", Y, 1, 0, IN_GROUP), (b"Z2", Z, 2, 0, LAST), (b"Y2", Y, 2, 0, IN_GROUP),
+        (b"Y3a", Y, 3, 0, LAST | SEGMENT), (b"Y3b", Y, 3, 3, LAST | LAST_SEGMENT), (b"Z1", Z, 1, 0, IN_GROUP),
         (b"B", NO_ID, 1, 0, 0),
-    )
+    )  # fmt: skip
     logical = [b"A", b"Y1", b"Y2", b"Y3a", b"Y3b", b"Z1", b"Z2", b"B"]
 
     browser = program.open(queue, OpenOption.BROWSE)

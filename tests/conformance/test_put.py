@@ -73,20 +73,11 @@ def test_a_name_of_48_characters_is_no_error_in_the_descriptor(queue: str, progr
 
 def test_the_descriptor_travels_unchanged(queue: str, program: Program) -> None:
     fields: dict[str, Any] = {
-        "message_type": 65_536,
-        "feedback": 65_537,
-        "encoding": Encoding.NORMAL,
-        "ccsid": 819,
-        "format": "MQHRF2",
-        "correlation_id": APPLICATION_ID,
-        "group_id": APPLICATION_ID,
-        "sequence_number": 3,
-        "offset": 0,
-        "message_flags": 0x8,
-        "reply_to_queue": "REPLIES",
-        "reply_to_queue_manager": "QM9",
+        "message_type": 65_536, "feedback": 65_537, "encoding": Encoding.NORMAL, "ccsid": 819, "format": "MQHRF2",
+        "correlation_id": APPLICATION_ID, "group_id": APPLICATION_ID, "sequence_number": 3, "offset": 0, "message_flags": 0x8,
+        "reply_to_queue": "REPLIES", "reply_to_queue_manager": "QM9",
         "report": int(Report.EXCEPTION_WITH_DATA | Report.DISCARD_MSG),
-    }
+    }  # fmt: skip
     program.put(queue, b"one", **fields)
     got = program.got(queue).descriptor
 

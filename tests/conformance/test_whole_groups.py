@@ -26,22 +26,17 @@ ALONE = (b"A", NO_ID, 1, 0, 0)
 
 @pytest.mark.parametrize(
     ("rows", "found"),
-    [
-        pytest.param([Y1, Y2], [], id="the last message is missing"),
-        pytest.param([Y2, Y3], [], id="the first message is missing"),
-        pytest.param([Y1, Y3], [], id="a message between is missing"),
-        pytest.param([Y1, Y1, Y3], [], id="a message that is there twice stands for no other"),
-        pytest.param([Y3, Y1, Y2], [b"Y1", b"Y2", b"Y3"], id="the group is complete, in another order"),
-        pytest.param([Y1, Z1, ALONE, Z2], [b"Z1", b"Z2", b"A"], id="an incomplete group lets others pass"),
-        pytest.param([(b"Y", Y, 1, 0, LAST)], [b"Y"], id="a group of one message"),
-        pytest.param([(b"ab", Y, 1, 0, IN_GROUP | SEGMENT), (b"d", Y, 2, 0, LAST)], [], id="a segment of a message is missing"),
-        pytest.param(
-            [(b"ab", Y, 1, 0, IN_GROUP | SEGMENT), (b"c", Y, 1, 2, IN_GROUP | LAST_SEGMENT), (b"d", Y, 2, 0, LAST)],
-            [b"ab", b"c", b"d"],
-            id="a group with a segmented message is complete",
-        ),
-    ],
-)
+    [pytest.param([Y1, Y2], [], id="the last message is missing"),
+     pytest.param([Y2, Y3], [], id="the first message is missing"),
+     pytest.param([Y1, Y3], [], id="a message between is missing"),
+     pytest.param([Y1, Y1, Y3], [], id="a message that is there twice stands for no other"),
+     pytest.param([Y3, Y1, Y2], [b"Y1", b"Y2", b"Y3"], id="the group is complete, in another order"),
+     pytest.param([Y1, Z1, ALONE, Z2], [b"Z1", b"Z2", b"A"], id="an incomplete group lets others pass"),
+     pytest.param([(b"Y", Y, 1, 0, LAST)], [b"Y"], id="a group of one message"),
+     pytest.param([(b"ab", Y, 1, 0, IN_GROUP | SEGMENT), (b"d", Y, 2, 0, LAST)], [], id="a segment of a message is missing"),
+     pytest.param([(b"ab", Y, 1, 0, IN_GROUP | SEGMENT), (b"c", Y, 1, 2, IN_GROUP | LAST_SEGMENT), (b"d", Y, 2, 0, LAST)],
+         [b"ab", b"c", b"d"], id="a group with a segmented message is complete")],
+)  # fmt: skip
 def test_a_get_in_logical_order_finds_only_complete_groups(
     queue: str, program: Program, rows: list[tuple[bytes, bytes, int, int, int]], found: list[bytes]
 ) -> None:

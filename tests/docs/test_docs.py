@@ -45,14 +45,9 @@ WITH_A_TERMINAL = [page for page in PAGES if typed_on(page) and page not in {*TU
 def run(folder: Path, *command: str) -> None:
     """Run a Python program in the folder; its output is in the failure."""
     done = subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=250, check=False,
         stdin=subprocess.DEVNULL,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 

@@ -20,18 +20,9 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.verbs import ObjectDescriptor
 
 __all__ = (
-    "ORDER",
-    "Answer",
-    "ChannelClient",
-    "Golden",
-    "Message",
-    "flow_of",
-    "golden_of",
-    "initial_data",
-    "open_body",
-    "put_body",
+    "ORDER", "Answer", "ChannelClient", "Golden", "Message", "flow_of", "golden_of", "initial_data", "open_body", "put_body",
     "request_body",
-)
+)  # fmt: skip
 
 ORDER: Final = ">"
 SEGMENT_BYTES_MAX: Final = 32_748
@@ -58,20 +49,10 @@ class Message(Struct, frozen=True):
 def initial_data(level: int = 17, conversations: int = 999_999_999, channel: str = "DEV.APP.SVRCONN") -> InitialData:
     """Return the initial data that IBM's JMS classes send."""
     return InitialData(
-        level=level,
-        flags1=38,
-        transmission_bytes_max=SEGMENT_BYTES_MAX,
-        message_bytes_max=104_857_600,
-        channel=channel,
-        flags2=81,
-        ccsid=819,
-        queue_manager="QM1",
-        heartbeat_s=1,
-        conversations_max=conversations,
-        flags3=40,
-        product="MQJM09030501",
-        queue_manager_identifier="CANNED_DATA",
-    )
+        level=level, flags1=38, transmission_bytes_max=SEGMENT_BYTES_MAX, message_bytes_max=104_857_600, channel=channel,
+        flags2=81, ccsid=819, queue_manager="QM1", heartbeat_s=1, conversations_max=conversations, flags3=40,
+        product="MQJM09030501", queue_manager_identifier="CANNED_DATA",
+    )  # fmt: skip
 
 
 def authentication(given: Credentials) -> bytes:
@@ -346,17 +327,10 @@ class ChannelClient:
     ) -> None:
         """Ask for one message of a handle."""
         asked = MessageRequest(
-            handle=handle,
-            received_bytes=0,
-            wanted_bytes=1,
-            message_bytes_max=4096,
-            options=int(options),
-            wait_ms=wait_ms,
-            queue_status=0,
-            flags=flags,
-            message_index=0,
+            handle=handle, received_bytes=0, wanted_bytes=1, message_bytes_max=4096, options=int(options), wait_ms=wait_ms,
+            queue_status=0, flags=flags, message_index=0,
             selection=Selection(index=1, ccsid=1208, encoding=273) if flags & 0x10 else None,
-        )
+        )  # fmt: skip
         confirm = 0x01 if flags & 0x02 else 0
         self.send(
             SegmentType.REQUEST_MESSAGES, request_body(asked), conversation=conversation, request=request, flags=0x30 | confirm

@@ -43,16 +43,9 @@ puts = st.builds(
     PutFields, version=st.just(3), options=int32, timeout=int32, context=int32, resolved_queue=fields(48), level=int32
 )
 gets = st.builds(
-    GetFields,
-    version=st.just(4),
-    options=int32,
-    wait_ms=int32,
-    resolved_queue=fields(48),
-    match=int32,
-    message_token=st.binary(min_size=16, max_size=16),
-    returned_bytes=int32,
-    message_handle=st.integers(-(2**63), 2**63 - 1),
-)
+    GetFields, version=st.just(4), options=int32, wait_ms=int32, resolved_queue=fields(48), match=int32,
+    message_token=st.binary(min_size=16, max_size=16), returned_bytes=int32, message_handle=st.integers(-(2**63), 2**63 - 1),
+)  # fmt: skip
 subscriptions = st.builds(
     lambda options, string, name, data, selection, level: SubscriptionFields(
         version=1,
@@ -93,45 +86,22 @@ def test_a_structure_that_is_cut_is_refused(given_fields: Structure, data: st.Da
 
 
 @given(
-    st.builds(
-        InitialData,
-        level=st.integers(4, 255),
-        flags1=st.integers(0, 255),
-        batch_messages_max=st.integers(0, 65_535),
-        transmission_bytes_max=int32,
-        message_bytes_max=int32,
-        channel=fields(20),
-        ccsid=st.integers(0, 65_535),
-        queue_manager=fields(48),
-        heartbeat_s=int32,
-    ),
+    st.builds(InitialData, level=st.integers(4, 255), flags1=st.integers(0, 255), batch_messages_max=st.integers(0, 65_535),
+              transmission_bytes_max=int32, message_bytes_max=int32, channel=fields(20), ccsid=st.integers(0, 65_535),
+              queue_manager=fields(48), heartbeat_s=int32),
     orders,
-)
+)  # fmt: skip
 def test_initial_data_are_read_as_they_were_written(data: InitialData, order: Literal["<", ">"]) -> None:
     assert data == InitialData.read(Reader(data.to_bytes(order), order, "initial data"))
 
 
 @given(
-    st.builds(
-        MessageRequest,
-        handle=int32,
-        received_bytes=int32,
-        wanted_bytes=int32,
-        message_bytes_max=int32,
-        options=int32,
-        wait_ms=int32,
-        queue_status=int32,
-        flags=st.just(0x18),
-        message_index=int32,
-        selection=st.builds(
-            Selection,
-            index=st.integers(0, 65_535),
-            match=st.just(int(MatchOption.MSG_ID | MatchOption.CORREL_ID)),
-            message_id=st.binary(min_size=24, max_size=24),
-            correlation_id=st.binary(min_size=24, max_size=24),
-        ),
-    )
-)
+    st.builds(MessageRequest, handle=int32, received_bytes=int32, wanted_bytes=int32, message_bytes_max=int32, options=int32,
+              wait_ms=int32, queue_status=int32, flags=st.just(0x18), message_index=int32,
+              selection=st.builds(Selection, index=st.integers(0, 65_535),
+                  match=st.just(int(MatchOption.MSG_ID | MatchOption.CORREL_ID)),
+                  message_id=st.binary(min_size=24, max_size=24), correlation_id=st.binary(min_size=24, max_size=24))),
+)  # fmt: skip
 def test_a_request_for_messages_is_read_as_it_was_written(request: MessageRequest) -> None:
     assert request == MessageRequest.read(Reader(request_body(request), ">", "a request"))
 

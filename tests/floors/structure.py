@@ -13,18 +13,9 @@ from pathlib import Path
 import grimp
 
 __all__ = (
-    "circle",
-    "classes_by_name",
-    "floors",
-    "folder_limits",
-    "folder_sentences",
-    "forbidden_imports",
-    "imports_between",
-    "is_known",
-    "modules_by_name",
-    "repeated",
-    "shortest_arrows",
-)
+    "circle", "classes_by_name", "floors", "folder_limits", "folder_sentences", "forbidden_imports", "imports_between",
+    "is_known", "modules_by_name", "repeated", "shortest_arrows",
+)  # fmt: skip
 
 PACKAGE = "mqflow"
 ROOT = Path(__file__).parents[2]

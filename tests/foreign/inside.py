@@ -25,18 +25,10 @@ GROUPS = {"admin": frozenset({"mqm"})}
 PASSWORDS = {"admin": "passw0rd", "app": "passw0rd"}
 _GETTING = ("get_message", "get_wait_single", "get_wait_truncated", "reply_to_queues")
 _SETTINGS = {
-    "NAME": "QM1",
-    "HOST": "localhost",
-    "PORT": "1414",
-    "CHANNEL": "DEV.ADMIN.SVRCONN",
-    "USER": "admin",
-    "PASSWORD": PASSWORDS["admin"],
-    "APP_CHANNEL": "DEV.APP.SVRCONN",
-    "APP_USER": "app",
-    "APP_PASSWORD": PASSWORDS["app"],
-    "CONN_AUTH_USE_PW": "REQUIRED",
-    "CONNAUTH_USE_PW": "REQUIRED",
-}
+    "NAME": "QM1", "HOST": "localhost", "PORT": "1414", "CHANNEL": "DEV.ADMIN.SVRCONN", "USER": "admin",
+    "PASSWORD": PASSWORDS["admin"], "APP_CHANNEL": "DEV.APP.SVRCONN", "APP_USER": "app", "APP_PASSWORD": PASSWORDS["app"],
+    "CONN_AUTH_USE_PW": "REQUIRED", "CONNAUTH_USE_PW": "REQUIRED",
+}  # fmt: skip
 
 
 def suite(folder: str, report: str) -> int:

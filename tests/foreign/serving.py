@@ -82,16 +82,9 @@ def ran(command: Sequence[str], folder: Path, settings: Mapping[str, str]) -> tu
     """Run a program. Return its exit code, or None if it was ended, and its output."""
     try:
         done = subprocess.run(
-            command,
-            cwd=folder,
-            env=settings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_LONGEST_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+            command, cwd=folder, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LONGEST_S,
+            check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
     except subprocess.TimeoutExpired as late:
         return None, f"{(late.stdout or b'').decode()}\nit was ended after {_LONGEST_S} s"
     return done.returncode, done.stdout

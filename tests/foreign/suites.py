@@ -36,23 +36,11 @@ SOURCES: Final = {
     "mq-dev-patterns": ("https://github.com/ibm-messaging/mq-dev-patterns", "bfff4419d60593f8d7b4f38e109628ba33ffc77d"),
 }
 PACKAGES: Final = {
-    "packages": (
-        "pymqi==1.12.13",
-        "ibmmq==2.1.2",
-        "ddt==1.7.2",
-        "mock==5.2.0",
-        "pytest>=8.3",
-        "pytest-timeout>=2.3",
-        "testfixtures==12.4.0",
-        "faststream-mq==0.3.0",
-        "robotframework==7.5",
-        "robotframework-ibmmq==0.1.4",
-        "stream-pymqi==0.1.0",
-        "beautifultable==0.8.0",
-        "python-slugify==9.2.0",
-    ),
+    "packages": ("pymqi==1.12.13", "ibmmq==2.1.2", "ddt==1.7.2", "mock==5.2.0", "pytest>=8.3", "pytest-timeout>=2.3",
+        "testfixtures==12.4.0", "faststream-mq==0.3.0", "robotframework==7.5", "robotframework-ibmmq==0.1.4",
+        "stream-pymqi==0.1.0", "beautifultable==0.8.0", "python-slugify==9.2.0"),
     "airflow": ("apache-airflow-providers-ibm-mq[ibmmq]==0.1.0",),
-}
+}  # fmt: skip
 # It wants an older pymqi, and needs none.
 _WITHOUT_WHAT_THEY_WANT: Final = {"packages": ("punch-q==1.3.1",), "airflow": ()}
 # ibmmq makes spans wherever OpenTelemetry is installed, as it is beside mqflow. ibmmq's code for spans compares text with
@@ -176,15 +164,9 @@ def _run(command: Sequence[str], longest_s: int) -> tuple[int | None, str]:
     """Return the exit code, or None after a timeout, and the last line of the output."""
     try:
         done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=os.environ | _NO_SPANS,
-            capture_output=True,
-            text=True,
-            timeout=longest_s,
-            check=False,
+            command, cwd=ROOT, env=os.environ | _NO_SPANS, capture_output=True, text=True, timeout=longest_s, check=False,
             stdin=subprocess.DEVNULL,
-        )
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None, f"it was ended after {longest_s} s"
     said = (done.stdout + done.stderr).strip().splitlines()
@@ -198,25 +180,15 @@ def _ended(check: str, name: str, code: int | None, said: str, *, endless: bool 
 
 Check = Callable[[], Iterable[Outcome]]
 CHECKS: Final[dict[str, Check]] = {
-    "pymqi": partial(suite, "pymqi", "pymqi"),
-    "ibmmq": partial(suite, "ibmmq", "mq-mqi-python"),
+    "pymqi": partial(suite, "pymqi", "pymqi"), "ibmmq": partial(suite, "ibmmq", "mq-mqi-python"),
     "pymqi-examples": partial(examples, "pymqi-examples", "pymqi"),
     "ibmmq-examples": partial(examples, "ibmmq-examples", "mq-mqi-python"),
     "mq-dev-patterns": partial(patterns, "mq-dev-patterns"),
     "faststream-mq": partial(program, "faststream-mq", "packages", "faststream_app.py"),
     "punch-q": partial(program, "punch-q", "packages", "punch.py"),
     "stream-pymqi": partial(program, "stream-pymqi", "packages", "stream_app.py"),
-    "robotframework-ibmmq": partial(
-        program,
-        "robotframework-ibmmq",
-        "packages",
-        "-m",
-        "robot",
-        "--output=NONE",
-        "--report=NONE",
-        "--log=NONE",
-        "messages.robot",
-    ),
+    "robotframework-ibmmq": partial(program, "robotframework-ibmmq", "packages", "-m", "robot", "--output=NONE",
+        "--report=NONE", "--log=NONE", "messages.robot"),
     "npm-ibmmq": lambda: compiled("npm-ibmmq", node_samples.samples(CACHE, QUEUES)),
     "jms20": lambda: compiled("jms20", go_programs.jms20(CACHE, QUEUES)),
     "go-samples": lambda: compiled("go-samples", go_programs.samples(CACHE, QUEUES)),
@@ -226,7 +198,7 @@ CHECKS: Final[dict[str, Check]] = {
     "monitor": partial(in_both_places, "monitor", "packages", "monitor.py"),
     "datadog": partial(in_both_places, "datadog", "packages", "datadog.py"),
     "airflow": partial(program, "airflow", "airflow", "airflow_hook.py"),
-}
+}  # fmt: skip
 """The checks, by name."""
 
 

@@ -118,15 +118,9 @@ def test_an_rfh2_that_node_wrote_is_read_as_it_was_meant(node: Node) -> None:
 def as_node_says_it(header: DeadLetterHeader) -> dict[str, int | str]:
     """Return the header as node reports it: texts without blanks at both ends, and with the length."""
     return {
-        "Reason": header.reason,
-        "DestQName": header.destination_queue.strip(),
-        "DestQMgrName": header.destination_queue_manager.strip(),
-        "Encoding": header.encoding,
-        "CodedCharSetId": header.ccsid,
-        "Format": header.format.strip(),
-        "PutApplType": header.put_application_type,
-        "PutApplName": header.put_application_name.strip(),
-        "PutDate": header.put_date.strip(),
-        "PutTime": header.put_time.strip(),
-        "StrucLength": dead_letter.DLH_BYTES,
-    }
+        "Reason": header.reason, "DestQName": header.destination_queue.strip(),
+        "DestQMgrName": header.destination_queue_manager.strip(), "Encoding": header.encoding, "CodedCharSetId": header.ccsid,
+        "Format": header.format.strip(), "PutApplType": header.put_application_type,
+        "PutApplName": header.put_application_name.strip(), "PutDate": header.put_date.strip(),
+        "PutTime": header.put_time.strip(), "StrucLength": dead_letter.DLH_BYTES,
+    }  # fmt: skip

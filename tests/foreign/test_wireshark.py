@@ -35,47 +35,23 @@ MANY = settings(
 )
 
 DESCRIPTOR_FIELDS = {
-    "mq.md.report": "report",
-    "mq.md.msgtype": "message_type",
-    "mq.md.expiry": "expiry_tenths",
-    "mq.md.feedback": "feedback",
-    "mq.md.encoding": "encoding",
-    "mq.md.ccsid": "ccsid",
-    "mq.md.format": "format",
-    "mq.md.priority": "priority",
-    "mq.md.persistence": "persistence",
-    "mq.md.msgid": "message_id",
-    "mq.md.correlid": "correlation_id",
-    "mq.md.backount": "backout_count",
-    "mq.md.replytoq": "reply_to_queue",
-    "mq.md.replytoqmgr": "reply_to_queue_manager",
-    "mq.md.userid": "user_identifier",
-    "mq.md.acttoken": "accounting_token",
-    "mq.md.appldata": "application_identity_data",
-    "mq.md.appltype": "put_application_type",
-    "mq.md.applname": "put_application_name",
-    "mq.md.date": "put_date",
-    "mq.md.time": "put_time",
-    "mq.md.origdata": "application_origin_data",
-    "mq.md.groupid": "group_id",
-    "mq.md.msgseqnumber": "sequence_number",
-    "mq.md.offset": "offset",
-    "mq.md.msgflags": "message_flags",
+    "mq.md.report": "report", "mq.md.msgtype": "message_type", "mq.md.expiry": "expiry_tenths", "mq.md.feedback": "feedback",
+    "mq.md.encoding": "encoding", "mq.md.ccsid": "ccsid", "mq.md.format": "format", "mq.md.priority": "priority",
+    "mq.md.persistence": "persistence", "mq.md.msgid": "message_id", "mq.md.correlid": "correlation_id",
+    "mq.md.backount": "backout_count", "mq.md.replytoq": "reply_to_queue", "mq.md.replytoqmgr": "reply_to_queue_manager",
+    "mq.md.userid": "user_identifier", "mq.md.acttoken": "accounting_token", "mq.md.appldata": "application_identity_data",
+    "mq.md.appltype": "put_application_type", "mq.md.applname": "put_application_name", "mq.md.date": "put_date",
+    "mq.md.time": "put_time", "mq.md.origdata": "application_origin_data", "mq.md.groupid": "group_id",
+    "mq.md.msgseqnumber": "sequence_number", "mq.md.offset": "offset", "mq.md.msgflags": "message_flags",
     "mq.md.origlength": "original_length",
-}
+}  # fmt: skip
 ONLY_IN_VERSION_2 = {"group_id", "sequence_number", "offset", "message_flags", "original_length"}
 DEAD_LETTER_FIELDS = {
-    "mq.dlh.reason": "reason",
-    "mq.dlh.destq": "destination_queue",
-    "mq.dlh.destqmgr": "destination_queue_manager",
-    "mq.dlh.encoding": "encoding",
-    "mq.dlh.ccsid": "ccsid",
-    "mq.dlh.format": "format",
-    "mq.dlh.putappltype": "put_application_type",
-    "mq.dlh.putapplname": "put_application_name",
-    "mq.dlh.putdate": "put_date",
+    "mq.dlh.reason": "reason", "mq.dlh.destq": "destination_queue", "mq.dlh.destqmgr": "destination_queue_manager",
+    "mq.dlh.encoding": "encoding", "mq.dlh.ccsid": "ccsid", "mq.dlh.format": "format",
+    "mq.dlh.putappltype": "put_application_type", "mq.dlh.putapplname": "put_application_name", "mq.dlh.putdate": "put_date",
     "mq.dlh.puttime": "put_time",
-}
+}  # fmt: skip
 
 
 def same(meant: object, shown: str) -> object:

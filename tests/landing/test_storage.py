@@ -51,14 +51,9 @@ class Landing:
         """Land until there are 4 reports, or with `once` until the queue is empty; return the reports."""
         told: list[Progress] = []
         keep_landing(
-            self.connect,
-            lambda connection: lander_on(connection, folder, self.kit.clock),
-            notify=told.append,
-            stopping=lambda: len(told) > 3,
-            pause=lambda _: None,
-            random=SeededRandom(1),
-            once=once,
-        )
+            self.connect, lambda connection: lander_on(connection, folder, self.kit.clock), notify=told.append,
+            stopping=lambda: len(told) > 3, pause=lambda _: None, random=SeededRandom(1), once=once,
+        )  # fmt: skip
         return told
 
 

@@ -318,15 +318,10 @@ class QueueManagerMachine:
     def new_message(self, priority: int, *, persistent: bool, pick: int = 0, expiry_s: float | None = None) -> Message:
         self.bodies += 1
         return Message(
-            body=f"{self.bodies}".encode(),
-            serial=0,
-            priority=priority,
-            persistent=persistent,
-            message_id=IDENTIFIERS[pick % 3],
-            correlation_id=IDENTIFIERS[pick // 3 % 3],
-            expires_at=None if expiry_s is None else self.model.now + expiry_s,
-            stated_priority=priority,
-        )
+            body=f"{self.bodies}".encode(), serial=0, priority=priority, persistent=persistent,
+            message_id=IDENTIFIERS[pick % 3], correlation_id=IDENTIFIERS[pick // 3 % 3],
+            expires_at=None if expiry_s is None else self.model.now + expiry_s, stated_priority=priority,
+        )  # fmt: skip
 
     def put(self, handle: Handle, message: Message, unit: Unit, actual: Callable[[MessageDescriptor], Put]) -> None:
         expiry_tenths = EXPIRY_UNLIMITED if message.expires_at is None else round((message.expires_at - self.model.now) * 10)

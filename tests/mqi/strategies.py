@@ -52,69 +52,27 @@ folders = st.builds(Folder, element_names, st.lists(properties, max_size=6).map(
 
 ccsids = st.sampled_from([CCSID_INHERIT, 0, 1208, 819, 500])
 dead_letter_headers = st.builds(
-    DeadLetterHeader,
-    reason=int32,
-    destination_queue=fields(48),
-    destination_queue_manager=fields(48),
-    encoding=encodings,
-    ccsid=ccsids,
-    format=fields(8),
-    put_application_type=int32,
-    put_application_name=fields(28),
-    put_date=fields(8),
+    DeadLetterHeader, reason=int32, destination_queue=fields(48), destination_queue_manager=fields(48), encoding=encodings,
+    ccsid=ccsids, format=fields(8), put_application_type=int32, put_application_name=fields(28), put_date=fields(8),
     put_time=fields(8),
-)
+)  # fmt: skip
 descriptor_extensions = st.builds(
-    DescriptorExtension,
-    encoding=encodings,
-    ccsid=ccsids,
-    format=fields(8),
-    flags=int32,
-    group_id=st.binary(min_size=24, max_size=24),
-    sequence_number=int32,
-    offset=int32,
-    message_flags=int32,
+    DescriptorExtension, encoding=encodings, ccsid=ccsids, format=fields(8), flags=int32,
+    group_id=st.binary(min_size=24, max_size=24), sequence_number=int32, offset=int32, message_flags=int32,
     original_length=int32,
-)
+)  # fmt: skip
 rfh2s = st.builds(
-    RFH2,
-    folders=st.lists(folders, max_size=4).map(tuple),
-    encoding=encodings,
-    ccsid=ccsids,
-    format=fields(8),
-    flags=int32,
+    RFH2, folders=st.lists(folders, max_size=4).map(tuple), encoding=encodings, ccsid=ccsids, format=fields(8), flags=int32,
     name_value_ccsid=st.sampled_from(sorted(NAME_VALUE_CCSIDS)),
-)
+)  # fmt: skip
 headers = dead_letter_headers | descriptor_extensions | rfh2s
 
 identifiers = st.binary(min_size=24, max_size=24)
 descriptors = st.builds(
-    MessageDescriptor,
-    report=int32,
-    message_type=int32,
-    expiry_tenths=int32,
-    feedback=int32,
-    encoding=int32,
-    ccsid=int32,
-    format=fields(8),
-    priority=int32,
-    persistence=int32,
-    message_id=identifiers,
-    correlation_id=identifiers,
-    backout_count=int32,
-    reply_to_queue=fields(48),
-    reply_to_queue_manager=fields(48),
-    user_identifier=fields(12),
-    accounting_token=st.binary(min_size=32, max_size=32),
-    application_identity_data=fields(32),
-    put_application_type=int32,
-    put_application_name=fields(28),
-    put_date=fields(8),
-    put_time=fields(8),
-    application_origin_data=fields(4),
-    group_id=identifiers,
-    sequence_number=int32,
-    offset=int32,
-    message_flags=int32,
-    original_length=int32,
-)
+    MessageDescriptor, report=int32, message_type=int32, expiry_tenths=int32, feedback=int32, encoding=int32, ccsid=int32,
+    format=fields(8), priority=int32, persistence=int32, message_id=identifiers, correlation_id=identifiers,
+    backout_count=int32, reply_to_queue=fields(48), reply_to_queue_manager=fields(48), user_identifier=fields(12),
+    accounting_token=st.binary(min_size=32, max_size=32), application_identity_data=fields(32), put_application_type=int32,
+    put_application_name=fields(28), put_date=fields(8), put_time=fields(8), application_origin_data=fields(4),
+    group_id=identifiers, sequence_number=int32, offset=int32, message_flags=int32, original_length=int32,
+)  # fmt: skip

@@ -72,16 +72,9 @@ def test_these_texts_are_no_profiles(text: str) -> None:
 # Source: IBM, "Profile priorities": left to right; a character counts more than ?, ? more than *, * more than **.
 @pytest.mark.parametrize(
     ("more", "less"),
-    [
-        ("AB.C*", "AB.*"),
-        ("AB.CD", "AB.C*"),
-        ("AB.?D", "AB.*"),
-        ("AB.*", "AB.**"),
-        ("A.?", "?.B"),
-        ("AB*D", "AB*"),
-        ("**.A", "**"),
-    ],
-)
+    [("AB.C*", "AB.*"), ("AB.CD", "AB.C*"), ("AB.?D", "AB.*"), ("AB.*", "AB.**"), ("A.?", "?.B"), ("AB*D", "AB*"),
+     ("**.A", "**")],
+)  # fmt: skip
 def test_the_more_specific_profile_is_the_first_where_they_differ(more: str, less: str) -> None:
     assert specificity(more) < specificity(less)
 
@@ -100,25 +93,18 @@ def record(
 
 @pytest.mark.parametrize(
     ("records", "held"),
-    [
-        pytest.param([], "", id="nothing is given by default"),
-        pytest.param(
-            [record("AB.*", "PUT"), record("AB.C*", "GET")], "GET", id="profile priorities: the example of IBM's page"
-        ),
-        pytest.param([record("AB.**", "PUT"), record("AB.CD", "")], "", id="a record of nothing takes away"),
-        pytest.param([record("AB.CD", "GET", "other")], "", id="another user's"),
-        pytest.param([record("AB.CD", "GET", kind=AuthorityKind.TOPIC)], "", id="another kind of object"),
-        pytest.param([record("AB.CD", "GET", "app", group=True)], "", id="a group of the user's name"),
-        pytest.param([record("AB.CD", "GET", "desk")], "", id="a user of the group's name"),
-        pytest.param(
-            [record("AB.CD", "GET"), record("**", "PUT", "desk", group=True), record("AB.*", "INQ", "night", group=True)],
-            "GET INQ PUT",
-            id="principals and groups: the aggregate",
-        ),
-        pytest.param([record("AB.CD", "GET", "nobody", group=True)], "GET", id="principals and groups: everybody is in nobody"),
-        pytest.param([record("AB.CD", "GET", "strangers", group=True)], "", id="a group the user is not in"),
-    ],
-)
+    [pytest.param([], "", id="nothing is given by default"),
+     pytest.param([record("AB.*", "PUT"), record("AB.C*", "GET")], "GET", id="profile priorities: the example of IBM's page"),
+     pytest.param([record("AB.**", "PUT"), record("AB.CD", "")], "", id="a record of nothing takes away"),
+     pytest.param([record("AB.CD", "GET", "other")], "", id="another user's"),
+     pytest.param([record("AB.CD", "GET", kind=AuthorityKind.TOPIC)], "", id="another kind of object"),
+     pytest.param([record("AB.CD", "GET", "app", group=True)], "", id="a group of the user's name"),
+     pytest.param([record("AB.CD", "GET", "desk")], "", id="a user of the group's name"),
+     pytest.param([record("AB.CD", "GET"), record("**", "PUT", "desk", group=True), record("AB.*", "INQ", "night", group=True)],
+         "GET INQ PUT", id="principals and groups: the aggregate"),
+     pytest.param([record("AB.CD", "GET", "nobody", group=True)], "GET", id="principals and groups: everybody is in nobody"),
+     pytest.param([record("AB.CD", "GET", "strangers", group=True)], "", id="a group the user is not in")],
+)  # fmt: skip
 def test_the_records_grant_a_user_these_authorities(records: list[AuthorityRecord], held: str) -> None:
     found = granted(records, AuthorityKind.QUEUE, "AB.CD", user="app", groups=("desk", "night"))
 

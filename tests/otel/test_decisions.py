@@ -24,17 +24,10 @@ PLAN: tuple[Disposition, ...] = (
 
 def decided(*plan: Disposition, count: int = 3, outcome: Outcome | None = None, message_id: bytes = MESSAGE_ID) -> Decided:
     return Decided(
-        queue="ORDERS.IN",
-        message_id=message_id,
-        listener="orders",
-        backout_count=count,
-        threshold=3,
-        backout_requeue_queue="ORDERS.BOQ",
-        threshold_source="BOTHRESH of ORDERS.IN",
-        queue_source="the listener",
-        plan=plan,
+        queue="ORDERS.IN", message_id=message_id, listener="orders", backout_count=count, threshold=3,
+        backout_requeue_queue="ORDERS.BOQ", threshold_source="BOTHRESH of ORDERS.IN", queue_source="the listener", plan=plan,
         outcome=outcome,
-    )
+    )  # fmt: skip
 
 
 def disposed(*attempts: Attempt, message_id: bytes = MESSAGE_ID) -> Disposed:
@@ -55,19 +48,13 @@ async def test_a_decision_span_has_the_facts_and_the_answer_of_each_destination(
     [(span_name, event)] = decisions(telemetry)
     assert "settle ORDERS.IN" == span_name
     assert {
-        "mqflow.backout.count": 3,
-        "mqflow.backout.threshold": 3,
-        "mqflow.backout.threshold_source": "BOTHRESH of ORDERS.IN",
-        "mqflow.backout.requeue_queue": "ORDERS.BOQ",
-        "mqflow.backout.requeue_queue_source": "the listener",
+        "mqflow.backout.count": 3, "mqflow.backout.threshold": 3, "mqflow.backout.threshold_source": "BOTHRESH of ORDERS.IN",
+        "mqflow.backout.requeue_queue": "ORDERS.BOQ", "mqflow.backout.requeue_queue_source": "the listener",
         "mqflow.backout.plan": ("requeue ORDERS.BOQ", "dead_letter QM1.DLQ", "return"),
-        "mqflow.backout.tried": ("requeue ORDERS.BOQ", "dead_letter QM1.DLQ"),
-        "mqflow.backout.reasons": (2053, 0),
-        "mqflow.backout.disposition": "dead_letter",
-        "mqflow.backout.destination": "QM1.DLQ",
-        "mqflow.backout.outcome": "failed",
-        "error.type": "orders.OutOfStockError",
-    } == dict(event.attributes or {})
+        "mqflow.backout.tried": ("requeue ORDERS.BOQ", "dead_letter QM1.DLQ"), "mqflow.backout.reasons": (2053, 0),
+        "mqflow.backout.disposition": "dead_letter", "mqflow.backout.destination": "QM1.DLQ",
+        "mqflow.backout.outcome": "failed", "error.type": "orders.OutOfStockError",
+    } == dict(event.attributes or {})  # fmt: skip
 
 
 async def test_the_span_of_a_decision_to_deliver_ends_immediately() -> None:

@@ -45,35 +45,19 @@ def settled(handled_s: float) -> Settled:
 
 @pytest.mark.parametrize(
     ("event", "name", "attributes"),
-    [
-        (DELIVERED, "messaging.client.consumed.messages", {}),
-        (
-            Settled(
-                queue="ORDERS.IN", listener="l", settlement=Settlement.BACKOUT, message_ids=(MESSAGE_ID,), outcome=Failed("E")
-            ),
-            "mqflow.units_of_work",
-            {"mqflow.outcome": "failed", "mqflow.settlement": "backout"},
-        ),
-        (
-            InDoubt(queue="ORDERS.IN", listener="l", reason=Reason.CONNECTION_BROKEN, message_ids=()),
-            "mqflow.commits_in_doubt",
-            {"error.type": "MQRC_CONNECTION_BROKEN (2009)"},
-        ),
-        (ListenerPaused(queue="ORDERS.IN", listener="l", why="-", delay_s=1), "mqflow.listener.pauses", {}),
-        (
-            ConsumerFailed(consumer="worker 0 of l", queue="ORDERS.IN", error="E", traceback="", failures=1, restarts_in_s=1.0),
-            "mqflow.consumer.failures",
-            {},
-        ),
-        (
-            HandlerStuck(queue="ORDERS.IN", listener="l", message_id=MESSAGE_ID, running_s=60, stack=""),
-            "mqflow.handlers_stuck",
-            {},
-        ),
-        (ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1), "mqflow.reports", {}),
-    ],
+    [(DELIVERED, "messaging.client.consumed.messages", {}),
+     (Settled(queue="ORDERS.IN", listener="l", settlement=Settlement.BACKOUT, message_ids=(MESSAGE_ID,), outcome=Failed("E")),
+      "mqflow.units_of_work", {"mqflow.outcome": "failed", "mqflow.settlement": "backout"}),
+     (InDoubt(queue="ORDERS.IN", listener="l", reason=Reason.CONNECTION_BROKEN, message_ids=()), "mqflow.commits_in_doubt",
+      {"error.type": "MQRC_CONNECTION_BROKEN (2009)"}),
+     (ListenerPaused(queue="ORDERS.IN", listener="l", why="-", delay_s=1), "mqflow.listener.pauses", {}),
+     (ConsumerFailed(consumer="worker 0 of l", queue="ORDERS.IN", error="E", traceback="", failures=1, restarts_in_s=1.0),
+      "mqflow.consumer.failures", {}),
+     (HandlerStuck(queue="ORDERS.IN", listener="l", message_id=MESSAGE_ID, running_s=60, stack=""), "mqflow.handlers_stuck",
+      {}),
+     (ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1), "mqflow.reports", {})],
     ids=lambda value: value if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_each_event_is_counted_once_under_its_queue(event: Event, name: str, attributes: dict[str, str]) -> None:
     telemetry = Telemetry()
 
@@ -107,25 +91,14 @@ def test_reply_queues_of_names_that_requesters_choose_take_no_more_memory_than_a
 
 @pytest.mark.parametrize(
     ("event", "name", "attribute"),
-    [
-        (
-            Reconnected(queue_manager="QM1", generation=2, objects=(), attempts=1, downtime_ms=3),
-            "mqflow.reconnections",
-            ("mqflow.queue_manager", "QM1"),
-        ),
-        (
-            ReopenRefused(queue_manager="QM1", object="Q", owner="requeuer", reason=0),
-            "mqflow.reopen_refusals",
-            ("messaging.destination.name", "Q"),
-        ),
-        (
-            Reconnecting(queue_manager="QM1", attempt=1, reason=0, delay_s=1.0),
-            "mqflow.reconnection_attempts",
-            ("mqflow.queue_manager", "QM1"),
-        ),
-        (HookFailed(hook="ledger", error="E", event="Settled"), "mqflow.hook_failures", ("mqflow.hook", "ledger")),
-    ],
-)
+    [(Reconnected(queue_manager="QM1", generation=2, objects=(), attempts=1, downtime_ms=3), "mqflow.reconnections",
+      ("mqflow.queue_manager", "QM1")),
+     (ReopenRefused(queue_manager="QM1", object="Q", owner="requeuer", reason=0), "mqflow.reopen_refusals",
+      ("messaging.destination.name", "Q")),
+     (Reconnecting(queue_manager="QM1", attempt=1, reason=0, delay_s=1.0), "mqflow.reconnection_attempts",
+      ("mqflow.queue_manager", "QM1")),
+     (HookFailed(hook="ledger", error="E", event="Settled"), "mqflow.hook_failures", ("mqflow.hook", "ledger"))],
+)  # fmt: skip
 def test_an_event_without_a_queue_is_counted_under_its_own_name(event: Event, name: str, attribute: tuple[str, Any]) -> None:
     telemetry = Telemetry()
 

@@ -112,32 +112,24 @@ def test_a_dry_run_as_of_a_time_counts_the_letters_that_had_landed(
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
-    [
-        (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: name it with --journal."),
-        (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is not a journal"),
-        (["report", "--tables", "tabels"], 2, "tabels: name the journal for its tables with --journal."),
-        (
-            ["report", "--tables", "tables", "--journal", "j", "--as-of", "2026-01-01"],
-            2,
-            "--as-of shows tables as they were: leave out --journal and the queues.",
-        ),
-        (["report", "--tables", "tables", "--as-of", "yesterday"], 2, "'yesterday' does not match the formats"),
-        (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
-        (["silver", "--tables", "hdfs://host/tables"], 2, "folders of the scheme hdfs: are not supported. Use a path"),
-        (["bronze", "--journal", "tables", "--tables", "viewfs:///tables"], 2, "the scheme viewfs: are not supported"),
-        (["redrive", "--where", "true", "--tables", "gs://bucket/tables"], 2, "the scheme gs: are not supported"),
-        (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
-        (["triage", "rules.txt", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
-        (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is not KEY=VALUE."),
-        (["silver", "--tables", "tables", "--rules", "wrong.txt"], 1, "REASN"),
-        (["triage", "missing.txt", "--tables", "tables"], 2, "missing.txt"),
-        (
-            ["triage", "wrong.txt", "--tables", "tables", "--retries"],
-            2,
-            "--retries compares two tables: name the other one with --against.",
-        ),
-    ],
-)
+    [(["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: name it with --journal."),
+     (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is not a journal"),
+     (["report", "--tables", "tabels"], 2, "tabels: name the journal for its tables with --journal."),
+     (["report", "--tables", "tables", "--journal", "j", "--as-of", "2026-01-01"], 2,
+      "--as-of shows tables as they were: leave out --journal and the queues."),
+     (["report", "--tables", "tables", "--as-of", "yesterday"], 2, "'yesterday' does not match the formats"),
+     (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
+     (["silver", "--tables", "hdfs://host/tables"], 2, "folders of the scheme hdfs: are not supported. Use a path"),
+     (["bronze", "--journal", "tables", "--tables", "viewfs:///tables"], 2, "the scheme viewfs: are not supported"),
+     (["redrive", "--where", "true", "--tables", "gs://bucket/tables"], 2, "the scheme gs: are not supported"),
+     (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
+     (["triage", "rules.txt", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
+     (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is not KEY=VALUE."),
+     (["silver", "--tables", "tables", "--rules", "wrong.txt"], 1, "REASN"),
+     (["triage", "missing.txt", "--tables", "tables"], 2, "missing.txt"),
+     (["triage", "wrong.txt", "--tables", "tables", "--retries"], 2,
+      "--retries compares two tables: name the other one with --against.")],
+)  # fmt: skip
 def test_one_sentence_refuses_a_wrong_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, sentence: str
 ) -> None:

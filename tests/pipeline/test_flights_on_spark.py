@@ -117,14 +117,9 @@ def test_a_booking_too_many_and_one_too_few_are_found(change: list[int], said: s
 
 @pytest.mark.parametrize(
     ("outcome", "attempts", "agrees"),
-    [
-        ("backed_out", 2, True),
-        ("committed", 3, True),
-        ("backed_out", 3, False),
-        ("backed_out", 1, False),
-        ("committed", 2, False),
-    ],
-)
+    [("backed_out", 2, True), ("committed", 3, True), ("backed_out", 3, False), ("backed_out", 1, False),
+     ("committed", 2, False)],
+)  # fmt: skip
 def test_a_message_that_was_delivered_too_often_or_too_rarely_is_found(outcome: str, attempts: int, *, agrees: bool) -> None:
     key = ("NIGHT.IN", 7)
     row = {"final_outcome": outcome, "attempts": attempts, "last_exc_class": None}

@@ -40,22 +40,17 @@ COPIED: Final = ("mqflow", "tests", "examples", "plugins", "docs", "benchmarks",
 #: The sources of each package, and the tests that can notice its defects.
 PACKAGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "policy": ("mqflow/policy", ("tests/policy", "tests/stories", "tests/app", "tests/runtime")),
-    "runtime": (
-        "mqflow/runtime",
-        ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py", "tests/cli", "tests/otel"),
-    ),
+    "runtime": ("mqflow/runtime",
+                ("tests/runtime", "tests/app", "tests/stories", "tests/model/test_simulation.py", "tests/cli", "tests/otel")),
     "bindings": ("mqflow/bindings", ("tests/bindings", "tests/conformance")),
     "wire": ("mqflow/embedded/wire", ("tests/embedded/wire", "tests/conformance", "tests/simulation")),
-    "storage": (
-        "mqflow/embedded/storage",
-        ("tests/embedded/storage", "tests/embedded/disk_faults", "tests/conformance", "tests/cli"),
-    ),
-    "cli": ("mqflow/cli", ("tests/cli",)),
-    "settings": ("mqflow/app/config", ("tests/app", "tests/cli")),
+    "storage": ("mqflow/embedded/storage",
+                ("tests/embedded/storage", "tests/embedded/disk_faults", "tests/conformance", "tests/cli")),
+    "cli": ("mqflow/cli", ("tests/cli",)), "settings": ("mqflow/app/config", ("tests/app", "tests/cli")),
     "rules": ("mqflow/embedded/rules", ("tests/embedded", "tests/conformance", "tests/model")),
     "calls": ("mqflow/embedded/calls", ("tests/embedded", "tests/conformance", "tests/model")),
     "listener": ("mqflow/runtime/listener", ("tests/runtime", "tests/app", "tests/stories", "tests/conformance")),
-}
+}  # fmt: skip
 DECISIONS: Final = ("policy", "rules", "calls", "listener")
 OTHERS: Final = ("policy", "runtime", "bindings", "wire", "storage", "cli", "settings")
 GOAL: Final = 95

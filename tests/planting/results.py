@@ -15,21 +15,9 @@ from msgspec import Struct
 from tests.planting.mutations import Mutation
 
 __all__ = (
-    "HUNG",
-    "MUTANTS",
-    "NOTICED",
-    "RESULTS",
-    "SURVIVED",
-    "Figures",
-    "Verdict",
-    "earlier_sentences",
-    "equivalents",
-    "figures",
-    "keep",
-    "names",
-    "read",
-    "sentences",
-)
+    "HUNG", "MUTANTS", "NOTICED", "RESULTS", "SURVIVED", "Figures", "Verdict", "earlier_sentences", "equivalents", "figures",
+    "keep", "names", "read", "sentences",
+)  # fmt: skip
 
 _FOLDER: Final = Path(__file__).parent
 RESULTS: Final = _FOLDER / "results.json"

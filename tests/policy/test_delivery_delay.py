@@ -38,18 +38,10 @@ DLQ = "DEAD.LETTERS"
 BOOT = b"one start of one"
 SENT = ClockReading(wall_ms=1_800_000_000_000, monotonic_ms=50_000, epoch=BOOT)
 ORDER = MessageDescriptor(
-    report=Report.COD | Report.EXCEPTION_WITH_DATA,
-    message_type=MessageType.REQUEST,
-    expiry_tenths=200,
-    ccsid=819,
-    format="MQSTR",
-    priority=7,
-    persistence=Persistence.PERSISTENT,
-    message_id=b"M" * 24,
-    correlation_id=b"C" * 24,
-    reply_to_queue="REPLIES",
-    user_identifier="alice",
-)
+    report=Report.COD | Report.EXCEPTION_WITH_DATA, message_type=MessageType.REQUEST, expiry_tenths=200, ccsid=819,
+    format="MQSTR", priority=7, persistence=Persistence.PERSISTENT, message_id=b"M" * 24, correlation_id=b"C" * 24,
+    reply_to_queue="REPLIES", user_identifier="alice",
+)  # fmt: skip
 SUBSCRIPTION = b"S" * 24
 
 
@@ -176,21 +168,12 @@ identifiers = st.binary(min_size=24, max_size=24)
 
 
 @given(
-    st.builds(
-        MessageDescriptor,
-        report=bits,
-        message_flags=bits,
-        encoding=bits,
-        ccsid=bits,
-        format=st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ", max_size=8),
-        priority=st.integers(0, 9),
-        persistence=st.integers(0, 1),
-        message_id=identifiers,
-        correlation_id=identifiers,
-        reply_to_queue=st.text("ABC", max_size=48),
-    ),
+    st.builds(MessageDescriptor, report=bits, message_flags=bits, encoding=bits, ccsid=bits,
+              format=st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ", max_size=8), priority=st.integers(0, 9),
+              persistence=st.integers(0, 1), message_id=identifiers, correlation_id=identifiers,
+              reply_to_queue=st.text("ABC", max_size=48)),
     st.binary(max_size=50),
-)
+)  # fmt: skip
 def test_everything_is_restored_on_delivery(descriptor: MessageDescriptor, body: bytes) -> None:
     on_queue, data = staged(descriptor, body, target="ORDERS", delay_ms=5_000, now=SENT)
     got = replace(on_queue, message_id=b"N" * 24, backout_count=3)
@@ -285,37 +268,19 @@ class Failure(Struct, frozen=True, kw_only=True):
 FAILURES = (
     Failure(sentence="as its report options say: sent to the dead letter queue", expected=DeadLetter),
     Failure(sentence="as its report options say: discarded", report=Report.DISCARD_MSG, expected=Discard),
-    Failure(
-        sentence="if this action fails, an attempt is made to put the message later",
-        dead_letter_queue_refuses=True,
-        expected=Return,
-        reported=False,
-    ),
-    Failure(
-        sentence="ours: without a dead letter queue the action fails", dead_letter_queue="", expected=Return, reported=False
-    ),
-    Failure(
-        sentence="a delayed publication whose subscriber has unsubscribed is discarded silently",
-        publication=True,
-        subscriber_gone=True,
-        expected=Discard,
-    ),
-    Failure(
-        sentence="a publication that cannot be delivered is put to the dead letter queue", publication=True, expected=DeadLetter
-    ),
-    Failure(
-        sentence="a publication that the dead letter queue refuses is discarded",
-        publication=True,
-        dead_letter_queue_refuses=True,
-        expected=Discard,
-    ),
-    Failure(
-        sentence="ours: a publication without a dead letter queue is discarded",
-        publication=True,
-        dead_letter_queue="",
-        expected=Discard,
-    ),
-)
+    Failure(sentence="if this action fails, an attempt is made to put the message later", dead_letter_queue_refuses=True,
+            expected=Return, reported=False),
+    Failure(sentence="ours: without a dead letter queue the action fails", dead_letter_queue="", expected=Return,
+            reported=False),
+    Failure(sentence="a delayed publication whose subscriber has unsubscribed is discarded silently", publication=True,
+            subscriber_gone=True, expected=Discard),
+    Failure(sentence="a publication that cannot be delivered is put to the dead letter queue", publication=True,
+            expected=DeadLetter),
+    Failure(sentence="a publication that the dead letter queue refuses is discarded", publication=True,
+            dead_letter_queue_refuses=True, expected=Discard),
+    Failure(sentence="ours: a publication without a dead letter queue is discarded", publication=True, dead_letter_queue="",
+            expected=Discard),
+)  # fmt: skip
 
 
 def carried_out(plan: Plan, *, refuses: bool) -> DeadLetter | Discard | Return:

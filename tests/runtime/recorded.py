@@ -18,25 +18,11 @@ __all__ = ("NOW_S", "NOW_US", "ORDER", "Recorded")
 NOW_S = 1_760_000_000.25
 NOW_US = 1_760_000_000_250_000
 ORDER = MessageDescriptor(
-    message_id=b"M" * 24,
-    correlation_id=b"C" * 24,
-    group_id=b"G" * 24,
-    message_type=1,
-    format="MQSTR",
-    ccsid=1208,
-    encoding=273,
-    persistence=1,
-    priority=4,
-    expiry_tenths=25,
-    put_date="19700101",
-    put_time="00000150",
-    put_application_name="orders",
-    put_application_type=6,
-    user_identifier="alice",
-    reply_to_queue="REPLIES",
-    reply_to_queue_manager="QM2",
-    backout_count=3,
-)
+    message_id=b"M" * 24, correlation_id=b"C" * 24, group_id=b"G" * 24, message_type=1, format="MQSTR", ccsid=1208,
+    encoding=273, persistence=1, priority=4, expiry_tenths=25, put_date="19700101", put_time="00000150",
+    put_application_name="orders", put_application_type=6, user_identifier="alice", reply_to_queue="REPLIES",
+    reply_to_queue_manager="QM2", backout_count=3,
+)  # fmt: skip
 
 
 class Recorded:

@@ -42,37 +42,17 @@ class Consumer:
         """Return the record of a delivery without the fields of the descriptor."""
         source = self.recorded.recorder.source
         return DispositionRecord(
-            disp_id=f"QM1/{source}/{number}",
-            event_ts=NOW_US,
-            qmgr="QM1",
-            queue="IN",
-            handler="book",
-            consumer="orders/mover",
-            uow_id=f"{source}/{unit}",
-            msg_id=ORDER.message_id,
-            msg_len=4,
-            get_ts=NOW_US,
-            backout_count=3,
-            bothresh=5,
-            boqname="BAD",
-            outcome=outcome,
-            **more,
-        )
+            disp_id=f"QM1/{source}/{number}", event_ts=NOW_US, qmgr="QM1", queue="IN", handler="book", consumer="orders/mover",
+            uow_id=f"{source}/{unit}", msg_id=ORDER.message_id, msg_len=4, get_ts=NOW_US, backout_count=3, bothresh=5,
+            boqname="BAD", outcome=outcome, **more,
+        )  # fmt: skip
 
 
 def of_delivery(record: DispositionRecord) -> DispositionRecord:
     """Return the record without the fields that only the descriptor decides."""
     described = (
-        "correl_id",
-        "group_id",
-        "msg_type",
-        "format",
-        "ccsid",
-        "encoding",
-        "persistence",
-        "priority",
-        "expiry_left_ms",
-    )
+        "correl_id", "group_id", "msg_type", "format", "ccsid", "encoding", "persistence", "priority", "expiry_left_ms",
+    )  # fmt: skip
     context = ("put_ts", "put_appl_name", "put_appl_type", "user_id", "reply_q", "reply_qm")
     return replace(record, **dict.fromkeys((*described, *context)))
 
@@ -123,19 +103,12 @@ async def test_a_message_that_was_backed_out_has_a_record_that_is_committed_at_o
 UNDECODABLE = Undecodable("ValueError", "x" * 600)
 MOVES = [
     pytest.param(Requeue("BAD"), 0, None, RecordOutcome.BACKED_OUT, {"target_queue": "BAD"}, id="to the backout requeue queue"),
-    pytest.param(
-        DeadLetter("DLQ", 2362), 2053, None, RecordOutcome.DEAD_LETTERED, {"target_queue": "DLQ", "mqrc": 2362}, id="to the DLQ"
-    ),
+    pytest.param(DeadLetter("DLQ", 2362), 2053, None, RecordOutcome.DEAD_LETTERED, {"target_queue": "DLQ", "mqrc": 2362},
+        id="to the DLQ"),
     pytest.param(Discard("asked"), 2053, None, RecordOutcome.DISCARDED, {"mqrc": 2053}, id="discarded after a refusal"),
-    pytest.param(
-        Requeue("BAD"),
-        0,
-        UNDECODABLE,
-        RecordOutcome.BACKED_OUT,
-        {"target_queue": "BAD", "exc_class": "ValueError", "exc_message": "x" * 512},
-        id="undecodable",
-    ),
-]
+    pytest.param(Requeue("BAD"), 0, UNDECODABLE, RecordOutcome.BACKED_OUT,
+        {"target_queue": "BAD", "exc_class": "ValueError", "exc_message": "x" * 512}, id="undecodable"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("disposition", "reason", "undecodable", "outcome", "more"), MOVES)

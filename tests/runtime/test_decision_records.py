@@ -13,23 +13,10 @@ from mqflow.verbs import Connection
 from tests.runtime.recorded import NOW_US, ORDER, Recorded
 
 FIELDS: dict[str, Any] = {
-    "msg_id": b"M" * 24,
-    "correl_id": b"C" * 24,
-    "group_id": b"G" * 24,
-    "msg_type": 1,
-    "format": "MQSTR",
-    "ccsid": 1208,
-    "encoding": 273,
-    "persistence": 1,
-    "priority": 4,
-    "expiry_left_ms": 2_500,
-    "put_ts": 1_500_000,
-    "put_appl_name": "orders",
-    "put_appl_type": 6,
-    "user_id": "alice",
-    "reply_q": "REPLIES",
-    "reply_qm": "QM2",
-}
+    "msg_id": b"M" * 24, "correl_id": b"C" * 24, "group_id": b"G" * 24, "msg_type": 1, "format": "MQSTR", "ccsid": 1208,
+    "encoding": 273, "persistence": 1, "priority": 4, "expiry_left_ms": 2_500, "put_ts": 1_500_000, "put_appl_name": "orders",
+    "put_appl_type": 6, "user_id": "alice", "reply_q": "REPLIES", "reply_qm": "QM2",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -47,15 +34,9 @@ def test_a_record_has_the_fields_of_its_message_and_further_fields(recorded: Rec
     recorded.put(in_unit_of_work=False, queue_manager="QM7", at_us=5)
 
     first = DispositionRecord(
-        disp_id=f"QM1/{source}/1",
-        event_ts=NOW_US,
-        qmgr="QM1",
-        queue="IN",
-        consumer="orders/mover",
-        outcome=RecordOutcome.BACKED_OUT,
-        target_queue="BAD",
-        **FIELDS,
-    )
+        disp_id=f"QM1/{source}/1", event_ts=NOW_US, qmgr="QM1", queue="IN", consumer="orders/mover",
+        outcome=RecordOutcome.BACKED_OUT, target_queue="BAD", **FIELDS,
+    )  # fmt: skip
     second = replace(first, disp_id=f"QM1/{source}/2", event_ts=5, qmgr="QM7", target_queue=None)
     assert [[first], [second]] == recorded.messages()
     assert 12 == len(source)

@@ -58,18 +58,10 @@ def disposed(disposition: Disposition, *, backout_count: int = 3, outcome: Outco
 
 def decided(*, count: int, threshold: int = 0, plan: Disposition = Deliver(), is_first_failure: bool = False) -> Decided:  # noqa: B008 - frozen
     return Decided(
-        queue="IN",
-        message_id=b"\1",
-        listener="book",
-        backout_count=count,
-        threshold=threshold,
-        backout_requeue_queue="",
-        threshold_source="",
-        queue_source="",
-        plan=(plan,),
-        outcome=Failed("KeyError", "no\n price"),
+        queue="IN", message_id=b"\1", listener="book", backout_count=count, threshold=threshold, backout_requeue_queue="",
+        threshold_source="", queue_source="", plan=(plan,), outcome=Failed("KeyError", "no\n price"),
         is_first_failure=is_first_failure,
-    )
+    )  # fmt: skip
 
 
 def named(number: int) -> list[str]:
@@ -251,31 +243,17 @@ def test_a_drain_names_ten_handlers(caplog: pytest.LogCaptureFixture, count: int
 
 def test_a_line_has_each_value_of_its_event_as_a_field(caplog: pytest.LogCaptureFixture) -> None:
     LogEvents()(
-        Disposed(
-            queue="IN",
-            message_id=b"\1",
-            listener="book",
-            backout_count=3,
-            attempts=(Attempt(Discard("x")),),
-            worker=0,
-            trace_id="t1",
-        )
-    )
+        Disposed(queue="IN", message_id=b"\1", listener="book", backout_count=3, attempts=(Attempt(Discard("x")),), worker=0,
+                 trace_id="t1"),
+    )  # fmt: skip
     LogEvents()(InDoubt(queue="IN", listener="book", reason=2009, message_ids=(), put_message_ids=()))
 
     written = [{name: getattr(each, name) for name in LOG_FIELDS if hasattr(each, name)} for each in caplog.records]
     assert [
-        {
-            "event": "Disposed",
-            "queue": "IN",
-            "message_id": "01",
-            "listener": "book",
-            "worker": 0,
-            "trace_id": "t1",
-            "backout_count": 3,
-        },
+        {"event": "Disposed", "queue": "IN", "message_id": "01", "listener": "book", "worker": 0, "trace_id": "t1",
+         "backout_count": 3},
         {"event": "InDoubt", "queue": "IN", "listener": "book", "reason": 2009},
-    ] == written
+    ] == written  # fmt: skip
 
 
 def test_the_end_of_a_message_has_the_traceback_of_its_failure(caplog: pytest.LogCaptureFixture) -> None:

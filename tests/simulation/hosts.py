@@ -173,18 +173,10 @@ class Owner:
         self._folder.owned(queue_manager)
         listener = self._network.listen(self.process, self.address)
         server = Server(
-            queue_manager,
-            cast("Any", listener),
-            self.address,
-            _Everybody(),
-            host=no_host,
-            runner=self.process,
-            clock=world.clock,
-            silence_s=4.0,
-            room=Room(),
-            signals=lambda: Signal(world),
+            queue_manager, cast("Any", listener), self.address, _Everybody(), host=no_host, runner=self.process,
+            clock=world.clock, silence_s=4.0, room=Room(), signals=lambda: Signal(world),
             idle_poller=IdlePoller(world, self.process),
-        )
+        )  # fmt: skip
         self.server = server
         while not self._told.wait(_LOOK_S * 100) and not queue_manager.stopped:
             pass

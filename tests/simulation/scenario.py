@@ -238,15 +238,9 @@ class Life(Stage):
     def trouble(self) -> None:
         """Make one fault after the other, and repair everything at the end."""
         acts: tuple[Callable[[], None], ...] = (
-            self.kill_active,
-            self.kill_active,
-            self.stop_active,
-            self.hand_over,
-            self.partition,
-            self.network.cut_all,
-            self.storm,
-            self.storm,
-        )
+            self.kill_active, self.kill_active, self.stop_active, self.hand_over, self.partition, self.network.cut_all,
+            self.storm, self.storm,
+        )  # fmt: skip
         for _ in range(0 if self.calm else 1 + self.chance.choose(3)):
             self.world.sleep(self.chance.random() * 5)
             acts[self.chance.choose(len(acts))]()

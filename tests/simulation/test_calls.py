@@ -69,24 +69,17 @@ _DOUBT: Final = "rc2549: the call may have completed; IBM MQ says so of MQCMIT, 
 _DISC: Final = "q101800: MQDISC commits, so its outcome is a commit's"
 
 ROWS: Final = {
-    CONNECT: Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
-    "MQOPEN": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
-    "MQCLOSE": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
-    "MQINQ": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
-    "MQSET": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
-    "MQSUB": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
-    "MQGET": Row(Becomes.BACKED_OUT, _BACKED_OUT),
-    WAIT: Row(Becomes.BACKED_OUT, _BACKED_OUT),
-    "get several": Row(Becomes.BACKED_OUT, _BACKED_OUT),
-    "MQPUT in a unit of work": Row(Becomes.BACKED_OUT, _BACKED_OUT),
+    CONNECT: Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN), "MQOPEN": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQCLOSE": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN), "MQINQ": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQSET": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN), "MQSUB": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQGET": Row(Becomes.BACKED_OUT, _BACKED_OUT), WAIT: Row(Becomes.BACKED_OUT, _BACKED_OUT),
+    "get several": Row(Becomes.BACKED_OUT, _BACKED_OUT), "MQPUT in a unit of work": Row(Becomes.BACKED_OUT, _BACKED_OUT),
     "MQBACK": Row(Becomes.BACKED_OUT, _BACKED_OUT),
     "back out, then get": Row(Becomes.BACKED_OUT, _BACKED_OUT, gets_it_again=True),
-    "MQPUT outside": Row(Becomes.IN_DOUBT, _DOUBT, puts=True),
-    "MQPUT1 outside": Row(Becomes.IN_DOUBT, _DOUBT, puts=True),
-    "MQCMIT": Row(Becomes.IN_DOUBT, _DOUBT, ends_unit=True),
-    "commit, then get": Row(Becomes.IN_DOUBT, _DOUBT, ends_unit=True),
+    "MQPUT outside": Row(Becomes.IN_DOUBT, _DOUBT, puts=True), "MQPUT1 outside": Row(Becomes.IN_DOUBT, _DOUBT, puts=True),
+    "MQCMIT": Row(Becomes.IN_DOUBT, _DOUBT, ends_unit=True), "commit, then get": Row(Becomes.IN_DOUBT, _DOUBT, ends_unit=True),
     "MQDISC": Row(Becomes.IN_DOUBT, _DISC, ends_unit=True),
-}
+}  # fmt: skip
 
 ACTS: Final = (Act.CUT, Act.BLACKHOLE, Act.KILL, Act.STOP)
 MOMENTS: Final = tuple(product((True, False), Where))

@@ -22,21 +22,13 @@ SEEDS = usually(15, long=75)
 CALM_SEEDS = usually(2, long=40)
 
 LOOK_FROM = {
-    "a_commit_is_answered_before_it_is_written": 0,
-    "a_commit_is_repeated_after_reconnecting": 18,
-    "a_dead_application_is_committed": 5,
-    "a_doubt_is_called_a_refusal": 54,
-    "a_request_without_an_answer_counts_as_committed": 10,
-    "a_standby_does_not_wait_for_the_lock": 0,
-    "an_object_is_not_opened_again": 0,
-    "an_unknown_commit_is_called_a_backout": 69,
-    "backouts_are_forgotten_at_a_takeover": 8,
-    "messages_ahead_are_kept_at_a_backout": 1,
-    "poison_is_found_one_delivery_late": 0,
-    "two_sessions_reconnect_at_once": 0,
-    "what_was_inquired_is_kept_for_ever": 13,
-    "who_did_not_hear_the_welcome_stays_connected": 9,
-}
+    "a_commit_is_answered_before_it_is_written": 0, "a_commit_is_repeated_after_reconnecting": 18,
+    "a_dead_application_is_committed": 5, "a_doubt_is_called_a_refusal": 54,
+    "a_request_without_an_answer_counts_as_committed": 10, "a_standby_does_not_wait_for_the_lock": 0,
+    "an_object_is_not_opened_again": 0, "an_unknown_commit_is_called_a_backout": 69, "backouts_are_forgotten_at_a_takeover": 8,
+    "messages_ahead_are_kept_at_a_backout": 1, "poison_is_found_one_delivery_late": 0, "two_sessions_reconnect_at_once": 0,
+    "what_was_inquired_is_kept_for_ever": 13, "who_did_not_hear_the_welcome_stays_connected": 9,
+}  # fmt: skip
 """The seed from which to search for each defect: the exact seed changes when a frame changes."""
 LOOKS_MAX = 200
 

@@ -33,43 +33,21 @@ def test_no_statement_occurs_twice(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "found"),
-    [
-        (Statement(says="so it is", decides="A person."), "has neither a test nor a reason"),
-        (Statement(says="so it is", differs=" ", decides="A person."), "has neither a test nor a reason"),
-        (Statement(says=" ", differs="why", decides="A person."), "has neither a test nor a reason"),
-        (Statement(says="so it is", differs="why"), "needs a test with IBM's client, or a reason"),
-        (
-            Statement(says="so it is", differs="why", client=("sources/sources::no_statement_occurs_twice",), decides="I."),
-            "needs a test with IBM's client, or a reason",
-        ),
-        (
-            Statement(says="so it is", held=("sources/sources::nothing",), decides="A person."),
-            "there is no test_nothing in tests/sources/test_sources.py",
-        ),
-        (
-            Statement(says="so it is", held=("sources/nowhere::x",), decides="A person."),
-            "there is no test_x in tests/sources/test_nowhere.py",
-        ),
-        (
-            Statement(
-                says="so it is",
-                held=("sources/sources::no_statement_occurs_twice[" + "a row that is " + "not there]",),
-                decides="I.",
-            ),
-            "no text in tests/sources/test_sources.py has the words of this row",
-        ),
-    ],
-    ids=[
-        "nothing",
-        "a blank reason",
-        "says nothing",
-        "no client",
-        "a client and a reason",
-        "no such test",
-        "no such file",
-        "no such row",
-    ],
-)
+    [(Statement(says="so it is", decides="A person."), "has neither a test nor a reason"),
+     (Statement(says="so it is", differs=" ", decides="A person."), "has neither a test nor a reason"),
+     (Statement(says=" ", differs="why", decides="A person."), "has neither a test nor a reason"),
+     (Statement(says="so it is", differs="why"), "needs a test with IBM's client, or a reason"),
+     (Statement(says="so it is", differs="why", client=("sources/sources::no_statement_occurs_twice",), decides="I."),
+      "needs a test with IBM's client, or a reason"),
+     (Statement(says="so it is", held=("sources/sources::nothing",), decides="A person."),
+      "there is no test_nothing in tests/sources/test_sources.py"),
+     (Statement(says="so it is", held=("sources/nowhere::x",), decides="A person."),
+      "there is no test_x in tests/sources/test_nowhere.py"),
+     (Statement(says="so it is", held=("sources/sources::no_statement_occurs_twice[" + "a row that is " + "not there]",),
+                decides="I."), "no text in tests/sources/test_sources.py has the words of this row")],
+    ids=["nothing", "a blank reason", "says nothing", "no client", "a client and a reason", "no such test", "no such file",
+         "no such row"],
+)  # fmt: skip
 def test_a_statement_without_a_test_is_found(statement: Statement, found: str) -> None:
     source = Source(title="A", by="B", guide="c", section=(Section(title="D", statement=(statement,)),))
 

@@ -23,57 +23,37 @@ NOTICED_BY = {
     "a process that is defined can be opened": (INQUIRE, "test_mqinq_answers_the_attributes_of_a_process"),
     "an undefined namelist or process is 2085": (INQUIRE, "test_an_object_that_is_not_defined_is_2085"),
     "an empty property name is 2513": ("mqi/properties/test_set.py", "test_an_empty_name_is_2513"),
-    "MQSET of text counts bytes, and ends at a NUL": (
-        "standin/test_commands.py",
-        "test_the_text_of_an_attribute_is_utf_8_in_mqset_and_mqinq",
-    ),
-    "a retained publication says MQIsRetained": (
-        "conformance/test_retained.py",
-        "test_a_retained_publication_says_so_to_a_new_subscription_and_not_to_a_present_one",
-    ),
+    "MQSET of text counts bytes, and ends at a NUL": ("standin/test_commands.py",
+        "test_the_text_of_an_attribute_is_utf_8_in_mqset_and_mqinq"),
+    "a retained publication says MQIsRetained": ("conformance/test_retained.py",
+        "test_a_retained_publication_says_so_to_a_new_subscription_and_not_to_a_present_one"),
     "an asynchronous put in syncpoint fails at MQCMIT": (PACKAGES, "test_a_failed_asynchronous_put_backs_out_its_unit_of_work"),
-    "MQSTAT has the 2053 of an asynchronous put": (
-        PACKAGES,
-        "test_mqstat_reports_a_failed_asynchronous_put_and_the_put_does_not",
-    ),
-    "DEFPRESP(ASYNC) makes puts asynchronous": (
-        PACKAGES,
-        "test_a_queue_with_defpresp_async_answers_a_client_early_unless_the_put_says_otherwise",
-    ),
+    "MQSTAT has the 2053 of an asynchronous put": (PACKAGES,
+        "test_mqstat_reports_a_failed_asynchronous_put_and_the_put_does_not"),
+    "DEFPRESP(ASYNC) makes puts asynchronous": (PACKAGES,
+        "test_a_queue_with_defpresp_async_answers_a_client_early_unless_the_put_says_otherwise"),
     "a message above MQCD.MaxMsgLength is 2010": (PACKAGES, "test_a_message_longer_than_its_channel_allows_is_2010"),
     "REFRESH SECURITY(*)": (STATUSES, "test_refresh_security_takes_an_asterisk"),
     "DISPLAY CONN(*) TYPE(*)": (STATUSES, "test_display_conn_of_every_type_shows_connections_and_their_handles"),
     "DISPLAY TPSTATUS TYPE(SUB)": (STATUSES, "test_tpstatus_and_sbstatus_show_the_same_figures"),
-    "a PCF command that only MQ has is 2298": (
-        STATUSES,
-        "test_a_command_that_mq_has_and_this_queue_manager_does_not_have_is_2298",
-    ),
+    "a PCF command that only MQ has is 2298": (STATUSES,
+        "test_a_command_that_mq_has_and_this_queue_manager_does_not_have_is_2298"),
     "a number that is no PCF command is 3007": (STATUSES, "test_a_number_that_is_no_command_is_3007"),
-    "a put to a QREMOTE waits on the transmission queue": (
-        REMOTE,
-        "test_a_put_to_a_remote_queue_waits_on_its_transmission_queue_behind_an_mqxqh",
-    ),
-    "a queue manager's name finds its transmission queue": (
-        REMOTE,
-        "test_a_queue_of_another_queue_manager_is_reached_by_the_transmission_queue_of_its_name",
-    ),
-    "segmentation by the queue manager": (
-        SEGMENTS,
-        "test_a_message_that_is_too_long_for_the_queue_becomes_segments_of_multiples_of_16_bytes",
-    ),
+    "a put to a QREMOTE waits on the transmission queue": (REMOTE,
+        "test_a_put_to_a_remote_queue_waits_on_its_transmission_queue_behind_an_mqxqh"),
+    "a queue manager's name finds its transmission queue": (REMOTE,
+        "test_a_queue_of_another_queue_manager_is_reached_by_the_transmission_queue_of_its_name"),
+    "segmentation by the queue manager": (SEGMENTS,
+        "test_a_message_that_is_too_long_for_the_queue_becomes_segments_of_multiples_of_16_bytes"),
     "a split message comes back whole": (SEGMENTS, "test_a_split_message_comes_back_whole"),
     "ALL_MSGS_AVAILABLE": (GROUPS, "test_a_get_in_logical_order_finds_only_complete_groups"),
     "ALL_SEGMENTS_AVAILABLE": (GROUPS, "test_all_segments_available_waits_for_the_segments_of_one_message_only"),
     "MQCB and MQCTL on a served queue manager": (CALLBACKS, "test_callbacks_run_over_a_queue_manager_in_another_process_too"),
-    "MQCTL SUSPEND frees the connection, which was 2500": (
-        CALLBACKS,
-        "test_suspended_callbacks_free_the_connection_for_other_calls",
-    ),
-    "SUSPEND while stopped and START while suspended are 2534": (
-        CALLBACKS,
-        "test_stopped_callbacks_are_not_suspended_and_suspended_ones_not_started",
-    ),
-}
+    "MQCTL SUSPEND frees the connection, which was 2500": (CALLBACKS,
+        "test_suspended_callbacks_free_the_connection_for_other_calls"),
+    "SUSPEND while stopped and START while suspended are 2534": (CALLBACKS,
+        "test_stopped_callbacks_are_not_suspended_and_suspended_ones_not_started"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("file", "test"), NOTICED_BY.values(), ids=NOTICED_BY)

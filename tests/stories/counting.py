@@ -17,18 +17,9 @@ from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, Dispositi
 from mqflow.testing.kit import Found
 
 __all__ = (
-    "ACTS",
-    "THRESHOLD",
-    "Evidence",
-    "NeverRetryError",
-    "Order",
-    "Script",
-    "check",
-    "check_spans",
-    "completes",
-    "failures",
+    "ACTS", "THRESHOLD", "Evidence", "NeverRetryError", "Order", "Script", "check", "check_spans", "completes", "failures",
     "is_moved",
-)
+)  # fmt: skip
 
 THRESHOLD: Final = 3
 Script = tuple[list[str], bool]

@@ -227,16 +227,11 @@ async def test_a_publication_that_expires_while_it_waits_is_reported(mq: QueueMa
 
 @pytest.mark.parametrize(
     ("alter", "expected"),
-    [
-        ("", DeadLetter(DLQ, Reason.PUT_INHIBITED)),
-        ("ALTER TOPIC(PRICES) USEDLQ(NO)", Discard("Neither the subscriber nor the dead-letter queue took the publication")),
-        (
-            f"ALTER QLOCAL({DLQ}) PUT(DISABLED)",
-            Discard("Neither the subscriber nor the dead-letter queue took the publication"),
-        ),
-    ],
+    [("", DeadLetter(DLQ, Reason.PUT_INHIBITED)),
+     ("ALTER TOPIC(PRICES) USEDLQ(NO)", Discard("Neither the subscriber nor the dead-letter queue took the publication")),
+     (f"ALTER QLOCAL({DLQ}) PUT(DISABLED)", Discard("Neither the subscriber nor the dead-letter queue took the publication"))],
     ids=["put to the dead letter queue", "ours: USEDLQ(NO)", "the put to the dead letter queue fails"],
-)
+)  # fmt: skip
 async def test_a_publication_that_its_queue_refuses(mq: QueueManagerKit, alter: str, expected: object) -> None:
     """Put to the dead letter queue instead, and where the put to the dead letter queue fails ... the message is discarded."""
     if alter:

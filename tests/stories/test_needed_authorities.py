@@ -67,16 +67,11 @@ def rows() -> Sequence[Row]:
 
 #: The objects of these stories, by the words of the table.
 OBJECTS = {
-    "the queue manager": ("QMGR", ""),
-    "the queue": ("QUEUE", "IN"),
-    "the alias": ("QUEUE", "ALIAS"),
-    "the local queue behind the alias": ("QUEUE", "IN"),
-    "the nearest topic object above the topic": ("TOPIC", "PRICES"),
-    "the same topic object, for a `durable` subscription": ("TOPIC", "PRICES"),
-    "the backout requeue queue": ("QUEUE", "BOQ"),
-    "the dead-letter queue": ("QUEUE", DLQ),
-    "the ReplyToQ": ("QUEUE", "REPORTS"),
-}
+    "the queue manager": ("QMGR", ""), "the queue": ("QUEUE", "IN"), "the alias": ("QUEUE", "ALIAS"),
+    "the local queue behind the alias": ("QUEUE", "IN"), "the nearest topic object above the topic": ("TOPIC", "PRICES"),
+    "the same topic object, for a `durable` subscription": ("TOPIC", "PRICES"), "the backout requeue queue": ("QUEUE", "BOQ"),
+    "the dead-letter queue": ("QUEUE", DLQ), "the ReplyToQ": ("QUEUE", "REPORTS"),
+}  # fmt: skip
 MOVES = ("connects", "moves poison messages")
 LOCAL, ALIAS, TOPIC = "gets from a local queue", "gets from an alias", "listens to a topic"
 

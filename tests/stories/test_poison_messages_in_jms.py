@@ -385,17 +385,9 @@ async def test_identifiers_context_priority_and_persistence_are_passed_on(mq: Qu
         [dead] = await mq.drain("BOQ")
 
     kept = (
-        "message_id",
-        "correlation_id",
-        "priority",
-        "persistence",
-        "put_application_name",
-        "put_date",
-        "put_time",
-        "user_identifier",
-        "accounting_token",
-        "application_origin_data",
-    )
+        "message_id", "correlation_id", "priority", "persistence", "put_application_name", "put_date", "put_time",
+        "user_identifier", "accounting_token", "application_origin_data",
+    )  # fmt: skip
     assert {name: getattr(before.descriptor, name) for name in kept} == {name: getattr(dead.descriptor, name) for name in kept}
 
 
@@ -404,16 +396,9 @@ async def test_the_moved_message_says_why(mq: QueueManagerKit) -> None:
     why = (await one(mq, failing(), "BOQ")).why
 
     assert ("failed", "ValueError", "cannot be handled by the application's logic", "handle", "IN", "QM1", 2, 2, "failing") == (
-        why.outcome,
-        why.error,
-        why.text,
-        why.handler,
-        why.queue,
-        why.queue_manager,
-        why.count,
-        why.threshold,
+        why.outcome, why.error, why.text, why.handler, why.queue, why.queue_manager, why.count, why.threshold,
         why.application_name,
-    )
+    )  # fmt: skip
     assert why.at is not None
 
 

@@ -83,15 +83,9 @@ def write(folder: Path, *entries: dict[str, Any]) -> Path:
 
 def connecting(network: Network, folder: Path, name: str = "*GRP", mode: ReconnectMode = Q_MGR) -> TableQueueManager:
     return TableQueueManager(
-        name,
-        Tables(TableAt(str(folder / "ccdt.json"), Origin.URL), name=name),
-        network.dial,
-        random=Half(),
-        host="host1",
-        mode=mode,
-        notify=network.attempts.append,
-        warn=network.warnings.append,
-    )
+        name, Tables(TableAt(str(folder / "ccdt.json"), Origin.URL), name=name), network.dial, random=Half(), host="host1",
+        mode=mode, notify=network.attempts.append, warn=network.warnings.append,
+    )  # fmt: skip
 
 
 Made = Callable[[str], EmbeddedQueueManager]

@@ -46,17 +46,12 @@ def test_another_queue_manager_has_the_settings_of_the_application_and_a_connect
     (tmp_path / "pass").write_text("s3cret\n")
 
     settings = load(
-        environment={
-            "MQFLOW_URL": "embedded:./orders",
-            "MQFLOW_USER": "orders",
-            "MQFLOW_PASSWORD": "of orders",
-            "MQFLOW_TLS_CIPHER_SPEC": "OF_ORDERS",
-            "MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL": "embedded:./archive",
+        environment={"MQFLOW_URL": "embedded:./orders", "MQFLOW_USER": "orders", "MQFLOW_PASSWORD": "of orders",
+            "MQFLOW_TLS_CIPHER_SPEC": "OF_ORDERS", "MQFLOW_QUEUE_MANAGERS_ARCHIVE_URL": "embedded:./archive",
             "MQFLOW_QUEUE_MANAGERS_ARCHIVE_PASSWORD_FILE": str(tmp_path / "pass"),
-            "MQFLOW_QUEUE_MANAGERS_ARCHIVE_TLS_KEY_REPOSITORY_PASSWORD_FILE": "of archive",
-        },
+            "MQFLOW_QUEUE_MANAGERS_ARCHIVE_TLS_KEY_REPOSITORY_PASSWORD_FILE": "of archive"},
         folder=tmp_path,
-    )
+    )  # fmt: skip
     archive, other = settings.of_queue_manager("archive"), settings.of_queue_manager("other")
 
     assert ("embedded:./archive", "keeper", Secret("s3cret"), 5.0) == (

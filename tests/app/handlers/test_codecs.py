@@ -214,13 +214,8 @@ def test_wishes_become_fields_of_the_descriptor() -> None:
     made = outgoing("Q", b"x", persistent=True, priority=3, expiry=1.25, reply_to="R", correlation_id=b"c" * 24).descriptor
 
     assert (1, 3, 13, "R", 1, b"c" * 24) == (
-        made.persistence,
-        made.priority,
-        made.expiry_tenths,
-        made.reply_to_queue,
-        made.message_type,
-        made.correlation_id,
-    )
+        made.persistence, made.priority, made.expiry_tenths, made.reply_to_queue, made.message_type, made.correlation_id,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("expiry", [0, -1, float("inf"), float("nan"), 10**9])

@@ -139,13 +139,8 @@ async def test_the_puts_of_a_handler_are_dropped_when_it_fails(mq: QueueManagerK
 
     assert (0, 0) == (mq.depth("OUT"), mq.depth("IN"))
     assert ("failed", "ValueError", "after the put", "handle", 3, 3) == (
-        dead.why.outcome,
-        dead.why.error,
-        dead.why.text,
-        dead.why.handler,
-        dead.why.count,
-        dead.why.threshold,
-    )
+        dead.why.outcome, dead.why.error, dead.why.text, dead.why.handler, dead.why.count, dead.why.threshold,
+    )  # fmt: skip
 
 
 async def test_a_put_of_the_application_stays_when_the_handler_fails(mq: QueueManagerKit) -> None:

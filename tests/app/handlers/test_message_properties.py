@@ -12,14 +12,8 @@ from mqflow.testing.kit import QueueManagerKit
 pytestmark = pytest.mark.mq_backend("asyncio")
 
 TYPED: dict[str, PropertyValue] = {
-    "tenant": "blue",
-    "count": 5,
-    "big": 2**40,
-    "rate": 0.5,
-    "urgent": True,
-    "key": b"\x00\xff",
-    "nothing": None,
-}
+    "tenant": "blue", "count": 5, "big": 2**40, "rate": 0.5, "urgent": True, "key": b"\x00\xff", "nothing": None,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("control", ["ALL", "COMPAT", "FORCE", "NONE", "V6COMPAT"])

@@ -108,16 +108,9 @@ class Upper:
 
 
 NONE: PutKeywords = {
-    "codec": None,
-    "correlation_id": None,
-    "delay": None,
-    "descriptor": None,
-    "expiry": None,
-    "message_id": None,
-    "priority": None,
-    "properties": None,
-    "reply_to": None,
-}
+    "codec": None, "correlation_id": None, "delay": None, "descriptor": None, "expiry": None, "message_id": None,
+    "priority": None, "properties": None, "reply_to": None,
+}  # fmt: skip
 
 
 async def test_none_is_the_same_as_a_missing_argument_of_a_put(mq: QueueManagerKit) -> None:

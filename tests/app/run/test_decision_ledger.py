@@ -65,17 +65,10 @@ def delivered(message_id: bytes, backout_count: int = 0) -> Delivered:
 
 def decided(message_id: bytes, backout_count: int) -> Decided:
     return Decided(
-        queue="Q",
-        message_id=message_id,
-        listener="l",
-        backout_count=backout_count,
-        threshold=3,
-        backout_requeue_queue="Q.BOQ",
-        threshold_source="BOTHRESH of Q",
-        queue_source="BOQNAME of Q",
-        plan=(Requeue("Q.BOQ"), Return("nothing accepts it")),
+        queue="Q", message_id=message_id, listener="l", backout_count=backout_count, threshold=3, backout_requeue_queue="Q.BOQ",
+        threshold_source="BOTHRESH of Q", queue_source="BOQNAME of Q", plan=(Requeue("Q.BOQ"), Return("nothing accepts it")),
         outcome=Failed("ValueError", "no"),
-    )
+    )  # fmt: skip
 
 
 def settled(*message_ids: bytes, good: bool) -> Settled:
@@ -314,16 +307,9 @@ def test_a_ledger_of_a_newer_version_is_refused_and_not_written(path: Path) -> N
 
 def test_a_delivery_that_was_decided_about_keeps_its_plan_readable(path: Path, ledger: DecisionLedger) -> None:
     again = Decided(
-        queue="Q",
-        message_id=ONE,
-        listener="l",
-        backout_count=1,
-        threshold=3,
-        backout_requeue_queue="Q.BOQ",
-        threshold_source="the listener",
-        queue_source="the listener",
-        plan=(Deliver(),),
-    )
+        queue="Q", message_id=ONE, listener="l", backout_count=1, threshold=3, backout_requeue_queue="Q.BOQ",
+        threshold_source="the listener", queue_source="the listener", plan=(Deliver(),),
+    )  # fmt: skip
 
     told(ledger, again)
 

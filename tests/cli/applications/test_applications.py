@@ -328,16 +328,8 @@ def test_init_makes_a_plugin_whose_test_passes_and_whose_entry_point_leads_to_it
 
     assert 0 == made.exit_code, made.output
     pytest_of_its_own = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        "acme-audit",
-        "acme-audit",
-    ]
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "acme-audit", "acme-audit",
+    ]  # fmt: skip
     tested = subprocess.run(pytest_of_its_own, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 passed" in tested.stdout, tested.stdout + tested.stderr
     project = tomllib.loads((tmp_path / "acme-audit" / "pyproject.toml").read_text())["project"]

@@ -539,16 +539,11 @@ def test_the_format_of_a_document_is_the_option_or_the_end_of_the_file(run: Run,
 
 @pytest.mark.parametrize(
     ("options", "files", "tried"),
-    [
-        (
-            (),
-            ".gitignore, Containerfile, app.py, mqflow.toml, pyproject.toml, queues.mqsc, test_app.py",
-            ["mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ada"}'""", "mqflow run app:app"],
-        ),
-        (("--plugin",), "pyproject.toml, shop.py, test_shop.py", ["mqflow plugins"]),
-    ],
+    [((), ".gitignore, Containerfile, app.py, mqflow.toml, pyproject.toml, queues.mqsc, test_app.py",
+      ["mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ada"}'""", "mqflow run app:app"]),
+     (("--plugin",), "pyproject.toml, shop.py, test_shop.py", ["mqflow plugins"])],
     ids=["application", "plugin"],
-)
+)  # fmt: skip
 def test_a_new_project_is_printed_with_its_files_and_the_next_commands(
     run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], files: str, tried: list[str]
 ) -> None:

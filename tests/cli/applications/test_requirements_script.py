@@ -268,18 +268,11 @@ async def test_the_script_is_enough_for_records_of_decisions_too(
 
 
 GRANTED = {
-    ("QMGR", "SELF"): "CONNECT INQ",
-    ("QUEUE", "ORDERS.IN"): "GET",
-    ("QUEUE", "ORDERS.BOQ"): "PASSALL PUT",
-    ("QUEUE", DLQ): "PASSALL PUT",
-    ("QUEUE", "ASK"): "GET INQ PUT",
-    ("QUEUE", "ORDERS.OUT"): "PUT",
-    ("QUEUE", "PULLED"): "GET INQ",
-    ("QUEUE", "LATER"): "PUT",
-    ("QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"): "GET",
-    ("QUEUE", "PRICES.BOQ"): "PASSALL PUT",
-    ("TOPIC", "SYSTEM.BASE.TOPIC"): "PUB RESUME SUB",
-}
+    ("QMGR", "SELF"): "CONNECT INQ", ("QUEUE", "ORDERS.IN"): "GET", ("QUEUE", "ORDERS.BOQ"): "PASSALL PUT",
+    ("QUEUE", DLQ): "PASSALL PUT", ("QUEUE", "ASK"): "GET INQ PUT", ("QUEUE", "ORDERS.OUT"): "PUT",
+    ("QUEUE", "PULLED"): "GET INQ", ("QUEUE", "LATER"): "PUT", ("QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"): "GET",
+    ("QUEUE", "PRICES.BOQ"): "PASSALL PUT", ("TOPIC", "SYSTEM.BASE.TOPIC"): "PUB RESUME SUB",
+}  # fmt: skip
 
 
 def test_the_list_of_removals_is_complete(mq: QueueManagerKit, script: str) -> None:

@@ -122,23 +122,15 @@ def busy(more: str = "") -> str:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        (("--allow-changes",), "--allow-changes is for the console: add --console, or leave it out."),
-        (("--reload", "--workers", "2"), "--reload works with one process: leave out --workers."),
-        (("--reload", "--ready-file", "x"), "--ready-file does not work with --reload: leave one of them out."),
-        (
-            ("--reload", "--recycle-after", "1"),
-            "--reload ends with its process: leave out --recycle-after and --recycle-above.",
-        ),
-        (
-            ("--reload", "--recycle-above", "1"),
-            "--reload ends with its process: leave out --recycle-after and --recycle-above.",
-        ),
-        (("--reload", "--console"), "--console does not work with --reload: use `mqflow console` beside it."),
-        (("--console",), "--console needs an address: add --http 8080, for example."),
-        (("--ready-file", "nowhere/ready"), "--ready-file nowhere/ready: No such file or directory."),
-    ],
-)
+    [(("--allow-changes",), "--allow-changes is for the console: add --console, or leave it out."),
+     (("--reload", "--workers", "2"), "--reload works with one process: leave out --workers."),
+     (("--reload", "--ready-file", "x"), "--ready-file does not work with --reload: leave one of them out."),
+     (("--reload", "--recycle-after", "1"), "--reload ends with its process: leave out --recycle-after and --recycle-above."),
+     (("--reload", "--recycle-above", "1"), "--reload ends with its process: leave out --recycle-after and --recycle-above."),
+     (("--reload", "--console"), "--console does not work with --reload: use `mqflow console` beside it."),
+     (("--console",), "--console needs an address: add --http 8080, for example."),
+     (("--ready-file", "nowhere/ready"), "--ready-file nowhere/ready: No such file or directory.")],
+)  # fmt: skip
 def test_options_that_cannot_be_used_together_are_wrong_usage(
     run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
 ) -> None:
@@ -304,15 +296,10 @@ def test_worker_processes_get_the_options_of_the_command(
     [(options, settings, ready, console)] = started
     assert 4 == done.exit_code
     assert options == WorkersOptions(
-        application=name,
-        name="orders",
-        count=3,
-        url="embedded::memory:",
-        backend="trio",
-        http="0",
+        application=name, name="orders", count=3, url="embedded::memory:", backend="trio", http="0",
         more=["--only", "booking", "--log-format", "json", "--recycle-after", "5", "--recycle-above", "90"],
         recycles=True,
-    )
+    )  # fmt: skip
     assert (7.0, 11.0, True, None) == (settings.drain_s, settings.reconnect.start_limit_s, callable(ready), console)
 
 
@@ -349,19 +336,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_a_process_that_reloads_gets_the_options_of_the_command(run: Run, watched: list[dict[str, Any]]) -> None:
     options = (
-        "--backend",
-        "trio",
-        "--drain",
-        "7.5",
-        "--wait",
-        "3",
-        "--url",
-        "embedded::memory:",
-        "--only",
-        "a b",
-        "--http",
-        "0",
-    )
+        "--backend", "trio", "--drain", "7.5", "--wait", "3", "--url", "embedded::memory:", "--only", "a b", "--http", "0",
+    )  # fmt: skip
 
     plain, full = run("run", "shop:app", "--reload"), run("run", "shop:app", "--reload", "--log-format", "json", *options)
 

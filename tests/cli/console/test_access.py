@@ -176,21 +176,9 @@ class Markup(HTMLParser):
 PIECES = (
     *("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</textarea><script>", "</pre>", '"><svg onload=alert(1)>'),
     *("' onmouseover='alert(1)", "javascript:alert(1)", "{{ 7 * 7 }}", "{% include 'x' %}", "<!--", "-->", "]]>", "&lt;b&gt;"),
-    *(
-        "&#60;",
-        "\x00",
-        "\x1b[2J",
-        "\u202e",
-        "\u2028",
-        "\ufeff",
-        "é",
-        "\U0001f4a3",
-        "<math><mtext></style><img>",
-        "\n",
-        "\r",
-        "=",
-    ),
-)
+    *("&#60;", "\x00", "\x1b[2J", "\u202e", "\u2028", "\ufeff", "é", "\U0001f4a3", "<math><mtext></style><img>", "\n", "\r",
+      "="),
+)  # fmt: skip
 
 
 def hostile(random: SeededRandom) -> str:

@@ -236,15 +236,9 @@ def test_an_edit_that_is_refused_moves_nothing_and_says_why(bench: Bench) -> Non
 
 @pytest.mark.parametrize(
     ("body", "sent", "why"),
-    [
-        (b"one", "one", "The text has not changed. To move the message as it is, use Redrive."),
-        (
-            b"bell\x07",
-            "bell",
-            "A form of a browser cannot give this body back byte for byte. `mqflow edit` opens a text in your",
-        ),
-    ],
-)
+    [(b"one", "one", "The text has not changed. To move the message as it is, use Redrive."),
+     (b"bell\x07", "bell", "A form of a browser cannot give this body back byte for byte. `mqflow edit` opens a text in your")],
+)  # fmt: skip
 def test_an_edit_that_makes_no_sense_is_refused(bench: Bench, body: bytes, sent: str, why: str) -> None:
     identifier = bench.fail(body)
 

@@ -33,20 +33,15 @@ from tests.cli.watching.test_pages import Fixed, process, worker
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        pytest.param(("console", "--http", "0.0.0.0:0"), "The console on 0.0.0.0 needs TLS", id="beyond loopback without TLS"),
-        pytest.param(("console", "--http", "nowhere"), "give HOST:PORT or PORT", id="no port"),
-        pytest.param(("console", "--http", "0", "--tls-key", "key.pem"), "TLS needs both", id="a key without its certificate"),
-        pytest.param(
-            ("console", "--http", "0", "--allow-changes", "--audit", "no/such/folder"), "cannot be written", id="no log"
-        ),
-        pytest.param(("run", "console_shop:app", "--console"), "add --http 8080", id="a console without an address"),
-        pytest.param(
-            ("run", "console_shop:app", "--console", "--http", "0.0.0.0:0"), "needs TLS", id="an application beyond loopback"
-        ),
-        pytest.param(("run", "console_shop:app", "--allow-changes"), "add --console", id="changes without a console"),
-    ],
-)
+    [pytest.param(("console", "--http", "0.0.0.0:0"), "The console on 0.0.0.0 needs TLS", id="beyond loopback without TLS"),
+     pytest.param(("console", "--http", "nowhere"), "give HOST:PORT or PORT", id="no port"),
+     pytest.param(("console", "--http", "0", "--tls-key", "key.pem"), "TLS needs both", id="a key without its certificate"),
+     pytest.param(("console", "--http", "0", "--allow-changes", "--audit", "no/such/folder"), "cannot be written", id="no log"),
+     pytest.param(("run", "console_shop:app", "--console"), "add --http 8080", id="a console without an address"),
+     pytest.param(("run", "console_shop:app", "--console", "--http", "0.0.0.0:0"), "needs TLS",
+         id="an application beyond loopback"),
+     pytest.param(("run", "console_shop:app", "--allow-changes"), "add --console", id="changes without a console")],
+)  # fmt: skip
 def test_a_console_that_would_not_be_safe_does_not_start(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
@@ -143,18 +138,9 @@ async def test_a_console_has_the_queues_rules_and_host_names_of_its_options(
     options = ("--http", "0.0.0.0:7", "--tls-certificate", "one.pem", "--tls-key", "one.key", "--host", "mq.example")
 
     done = run(
-        "console",
-        *options,
-        "--queue",
-        "NOWHERE",
-        "--rules",
-        "rules.tbl",
-        "--allow-changes",
-        "--audit",
-        "log",
-        "--app",
+        "console", *options, "--queue", "NOWHERE", "--rules", "rules.tbl", "--allow-changes", "--audit", "log", "--app",
         "console_desk:app",
-    )
+    )  # fmt: skip
 
     assert [("0.0.0.0:7", "The console is on", (Path("one.pem"), Path("one.key")))] == started.served
     token, audit = done.stderr.splitlines()
@@ -176,16 +162,10 @@ async def test_a_console_has_the_queues_rules_and_host_names_of_its_options(
 
 @pytest.mark.parametrize(
     ("missing", "options", "said"),
-    [
-        (
-            "mqflow.cli.console.views",
-            (),
-            "The console needs starlette, uvicorn and jinja2 (mqflow.cli.console.views is missing)",
-        ),
-        ("pyarrow", ("--tables", "."), "--tables needs pyarrow and deltalake: pip install 'mqflow[console,delta]'."),
-        ("deltalake", ("--tables", "."), "--tables needs pyarrow and deltalake: pip install 'mqflow[console,delta]'."),
-    ],
-)
+    [("mqflow.cli.console.views", (), "The console needs starlette, uvicorn and jinja2 (mqflow.cli.console.views is missing)"),
+     ("pyarrow", ("--tables", "."), "--tables needs pyarrow and deltalake: pip install 'mqflow[console,delta]'."),
+     ("deltalake", ("--tables", "."), "--tables needs pyarrow and deltalake: pip install 'mqflow[console,delta]'.")],
+)  # fmt: skip
 def test_a_console_without_its_packages_names_them(
     run: Run, started: Started, monkeypatch: pytest.MonkeyPatch, missing: str, options: tuple[str, ...], said: str
 ) -> None:

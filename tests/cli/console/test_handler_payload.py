@@ -69,25 +69,16 @@ READ = HandlerPayload(handler="pay", codec="Ebcdic", rows=ROWS)
 
 @pytest.mark.parametrize(
     ("app", "queue", "expected"),
-    [
-        pytest.param(claims(Ebcdic()), "CLAIMS.IN", READ, id="the fields, each by its path"),
-        pytest.param(claims(Ebcdic()), "ORDERS.IN", None, id="a queue without a handler"),
-        pytest.param(claims(None), "CLAIMS.IN", None, id="no codec: the page shows JSON as it is"),
-        pytest.param(claims(Ebcdic(), where=lambda _: False), "CLAIMS.IN", None, id="another handler wants it"),
-        pytest.param(
-            claims(Ebcdic(raising(ValueError("holder at offset 0: no text")))),
-            "CLAIMS.IN",
-            HandlerPayload(handler="pay", codec="Ebcdic", problem="holder at offset 0: no text"),
-            id="a body that the handler cannot read",
-        ),
-        pytest.param(
-            claims(Ebcdic(raising(AttributeError("a defect")))),
-            "CLAIMS.IN",
-            HandlerPayload(handler="pay", codec="Ebcdic", problem="AttributeError: a defect"),
-            id="a defect of the codec",
-        ),
-    ],
-)
+    [pytest.param(claims(Ebcdic()), "CLAIMS.IN", READ, id="the fields, each by its path"),
+     pytest.param(claims(Ebcdic()), "ORDERS.IN", None, id="a queue without a handler"),
+     pytest.param(claims(None), "CLAIMS.IN", None, id="no codec: the page shows JSON as it is"),
+     pytest.param(claims(Ebcdic(), where=lambda _: False), "CLAIMS.IN", None, id="another handler wants it"),
+     pytest.param(claims(Ebcdic(raising(ValueError("holder at offset 0: no text")))), "CLAIMS.IN",
+         HandlerPayload(handler="pay", codec="Ebcdic", problem="holder at offset 0: no text"),
+         id="a body that the handler cannot read"),
+     pytest.param(claims(Ebcdic(raising(AttributeError("a defect")))), "CLAIMS.IN",
+         HandlerPayload(handler="pay", codec="Ebcdic", problem="AttributeError: a defect"), id="a defect of the codec")],
+)  # fmt: skip
 def test_a_body_is_shown_as_its_handler_receives_it(app: App, queue: str, expected: HandlerPayload | None) -> None:
     assert expected == handler_payload(app, queue, BODY)
 

@@ -103,17 +103,11 @@ def test_the_link_gives_up_when_the_command_must_end() -> None:
 ENDS = [
     pytest.param(Reason.GET_INHIBITED, {}, (), Reason.GET_INHIBITED, id="no outage"),
     pytest.param(Reason.CONNECTION_BROKEN, {"mode": ReconnectMode.NO}, (), Reason.CONNECTION_BROKEN, id="switched off"),
-    pytest.param(
-        Reason.CONNECTION_BROKEN,
-        {"limit_s": 2.5},
-        (Reason.Q_MGR_NOT_AVAILABLE,) * 9,
-        Reason.RECONNECT_TIMED_OUT,
-        id="the limit is over",
-    ),
-    pytest.param(
-        Reason.CONNECTION_BROKEN, {}, (Reason.NOT_AUTHORIZED,), Reason.NOT_AUTHORIZED, id="what no second attempt can change"
-    ),
-]
+    pytest.param(Reason.CONNECTION_BROKEN, {"limit_s": 2.5}, (Reason.Q_MGR_NOT_AVAILABLE,) * 9, Reason.RECONNECT_TIMED_OUT,
+        id="the limit is over"),
+    pytest.param(Reason.CONNECTION_BROKEN, {}, (Reason.NOT_AUTHORIZED,), Reason.NOT_AUTHORIZED,
+        id="what no second attempt can change"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("lost", "how", "met", "ended"), ENDS)

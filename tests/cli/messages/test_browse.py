@@ -194,19 +194,10 @@ def test_a_pattern_matches_a_value_of_any_part_of_a_message(name: str, pattern: 
 
 @pytest.mark.parametrize(
     ("name", "pattern", "holds"),
-    [
-        ("event", "Disposed", True),
-        ("event", "Dis", False),
-        ("outcome", "Failed", True),
-        ("error", "KeyError", True),
-        ("frame", "shop.py:9", True),
-        ("message_id", "ab*", True),
-        ("queue", "IN", True),
-        ("queue", "", False),
-        ("attempts", "", True),
-        ("wombat", "", True),
-    ],
-)
+    [("event", "Disposed", True), ("event", "Dis", False), ("outcome", "Failed", True), ("error", "KeyError", True),
+     ("frame", "shop.py:9", True), ("message_id", "ab*", True), ("queue", "IN", True), ("queue", "", False),
+     ("attempts", "", True), ("wombat", "", True)],
+)  # fmt: skip
 def test_a_pattern_matches_a_value_of_an_event_or_of_its_outcome(name: str, pattern: str, *, holds: bool) -> None:
     outcome = {"type": "Failed", "error": "KeyError", "raised": {"frame": "shop.py:9"}}
     facts = {"message_id": "abcd", "event": {"type": "Disposed", "queue": "IN", "attempts": [], "outcome": outcome}}
@@ -230,15 +221,9 @@ def test_browse_shows_the_last_disposal_of_the_ledger_for_a_message_without_a_re
     ledger = DecisionLedger(tmp_path / "data" / LEDGER_FILE)
     for count in (1, 2):
         ledger(
-            Disposed(
-                queue="FIRST.IN",
-                message_id=b"\2" * 24,
-                listener="book",
-                backout_count=count,
-                attempts=(Attempt(Requeue("ORDERS.IN")),),
-                outcome=Failed("KeyError", "'a'"),
-            )
-        )
+            Disposed(queue="FIRST.IN", message_id=b"\2" * 24, listener="book", backout_count=count,
+                     attempts=(Attempt(Requeue("ORDERS.IN")),), outcome=Failed("KeyError", "'a'")),
+        )  # fmt: skip
     ledger.close()
 
     printed = run("browse", "ORDERS.IN", "--limit", "2").stdout

@@ -172,18 +172,9 @@ def test_the_title_of_a_group_is_its_exception_or_the_best_other_part(
 
 @pytest.mark.parametrize(
     ("age_s", "words"),
-    [
-        (-5, "0 s ago"),
-        (0, "0 s ago"),
-        (119, "119 s ago"),
-        (120, "2 min ago"),
-        (7_199, "119 min ago"),
-        (7_200, "2 h ago"),
-        (172_799, "47 h ago"),
-        (172_800, "2 days ago"),
-        (400 * 86_400, "400 days ago"),
-    ],
-)
+    [(-5, "0 s ago"), (0, "0 s ago"), (119, "119 s ago"), (120, "2 min ago"), (7_199, "119 min ago"), (7_200, "2 h ago"),
+     (172_799, "47 h ago"), (172_800, "2 days ago"), (400 * 86_400, "400 days ago")],
+)  # fmt: skip
 def test_the_time_of_one_message_is_a_moment_and_its_age(age_s: int, words: str) -> None:
     at = NOW - timedelta(seconds=age_s)
 

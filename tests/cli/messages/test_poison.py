@@ -45,15 +45,9 @@ def note_failure(folder: Path, message_id: str) -> None:
     ledger = DecisionLedger(folder / "data" / LEDGER_FILE)
     outcome = Failed("KeyError", "'price'", raised=Raised("shop.py:3 in book"))
     ledger(
-        Disposed(
-            queue="ORDERS.IN",
-            message_id=bytes.fromhex(message_id),
-            listener="book",
-            backout_count=1,
-            attempts=(Attempt(DeadLetter("DEAD.LETTERS", 2053)),),
-            outcome=outcome,
-        )
-    )
+        Disposed(queue="ORDERS.IN", message_id=bytes.fromhex(message_id), listener="book", backout_count=1,
+                 attempts=(Attempt(DeadLetter("DEAD.LETTERS", 2053)),), outcome=outcome),
+    )  # fmt: skip
     ledger.close()
 
 

@@ -306,20 +306,10 @@ def test_the_lines_of_a_file_are_put_with_a_line_for_each_tenth(run: Run, tmp_pa
 
 @pytest.mark.parametrize(
     ("milliseconds", "words"),
-    [
-        (0, "now"),
-        (1, "in 0.0 s"),
-        (-1, "late 0.0 s"),
-        (-3_000, "late 3.0 s"),
-        (119_999, "in 120.0 s"),
-        (120_000, "in 2 min"),
-        (7_199_999, "in 119 min"),
-        (7_200_000, "in 2 h"),
-        (172_799_999, "in 47 h"),
-        (172_800_000, "in 2 d"),
-        (-7_200_000, "late 2 h"),
-    ],
-)
+    [(0, "now"), (1, "in 0.0 s"), (-1, "late 0.0 s"), (-3_000, "late 3.0 s"), (119_999, "in 120.0 s"), (120_000, "in 2 min"),
+     (7_199_999, "in 119 min"), (7_200_000, "in 2 h"), (172_799_999, "in 47 h"), (172_800_000, "in 2 d"),
+     (-7_200_000, "late 2 h")],
+)  # fmt: skip
 def test_the_time_until_a_message_is_due_is_in_words(milliseconds: int, words: str) -> None:
     assert words == due_in_words(milliseconds)
 

@@ -29,17 +29,9 @@ NO_ORIGIN = "The message does not name the queue that it came from"
 
 @pytest.mark.parametrize(
     ("text", "rate"),
-    [
-        (None, 0.0),
-        ("50", 50.0),
-        ("50/s", 50.0),
-        ("600/m", 10.0),
-        ("600/min", 10.0),
-        ("1800/h", 0.5),
-        ("0.5", 0.5),
-        (str(1 / 86_400), 1 / 86_400),
-    ],
-)
+    [(None, 0.0), ("50", 50.0), ("50/s", 50.0), ("600/m", 10.0), ("600/min", 10.0), ("1800/h", 0.5), ("0.5", 0.5),
+     (str(1 / 86_400), 1 / 86_400)],
+)  # fmt: skip
 def test_a_rate_is_in_messages_each_second(text: str | None, rate: float) -> None:
     assert rate == per_second(click.Context(click.Command("redrive")), click.Option(["--rate"]), text)
 

@@ -193,17 +193,12 @@ UNKNOWN = (
 
 @pytest.mark.parametrize(
     ("on_queue", "decision", "said"),
-    [
-        (None, "", f"{LAST}, and no later one is complete. All committed messages are published: --drop."),
-        (0, "--publish", PENDING.format(0) + COMMITTED),
-        (
-            2_000,
-            "--drop",
-            PENDING.format("2,000") + "Its unit of work was backed out. Use --drop: the lander lands these messages again.",
-        ),
-        (1_999, "", PENDING.format("1,999") + UNKNOWN),
-    ],
-)
+    [(None, "", f"{LAST}, and no later one is complete. All committed messages are published: --drop."),
+     (0, "--publish", PENDING.format(0) + COMMITTED),
+     (2_000, "--drop",
+      PENDING.format("2,000") + "Its unit of work was backed out. Use --drop: the lander lands these messages again."),
+     (1_999, "", PENDING.format("1,999") + UNKNOWN)],
+)  # fmt: skip
 def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
     run: Run, journal: Journal, queues: None, monkeypatch: pytest.MonkeyPatch, on_queue: int | None, decision: str, said: str
 ) -> None:

@@ -57,15 +57,10 @@ def job(monkeypatch: pytest.MonkeyPatch, name: str, result: object = None) -> As
 
 @pytest.mark.parametrize(
     ("words", "rules", "options"),
-    [
-        ((), None, {"payload": None, "dedupe": None, "whole": False}),
-        (
-            ("--rules", "rules.tbl", "--payload", "head:9", "--no-dedupe", "--whole"),
-            "ACTION(RETRY)",
-            {"payload": "head:9", "dedupe": False, "whole": True},
-        ),
-    ],
-)
+    [((), None, {"payload": None, "dedupe": None, "whole": False}),
+     (("--rules", "rules.tbl", "--payload", "head:9", "--no-dedupe", "--whole"), "ACTION(RETRY)",
+      {"payload": "head:9", "dedupe": False, "whole": True})],
+)  # fmt: skip
 def test_silver_passes_its_options_on(
     run: Run, monkeypatch: pytest.MonkeyPatch, session: list[object], words: tuple[str, ...], rules: str | None, options: Any
 ) -> None:

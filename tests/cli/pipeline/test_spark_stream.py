@@ -131,27 +131,14 @@ def test_the_stages_share_a_session_until_it_is_lost_and_sigterm_ends_the_stream
 
 @pytest.mark.parametrize(
     ("words", "job", "limits"),
-    [
-        pytest.param((), {}, Limits(), id="by default"),
-        pytest.param(
-            (
-                *("--rules", "rules.tbl", "--payload", "head:9", "--rows-per-round", "3", "--bytes-per-round", "4"),
-                *("--alert-webhook", "https://desk/x", "--alert-command", f"{sys.executable} 'a b'"),
-                *("--every", "5m", "--once", "--attempts", "2", "--consumer", "audit"),
-            ),
-            {
-                "rules": "ACTION(RETRY)",
-                "payload": "head:9",
-                "consumer": "audit",
-                "rows_max": 3,
-                "bytes_max": 4,
-                "senders": (Webhook("https://desk/x"), Command((sys.executable, "a b"))),
-            },
-            Limits(every_s=300.0, once=True, attempts_max=2),
-            id="with every option",
-        ),
-    ],
-)
+    [pytest.param((), {}, Limits(), id="by default"),
+     pytest.param((*("--rules", "rules.tbl", "--payload", "head:9", "--rows-per-round", "3", "--bytes-per-round", "4"),
+          *("--alert-webhook", "https://desk/x", "--alert-command", f"{sys.executable} 'a b'"),
+          *("--every", "5m", "--once", "--attempts", "2", "--consumer", "audit")),
+         {"rules": "ACTION(RETRY)", "payload": "head:9", "consumer": "audit", "rows_max": 3, "bytes_max": 4,
+          "senders": (Webhook("https://desk/x"), Command((sys.executable, "a b")))},
+         Limits(every_s=300.0, once=True, attempts_max=2), id="with every option")],
+)  # fmt: skip
 def test_the_options_are_the_job_and_the_limits_of_the_stream(
     run: Run, stream: Stream, words: tuple[str, ...], job: dict[str, Any], limits: Limits
 ) -> None:

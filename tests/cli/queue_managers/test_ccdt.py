@@ -75,16 +75,11 @@ def test_a_script_reads_a_record_for_each_attempt_and_each_entry_that_is_not_tri
 
 @pytest.mark.parametrize(
     ("name", "rule", "why"),
-    [
-        ("", "Connecting with a blank name: a queue manager of any name is accepted.", "1 BLANK one(1414)"),
-        ("*", "Connecting with *: a queue manager of any name is accepted.", "1 BLANK one(1414)"),
-        (
-            "QM1",
-            "Connecting with QM1: the queue manager must have the name QM1.",
-            "- BLANK one(1414) - Its queue manager is (blank), not QM1.",
-        ),
-    ],
-)
+    [("", "Connecting with a blank name: a queue manager of any name is accepted.", "1 BLANK one(1414)"),
+     ("*", "Connecting with *: a queue manager of any name is accepted.", "1 BLANK one(1414)"),
+     ("QM1", "Connecting with QM1: the queue manager must have the name QM1.",
+      "- BLANK one(1414) - Its queue manager is (blank), not QM1.")],
+)  # fmt: skip
 def test_an_entry_without_a_name_is_for_connections_without_a_name(
     run: Run, tmp_path: Path, name: str, rule: str, why: str
 ) -> None:

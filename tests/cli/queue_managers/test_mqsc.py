@@ -94,14 +94,9 @@ def test_a_prompt_connects_again_after_an_outage(run: Run, tmp_path: Path, monke
         queue_manager = stack.enter_context(EmbeddedQueueManager("QM1"))
         first = serve(queue_manager, tmp_path / "a.sock")
         typed(
-            monkeypatch,
-            "PING QMGR",
-            first.close,
-            "DEFINE QLOCAL(LOST)",
-            "PING QMGR",
-            lambda: stack.enter_context(closing(serve(queue_manager, tmp_path / "a.sock"))),
-            "PING QMGR",
-        )
+            monkeypatch, "PING QMGR", first.close, "DEFINE QLOCAL(LOST)", "PING QMGR",
+            lambda: stack.enter_context(closing(serve(queue_manager, tmp_path / "a.sock"))), "PING QMGR",
+        )  # fmt: skip
 
         result = run("mqsc", "--url", f"embedded+unix:{tmp_path / 'a.sock'}?qmgr=QM1")
 

@@ -145,26 +145,10 @@ def popen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, An
 
 @pytest.mark.parametrize(
     ("given", "passed"),
-    [
-        ([], ["--max-connections", str(CONNECTIONS_MAX)]),
-        (
-            ["--listen", "unix:a", "--listen", "b:1", "--mq", "c:2", "--standby", "--backups", "d", "--max-connections", "3"],
-            [
-                "--listen",
-                "unix:a",
-                "--listen",
-                "b:1",
-                "--mq",
-                "c:2",
-                "--standby",
-                "--backups",
-                "{}/d",
-                "--max-connections",
-                "3",
-            ],
-        ),
-    ],
-)
+    [([], ["--max-connections", str(CONNECTIONS_MAX)]),
+     (["--listen", "unix:a", "--listen", "b:1", "--mq", "c:2", "--standby", "--backups", "d", "--max-connections", "3"],
+      ["--listen", "unix:a", "--listen", "b:1", "--mq", "c:2", "--standby", "--backups", "{}/d", "--max-connections", "3"])],
+)  # fmt: skip
 def test_start_passes_its_options_to_a_process_in_the_background(
     run: Run, popen: list[Any], monkeypatch: pytest.MonkeyPatch, given: list[str], passed: list[str]
 ) -> None:
@@ -531,26 +515,14 @@ def test_without_cryptography_no_certificate_has_an_end(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("options", "applications", "how", "status", "said"),
-    [
-        (
-            (),
-            ["shop", "b\x07k"],
-            End(Manner.CONTROLLED),
-            "ends",
-            "QM1 ends when these applications have disconnected: shop, b\\x07k.",
-        ),
-        ((), [], End(Manner.CONTROLLED), "ended", "QM1 has ended."),
-        (("-i",), [], End(Manner.IMMEDIATE), "ended", "QM1 has ended."),
-        (("-r",), [], End(Manner.CONTROLLED, reconnect=True), "ended", "QM1 has ended."),
-        (
-            ("-s",),
-            [],
-            End(Manner.IMMEDIATE, reconnect=True, switchover=True),
-            "ended",
-            "The active process of QM1 has ended, and a standby takes over.",
-        ),
-    ],
-)
+    [((), ["shop", "b\x07k"], End(Manner.CONTROLLED), "ends",
+      "QM1 ends when these applications have disconnected: shop, b\\x07k."),
+     ((), [], End(Manner.CONTROLLED), "ended", "QM1 has ended."),
+     (("-i",), [], End(Manner.IMMEDIATE), "ended", "QM1 has ended."),
+     (("-r",), [], End(Manner.CONTROLLED, reconnect=True), "ended", "QM1 has ended."),
+     (("-s",), [], End(Manner.IMMEDIATE, reconnect=True, switchover=True), "ended",
+      "The active process of QM1 has ended, and a standby takes over.")],
+)  # fmt: skip
 def test_stop_orders_an_end_and_says_what_it_waits_for(
     run: Run,
     monkeypatch: pytest.MonkeyPatch,

@@ -34,14 +34,9 @@ def test_numbers_are_shown_by_their_names() -> None:
 
 def test_a_dead_letter_shows_its_destination_and_its_reason() -> None:
     descriptor, data = to_dead_letter_queue(
-        TEXT,
-        b"hello",
-        reason=Reason.Q_FULL,
-        queue="ORDERS.IN",
-        queue_manager="QM1",
-        application_name="orders",
+        TEXT, b"hello", reason=Reason.Q_FULL, queue="ORDERS.IN", queue_manager="QM1", application_name="orders",
         now=datetime(2026, 11, 21, 4, 5, 6, tzinfo=UTC),
-    )
+    )  # fmt: skip
 
     shown = view("DLQ", descriptor, data)
 

@@ -40,22 +40,14 @@ from mqflow.policy.poison.failure_origin import Raised
 
 SENTENCES = [
     (Redirect("Q"), "line 3", 0, "The DLQ handler of DLQ put it to Q, by the rule of line 3, attempt 2."),
-    (
-        Redirect("Q"),
-        "line 3",
-        Reason.Q_FULL,
-        "The DLQ handler of DLQ could not put it to Q (MQRC_Q_FULL (2053)), by the rule of line 3, attempt 2.",
-    ),
+    (Redirect("Q"), "line 3", Reason.Q_FULL,
+     "The DLQ handler of DLQ could not put it to Q (MQRC_Q_FULL (2053)), by the rule of line 3, attempt 2."),
     (actions.Discard(), "old", 0, "The DLQ handler of DLQ discarded it, by the rule of old, attempt 2."),
-    (
-        actions.Discard(),
-        "old",
-        Reason.BACKED_OUT,
-        "The DLQ handler of DLQ could not discard it (MQRC_BACKED_OUT (2003)), by the rule of old, attempt 2.",
-    ),
+    (actions.Discard(), "old", Reason.BACKED_OUT,
+     "The DLQ handler of DLQ could not discard it (MQRC_BACKED_OUT (2003)), by the rule of old, attempt 2."),
     (Ignore(), "line 3", 0, "The DLQ handler leaves it on DLQ: the action of line 3."),
     (Ignore(), "", 0, "The DLQ handler leaves it on DLQ: no further rule matches."),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("intent", "rule", "reason", "expected"), SENTENCES)
@@ -150,19 +142,14 @@ def test_each_event_has_its_sentences(event: MessageEvent, expected: list[str]) 
 
 @pytest.mark.parametrize(
     ("settlement", "outcome", "expected"),
-    [
-        (Settlement.COMMIT, Completed(), "Committed: completed."),
-        (Settlement.COMMIT, None, "Committed: found poison before delivery."),
-        (Settlement.COMMIT, Failed("OSError"), "Committed, without the work of the handler: failed with OSError."),
-        (
-            Settlement.COMMIT,
-            Undecodable("DecodeError", "no JSON"),
-            "Committed, without the work of the handler: undecodable, DecodeError: no JSON.",
-        ),
-        (Settlement.BACKOUT, Failed("OSError", "away"), "Backed out: failed with OSError: away."),
-        (Settlement.BACKOUT, Interrupted("the drain has ended"), "Backed out: interrupted: the drain has ended."),
-    ],
-)
+    [(Settlement.COMMIT, Completed(), "Committed: completed."),
+     (Settlement.COMMIT, None, "Committed: found poison before delivery."),
+     (Settlement.COMMIT, Failed("OSError"), "Committed, without the work of the handler: failed with OSError."),
+     (Settlement.COMMIT, Undecodable("DecodeError", "no JSON"),
+      "Committed, without the work of the handler: undecodable, DecodeError: no JSON."),
+     (Settlement.BACKOUT, Failed("OSError", "away"), "Backed out: failed with OSError: away."),
+     (Settlement.BACKOUT, Interrupted("the drain has ended"), "Backed out: interrupted: the drain has ended.")],
+)  # fmt: skip
 def test_the_sentence_of_a_settlement_has_the_outcome(settlement: Settlement, outcome: Outcome | None, expected: str) -> None:
     event = Settled(queue="IN", listener="book", settlement=settlement, message_ids=(b"1",), outcome=outcome)
 

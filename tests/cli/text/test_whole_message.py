@@ -48,36 +48,15 @@ def test_each_field_of_a_descriptor_is_shown_with_its_name_in_mq() -> None:
 
     assert (
         "Message descriptor (MQMD)",
-        {
-            "MsgId": bytes(range(24)).hex(),
-            "CorrelId": bytes(range(1, 25)).hex(),
-            "MsgType": "MQMT_REQUEST (1)",
-            "Format": "MQSTR",
-            "CodedCharSetId": "1208 (UTF-8)",
-            "Encoding": "273 (big-endian)",
-            "Persistence": "MQPER_NOT_PERSISTENT (0)",
-            "Priority": "4",
-            "Expiry": "60 s left",
-            "BackoutCount": "2",
-            "Report": "MQRO_EXCEPTION + MQRO_DISCARD_MSG (0x9000000)",
-            "Feedback": "MQFB_COA (259)",
-            "ReplyToQ": "ANSWERS",
-            "ReplyToQMgr": "QM2",
-            "UserIdentifier": "amelie",
-            "AccountingToken": "01" + "00" * 31,
-            "ApplIdentityData": "identity",
-            "PutApplType": "MQAT_JAVA (28)",
-            "PutApplName": "shop",
-            "PutDate": "20261123",
-            "PutTime": "11223344",
-            "ApplOriginData": "web",
-            "GroupId": bytes(range(2, 26)).hex(),
-            "MsgSeqNumber": "2",
-            "Offset": "100",
-            "MsgFlags": "MQMF_MSG_IN_GROUP + MQMF_LAST_MSG_IN_GROUP (0x18)",
-            "OriginalLength": "200",
-        },
-    ) == shown
+        {"MsgId": bytes(range(24)).hex(), "CorrelId": bytes(range(1, 25)).hex(), "MsgType": "MQMT_REQUEST (1)",
+         "Format": "MQSTR", "CodedCharSetId": "1208 (UTF-8)", "Encoding": "273 (big-endian)",
+         "Persistence": "MQPER_NOT_PERSISTENT (0)", "Priority": "4", "Expiry": "60 s left", "BackoutCount": "2",
+         "Report": "MQRO_EXCEPTION + MQRO_DISCARD_MSG (0x9000000)", "Feedback": "MQFB_COA (259)", "ReplyToQ": "ANSWERS",
+         "ReplyToQMgr": "QM2", "UserIdentifier": "amelie", "AccountingToken": "01" + "00" * 31, "ApplIdentityData": "identity",
+         "PutApplType": "MQAT_JAVA (28)", "PutApplName": "shop", "PutDate": "20261123", "PutTime": "11223344",
+         "ApplOriginData": "web", "GroupId": bytes(range(2, 26)).hex(), "MsgSeqNumber": "2", "Offset": "100",
+         "MsgFlags": "MQMF_MSG_IN_GROUP + MQMF_LAST_MSG_IN_GROUP (0x18)", "OriginalLength": "200"},
+    ) == shown  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -133,52 +112,31 @@ def test_a_descriptor_extension_is_shown_without_an_empty_group() -> None:
 
 def test_a_dead_letter_is_shown_with_its_whole_header() -> None:
     descriptor, data = to_dead_letter_queue(
-        FULL,
-        b"hello",
-        reason=Reason.Q_FULL,
-        queue="IN",
-        queue_manager="QM1",
-        application_name="",
+        FULL, b"hello", reason=Reason.Q_FULL, queue="IN", queue_manager="QM1", application_name="",
         now=datetime(2026, 11, 21, 4, 5, 6, tzinfo=UTC),
-    )
+    )  # fmt: skip
 
     assert (
         "Dead-letter header (MQDLH)",
-        {
-            "Reason": "MQRC_Q_FULL (2053)",
-            "DestQName": "IN",
-            "DestQMgrName": "QM1",
-            "PutDate": "20261121",
-            "PutTime": "04050600",
-            "Next format": "MQSTR, CCSID 1208, encoding 273",
-        },
-    ) == rows(view("DLQ", descriptor, data), 1)
+        {"Reason": "MQRC_Q_FULL (2053)", "DestQName": "IN", "DestQMgrName": "QM1", "PutDate": "20261121", "PutTime": "04050600",
+         "Next format": "MQSTR, CCSID 1208, encoding 273"},
+    ) == rows(view("DLQ", descriptor, data), 1)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("moved", "expected"),
-    [
-        (
-            MOVED,
-            [
-                "It was moved here from IN (QM1) when its handling had failed once (threshold 1).",
-                "Its last handling by book had the outcome undecodable: DecodeError: no JSON",
-                "Raised at book.py:7 in book.",
-                "Moved by orders at 2026-11-21 04:05:06 UTC.",
-            ],
-        ),
-        (
-            Why(queue="IN", count=2, error="ValueError"),
-            [
-                "It was moved here from IN when its handling had failed 2 times.",
-                "Its last handling had the outcome failed: ValueError",
-            ],
-        ),
-        (Why(queue="IN", outcome="failed"), ["It was moved here from IN.", "Its last handling had the outcome failed."]),
-        (Why(application_name="orders"), ["Moved by orders."]),
-        (Why(at=MOVED.at), ["Moved at 2026-11-21 04:05:06 UTC."]),
-    ],
-)
+    [(MOVED,
+      ["It was moved here from IN (QM1) when its handling had failed once (threshold 1).",
+       "Its last handling by book had the outcome undecodable: DecodeError: no JSON",
+       "Raised at book.py:7 in book.",
+       "Moved by orders at 2026-11-21 04:05:06 UTC."]),
+     (Why(queue="IN", count=2, error="ValueError"),
+      ["It was moved here from IN when its handling had failed 2 times.",
+       "Its last handling had the outcome failed: ValueError"]),
+     (Why(queue="IN", outcome="failed"), ["It was moved here from IN.", "Its last handling had the outcome failed."]),
+     (Why(application_name="orders"), ["Moved by orders."]),
+     (Why(at=MOVED.at), ["Moved at 2026-11-21 04:05:06 UTC."])],
+)  # fmt: skip
 def test_the_reason_of_a_moved_message_has_its_sentences(moved: Why, expected: list[str]) -> None:
     descriptor, data = to_backout_queue(MessageDescriptor(format="MQSTR", ccsid=1208), b"x", folders=(folder(moved),))
 

@@ -301,17 +301,11 @@ def test_the_levels_of_a_status_are_counted_over_all_processes() -> None:
     of = ("IN", "booking")
     doing = dict.fromkeys(Doing, 0.0) | {Doing.HANDLING: 2.0, Doing.SETTLING: 1.0, Doing.IDLE: 1.0}
     assert {
-        "up": {(): 2},
-        "processes_expected": {(): 3},
-        "live": {(): 1},
-        "ready": {(): 0},
+        "up": {(): 2}, "processes_expected": {(): 3}, "live": {(): 1}, "ready": {(): 0},
         "workers": {(*of, each.value): number for each, number in doing.items()},
-        "in_flight": {of: 3},
-        "workers_stuck": {("booking",): 1},
-        "listener_paused": {of: 1},
-        "queue_depth": {("IN",): 0, ("OUT",): 7},
-        "oldest_message_age_seconds": {("IN",): 0},
-    } == samples(status, figures)
+        "in_flight": {of: 3}, "workers_stuck": {("booking",): 1}, "listener_paused": {of: 1},
+        "queue_depth": {("IN",): 0, ("OUT",): 7}, "oldest_message_age_seconds": {("IN",): 0},
+    } == samples(status, figures)  # fmt: skip
 
 
 @pytest.mark.parametrize(("paused", "value"), [(("", ""), 0), (("x", ""), 1), (("", "x"), 1)])

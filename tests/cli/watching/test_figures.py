@@ -189,16 +189,9 @@ def test_a_queue_that_is_not_monitored_has_no_age(value: int, age_s: int | None)
 
 @pytest.mark.parametrize(
     ("depth", "age_s", "uncommitted", "text"),
-    [
-        (0, None, None, ""),
-        (3, None, None, "unknown"),
-        (3, None, 2, "unknown"),
-        (3, None, 3, "in flight"),
-        (None, None, None, ""),
-        (3, 0, 1, "0 s"),
-        (3, 7_200, None, "7,200 s"),
-    ],
-)
+    [(0, None, None, ""), (3, None, None, "unknown"), (3, None, 2, "unknown"), (3, None, 3, "in flight"),
+     (None, None, None, ""), (3, 0, 1, "0 s"), (3, 7_200, None, "7,200 s")],
+)  # fmt: skip
 def test_an_unknown_age_is_no_zero(depth: int | None, age_s: int | None, uncommitted: int | None, text: str) -> None:
     found = QueueFigures(queue="IN", depth=depth, oldest_message_age_s=age_s, uncommitted=uncommitted)
 

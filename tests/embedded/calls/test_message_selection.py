@@ -81,22 +81,10 @@ def test_a_selector_does_not_evaluate_again_the_messages_it_passed_over() -> Non
 
 OPERATIONS = st.lists(
     st.sampled_from(
-        [
-            "put wanted",
-            "put other",
-            "put high",
-            "put in unit",
-            "take",
-            "take any",
-            "commit",
-            "back out",
-            "lock",
-            "look",
-            "clear",
-        ]
-    ),
+        ["put wanted", "put other", "put high", "put in unit", "take", "take any", "commit", "back out", "lock", "look",
+         "clear"]),
     max_size=40,
-)
+)  # fmt: skip
 
 
 @given(OPERATIONS)

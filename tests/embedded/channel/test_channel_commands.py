@@ -24,16 +24,8 @@ from tests.embedded.channel.conftest import APP, Dial
 from tests.fap.client_half import ChannelClient, put_body
 
 NAME, TYPE, ADDRESS, ADDRESSES, CLIENT_USER, USERS, ACTION, SOURCE, MCA_USER = (
-    3501,
-    1352,
-    3506,
-    3566,
-    3567,
-    3568,
-    1086,
-    1638,
-    3527,
-)
+    3501, 1352, 3506, 3566, 3567, 3568, 1086, 1638, 3527,
+)  # fmt: skip
 LISTENER = CFST(3554, "SYSTEM.DEFAULT.LISTENER.TCP")
 
 

@@ -24,26 +24,14 @@ from mqflow.mqi.reason_codes import Reason
 
 OF_A_NEW_QUEUE_MANAGER = [each.values for each in SYSTEM_OBJECTS if each.noun == "CHANNEL"]
 OWN = {
-    "name": "APP",
-    "kind": ChannelType.SVRCONN,
-    "mca_user": "worker",
-    "max_message_bytes": 1000,
-    "heartbeat_s": 5,
-    "sharing_conversations": 1,
-    "instances_max": 2,
-    "instances_per_client_max": 1,
-}
+    "name": "APP", "kind": ChannelType.SVRCONN, "mca_user": "worker", "max_message_bytes": 1000, "heartbeat_s": 5,
+    "sharing_conversations": 1, "instances_max": 2, "instances_per_client_max": 1,
+}  # fmt: skip
 WITH_OWN = [*OF_A_NEW_QUEUE_MANAGER, defined_object("CHANNEL", OWN).values]
 SETTINGS = ChannelSettings(
-    name="APP",
-    mca_user="worker",
-    message_bytes_max=1000,
-    heartbeat_s=5,
-    conversations_max=1,
-    instances_max=2,
-    instances_per_client_max=1,
-    certificate_required=True,
-)
+    name="APP", mca_user="worker", message_bytes_max=1000, heartbeat_s=5, conversations_max=1, instances_max=2,
+    instances_per_client_max=1, certificate_required=True,
+)  # fmt: skip
 
 
 def test_a_defined_channel_has_the_attributes_of_its_definition() -> None:

@@ -57,18 +57,10 @@ class Stranger:
         self.complaints: list[str] = []
         self.arrived = PassingTime(self.clock)
         arrival = Arrival(
-            raw=self.raw,
-            clock=self.clock,
-            complain=self.complaints.append,
-            complain_once=self.complaints.append,
-            arrived=self.arrived,
-            admit=admit,
-            take_place=lambda: None,
-            give_place_back=lambda: None,
-            over=over,
-            hello_s=10.0,
+            raw=self.raw, clock=self.clock, complain=self.complaints.append, complain_once=self.complaints.append,
+            arrived=self.arrived, admit=admit, take_place=lambda: None, give_place_back=lambda: None, over=over, hello_s=10.0,
             full=None,
-        )
+        )  # fmt: skip
         self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, None, SYSTEM_RANDOM)
 
     def send(self, kind: SegmentType, body: bytes) -> None:

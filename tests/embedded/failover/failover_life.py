@@ -36,18 +36,8 @@ from mqflow.world import SYSTEM_CLOCK
 from tests.embedded.storage.stored_messages import say
 
 __all__ = (
-    "BUSY_MS",
-    "DONE",
-    "IN",
-    "SOCKET",
-    "application",
-    "collector",
-    "mover",
-    "owner",
-    "prepare",
-    "producer",
-    "switch_over",
-)
+    "BUSY_MS", "DONE", "IN", "SOCKET", "application", "collector", "mover", "owner", "prepare", "producer", "switch_over",
+)  # fmt: skip
 
 IN, DONE, SOCKET = "ORDERS.IN", "ORDERS.DONE", "served.sock"
 _FOR_DELIVERY: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=50)

@@ -35,21 +35,16 @@ def test_a_drain_that_gives_no_time_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("said", "left", "wrong"),
-    [
-        (["p put 1", "a begin 1 0", "a end 1"], [], []),
-        (["p put 1"], [("1", 0)], []),
-        (["p put 1"], [], ["1 is lost"]),
-        (["p put 1", "a begin 1 0"], [], ["1 was begun and not finished"]),
-        (["p put 1"], [("1", 1)], ["1 lies there after a backout"]),
-        (["p put 1", "a begin 1 0", "a end 1"], [("1", 0)], ["1 was handled and is there"]),
-        (["p put 1", "a begin 1 0", "a end 1", "a begin 1 0", "a end 1"], [], ["1 was begun 2 times"]),
-        (
-            ["p put 1", "a begin 1 0", "a begin 1 1", "a end 1"],
-            [],
-            ["1 was begun and not finished", "1 was begun 2 times", "1 was delivered after a backout"],
-        ),
-        (["p put 1", "a begin 1 1", "a end 1"], [], ["1 was delivered after a backout"]),
-    ],
-)
+    [(["p put 1", "a begin 1 0", "a end 1"], [], []),
+     (["p put 1"], [("1", 0)], []),
+     (["p put 1"], [], ["1 is lost"]),
+     (["p put 1", "a begin 1 0"], [], ["1 was begun and not finished"]),
+     (["p put 1"], [("1", 1)], ["1 lies there after a backout"]),
+     (["p put 1", "a begin 1 0", "a end 1"], [("1", 0)], ["1 was handled and is there"]),
+     (["p put 1", "a begin 1 0", "a end 1", "a begin 1 0", "a end 1"], [], ["1 was begun 2 times"]),
+     (["p put 1", "a begin 1 0", "a begin 1 1", "a end 1"], [],
+      ["1 was begun and not finished", "1 was begun 2 times", "1 was delivered after a backout"]),
+     (["p put 1", "a begin 1 1", "a end 1"], [], ["1 was delivered after a backout"])],
+)  # fmt: skip
 def test_the_checker_accepts_every_possible_history(said: list[str], left: list[tuple[str, int]], wrong: list[str]) -> None:
     assert wrong == violations(said, left)

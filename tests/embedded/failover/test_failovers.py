@@ -111,35 +111,24 @@ PUT = ["p put p.1", "p put-done p.1", "p put p.2", "p put-done p.2"]
 
 @pytest.mark.parametrize(
     ("said", "left", "wrong"),
-    [
-        (["m get 1", "m got p.1=0"], [("p.1", 1)], []),
-        (["m get 1", "m got p.1=0"], [("p.1", 0)], ["p.1 has BackoutCount 0, and was backed out 1 times at least"]),
-        (["m get 1", "m got p.1=0", "m get 1"], [("p.1", 2)], []),
-        (["m get 1", "m got p.1=0", "m get 1", "m got-lost"], [("p.1", 2)], []),
-        (["m get 1", "m got p.1=0"], [("p.1", 2)], ["1 backouts were counted that nobody saw, and 0 gets had no answer"]),
-        (
-            ["m get 1", "m got p.1=0", "m get 1", "m got-not"],
-            [("p.1", 2)],
-            ["1 backouts were counted that nobody saw, and 0 gets had no answer"],
-        ),
-        (["m get 4", "m got-lost"], [("p.1", 2)], []),
-        (["m get 1", "m got p.1=0", "m get 1", "m got p.1=1"], [("p.1", 2)], []),
-        (["m get 1", "m got p.1=1", "n get 1", "n got p.1=0"], [("p.1", 2)], []),
-        (
-            ["m get 1", "m got p.1=0", "m get 1", "m got p.1=0"],
-            [("p.1", 2)],
-            ["p.1 was delivered with BackoutCount 0 more than once"],
-        ),
-        (["m get 2", "m got p.1=0 p.2=0"], [("p.1", 1), ("p.2", 1)], []),
-        (
-            ["m get 2", "m got p.2=0 p.1=1"],
-            [("p.1", 2), ("p.2", 1)],
-            ["1 backouts were counted that nobody saw, and 0 gets had no answer"],
-        ),
-        (["m get 2", "m got p.2=0 p.1=0"], [("p.1", 1), ("p.2", 1)], ["p.1 was delivered for the first time out of turn"]),
-        (["m get 1", "m got p.2=0", "n get 1", "n got p.1=0"], [("p.1", 1), ("p.2", 1)], []),
-    ],
-)
+    [(["m get 1", "m got p.1=0"], [("p.1", 1)], []),
+     (["m get 1", "m got p.1=0"], [("p.1", 0)], ["p.1 has BackoutCount 0, and was backed out 1 times at least"]),
+     (["m get 1", "m got p.1=0", "m get 1"], [("p.1", 2)], []),
+     (["m get 1", "m got p.1=0", "m get 1", "m got-lost"], [("p.1", 2)], []),
+     (["m get 1", "m got p.1=0"], [("p.1", 2)], ["1 backouts were counted that nobody saw, and 0 gets had no answer"]),
+     (["m get 1", "m got p.1=0", "m get 1", "m got-not"], [("p.1", 2)],
+      ["1 backouts were counted that nobody saw, and 0 gets had no answer"]),
+     (["m get 4", "m got-lost"], [("p.1", 2)], []),
+     (["m get 1", "m got p.1=0", "m get 1", "m got p.1=1"], [("p.1", 2)], []),
+     (["m get 1", "m got p.1=1", "n get 1", "n got p.1=0"], [("p.1", 2)], []),
+     (["m get 1", "m got p.1=0", "m get 1", "m got p.1=0"], [("p.1", 2)],
+      ["p.1 was delivered with BackoutCount 0 more than once"]),
+     (["m get 2", "m got p.1=0 p.2=0"], [("p.1", 1), ("p.2", 1)], []),
+     (["m get 2", "m got p.2=0 p.1=1"], [("p.1", 2), ("p.2", 1)],
+      ["1 backouts were counted that nobody saw, and 0 gets had no answer"]),
+     (["m get 2", "m got p.2=0 p.1=0"], [("p.1", 1), ("p.2", 1)], ["p.1 was delivered for the first time out of turn"]),
+     (["m get 1", "m got p.2=0", "n get 1", "n got p.1=0"], [("p.1", 1), ("p.2", 1)], [])],
+)  # fmt: skip
 def test_the_checker_counts_deliveries(said: list[str], left: list[Lying], wrong: list[str]) -> None:
     """The checker knows that BackoutCount is the number of deliveries backed out, and that messages keep their order."""
     names = {name for name, _ in left}

@@ -54,14 +54,9 @@ def test_the_first_record_brings_that_of_the_administrators(queue_manager: Embed
 
     assert [
         {"PROFILE": "SELF", "ENTITY": "app", "ENTTYPE": "PRINCIPAL", "OBJTYPE": "QMGR", "AUTHLIST": "CONNECT"},
-        {
-            "PROFILE": "SELF",
-            "ENTITY": "mqm",
-            "ENTTYPE": "GROUP",
-            "OBJTYPE": "QMGR",
-            "AUTHLIST": "ALTUSR,CHG,CONNECT,CTRL,DLT,DSP,INQ,SET,SETALL,SETID,SYSTEM",
-        },
-    ] == shown(queue_manager, "DISPLAY AUTHREC")
+        {"PROFILE": "SELF", "ENTITY": "mqm", "ENTTYPE": "GROUP", "OBJTYPE": "QMGR",
+         "AUTHLIST": "ALTUSR,CHG,CONNECT,CTRL,DLT,DSP,INQ,SET,SETALL,SETID,SYSTEM"},
+    ] == shown(queue_manager, "DISPLAY AUTHREC")  # fmt: skip
 
 
 @pytest.mark.parametrize(

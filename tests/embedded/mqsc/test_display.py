@@ -107,15 +107,9 @@ def test_the_queue_manager_is_shown_whole_by_default(administration: Definitions
 
 def handle(application: str, *, output: bool) -> HandleStatus:
     return HandleStatus(
-        application=application,
-        user="anna",
-        connection="c1",
-        input_mode="NO" if output else "SHARED",
-        browse=False,
-        inquire=False,
-        output=output,
-        set=False,
-    )
+        application=application, user="anna", connection="c1", input_mode="NO" if output else "SHARED", browse=False,
+        inquire=False, output=output, set=False,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -124,34 +118,18 @@ def open_queue(administration: Definitions) -> Definitions:
     administration.define(QueueAttributes(name="A"))
     administration.define(QueueAttributes(name="B", kind=QueueType.ALIAS, target="A"))
     administration.statuses["A"] = QueueStatus(
-        name="A",
-        depth=5,
-        open_input_count=1,
-        open_output_count=1,
-        uncommitted=2,
-        oldest_message_age_s=None,
+        name="A", depth=5, open_input_count=1, open_output_count=1, uncommitted=2, oldest_message_age_s=None,
         last_put_date="2026-11-21",
         handles=(handle("reader", output=False), handle("writer", output=True)),
-    )
+    )  # fmt: skip
     return administration
 
 
 def test_the_status_of_a_queue_says_how_it_stands(open_queue: Definitions) -> None:
     assert [
-        {
-            "QUEUE": "A",
-            "TYPE": "QUEUE",
-            "CURDEPTH": 5,
-            "IPPROCS": 1,
-            "LGETDATE": "",
-            "LGETTIME": "",
-            "LPUTDATE": "2026-11-21",
-            "LPUTTIME": "",
-            "MSGAGE": "",
-            "OPPROCS": 1,
-            "UNCOM": 2,
-        }
-    ] == shown("DIS QSTATUS(A)", open_queue)
+        {"QUEUE": "A", "TYPE": "QUEUE", "CURDEPTH": 5, "IPPROCS": 1, "LGETDATE": "", "LGETTIME": "", "LPUTDATE": "2026-11-21",
+         "LPUTTIME": "", "MSGAGE": "", "OPPROCS": 1, "UNCOM": 2},
+    ] == shown("DIS QSTATUS(A)", open_queue)  # fmt: skip
 
 
 def test_the_status_is_that_of_local_queues_only(open_queue: Definitions) -> None:

@@ -228,18 +228,12 @@ def test_a_command_whose_event_cannot_be_put_has_succeeded() -> None:
 
 @pytest.mark.parametrize(
     ("command", "reported"),
-    [
-        ("ALTER QMGR KeyRPwd(secret) DESCR('a')", "ALTER QMGR KeyRPwd(******) DESCR('a')"),
-        (
-            "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD('se''cret') DESCR('a')",
-            "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD(**********) DESCR('a')",
-        ),
-        (
-            "DEFINE AUTHINFO(L) AUTHTYPE(IDPWLDAP) CONNAME('h') ldappwd ( 'secret' )",
-            "DEFINE AUTHINFO(L) AUTHTYPE(IDPWLDAP) CONNAME('h') ldappwd ( ******** )",
-        ),
-    ],
-)
+    [("ALTER QMGR KeyRPwd(secret) DESCR('a')", "ALTER QMGR KeyRPwd(******) DESCR('a')"),
+     ("DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD('se''cret') DESCR('a')",
+      "DEFINE CHANNEL(C) CHLTYPE(CLNTCONN) PASSWORD(**********) DESCR('a')"),
+     ("DEFINE AUTHINFO(L) AUTHTYPE(IDPWLDAP) CONNAME('h') ldappwd ( 'secret' )",
+      "DEFINE AUTHINFO(L) AUTHTYPE(IDPWLDAP) CONNAME('h') ldappwd ( ******** )")],
+)  # fmt: skip
 def test_the_event_of_a_command_has_asterisks_for_a_secret(command: str, reported: str) -> None:
     events: list[tuple[str, bool]] = []
 

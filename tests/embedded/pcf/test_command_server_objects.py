@@ -26,49 +26,30 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 
 # The name, the required parameters and two attributes.
 LIVES = {
-    "channel": (
-        (CommandCode.CREATE_CHANNEL, CommandCode.CHANGE_CHANNEL, CommandCode.COPY_CHANNEL),
-        (CommandCode.INQUIRE_CHANNEL, CommandCode.DELETE_CHANNEL),
-        (CHANNEL, ParameterId.FROM_CHANNEL_NAME, ParameterId.TO_CHANNEL_NAME),
-        (CFIN(CHANNEL_TYPE, SVRCONN),),
-        (CFIN(1618, 5), CFST(3502, "changed")),
-    ),
-    "namelist": (
-        (CommandCode.CREATE_NAMELIST, CommandCode.CHANGE_NAMELIST, CommandCode.COPY_NAMELIST),
+    "channel": ((CommandCode.CREATE_CHANNEL, CommandCode.CHANGE_CHANNEL, CommandCode.COPY_CHANNEL),
+                (CommandCode.INQUIRE_CHANNEL, CommandCode.DELETE_CHANNEL),
+                (CHANNEL, ParameterId.FROM_CHANNEL_NAME, ParameterId.TO_CHANNEL_NAME), (CFIN(CHANNEL_TYPE, SVRCONN),),
+                (CFIN(1618, 5), CFST(3502, "changed"))),
+    "namelist": ((CommandCode.CREATE_NAMELIST, CommandCode.CHANGE_NAMELIST, CommandCode.COPY_NAMELIST),
         (CommandCode.INQUIRE_NAMELIST, CommandCode.DELETE_NAMELIST),
-        (NAMELIST, ParameterId.FROM_NAMELIST_NAME, ParameterId.TO_NAMELIST_NAME),
-        (),
-        (CFSL(NAMES, ("B", "C")), CFST(2009, "changed")),
-    ),
-    "process": (
-        (CommandCode.CREATE_PROCESS, CommandCode.CHANGE_PROCESS, CommandCode.COPY_PROCESS),
-        (CommandCode.INQUIRE_PROCESS, CommandCode.DELETE_PROCESS),
-        (2012, ParameterId.FROM_PROCESS_NAME, ParameterId.TO_PROCESS_NAME),
-        (),
-        (CFST(2001, "run it"), CFST(2011, "changed")),
-    ),
-    "authentication information": (
-        (CommandCode.CREATE_AUTH_INFO, CommandCode.CHANGE_AUTH_INFO, CommandCode.COPY_AUTH_INFO),
+        (NAMELIST, ParameterId.FROM_NAMELIST_NAME, ParameterId.TO_NAMELIST_NAME), (),
+        (CFSL(NAMES, ("B", "C")), CFST(2009, "changed"))),
+    "process": ((CommandCode.CREATE_PROCESS, CommandCode.CHANGE_PROCESS, CommandCode.COPY_PROCESS),
+                (CommandCode.INQUIRE_PROCESS, CommandCode.DELETE_PROCESS),
+                (2012, ParameterId.FROM_PROCESS_NAME, ParameterId.TO_PROCESS_NAME), (),
+                (CFST(2001, "run it"), CFST(2011, "changed"))),
+    "authentication information": ((CommandCode.CREATE_AUTH_INFO, CommandCode.CHANGE_AUTH_INFO, CommandCode.COPY_AUTH_INFO),
         (CommandCode.INQUIRE_AUTH_INFO, CommandCode.DELETE_AUTH_INFO),
-        (2045, ParameterId.FROM_AUTH_INFO_NAME, ParameterId.TO_AUTH_INFO_NAME),
-        (CFIN(66, 3),),
-        (CFIN(259, 7), CFST(2046, "changed")),
-    ),
-    "listener": (
-        (CommandCode.CREATE_LISTENER, CommandCode.CHANGE_LISTENER, CommandCode.COPY_LISTENER),
+        (2045, ParameterId.FROM_AUTH_INFO_NAME, ParameterId.TO_AUTH_INFO_NAME), (CFIN(66, 3),),
+        (CFIN(259, 7), CFST(2046, "changed"))),
+    "listener": ((CommandCode.CREATE_LISTENER, CommandCode.CHANGE_LISTENER, CommandCode.COPY_LISTENER),
         (CommandCode.INQUIRE_LISTENER, CommandCode.DELETE_LISTENER),
-        (3554, ParameterId.FROM_LISTENER_NAME, ParameterId.TO_LISTENER_NAME),
-        (),
-        (CFIN(1522, 1415), CFST(3555, "changed")),
-    ),
-    "service": (
-        (CommandCode.CREATE_SERVICE, CommandCode.CHANGE_SERVICE, CommandCode.COPY_SERVICE),
-        (CommandCode.INQUIRE_SERVICE, CommandCode.DELETE_SERVICE),
-        (2077, ParameterId.FROM_SERVICE_NAME, ParameterId.TO_SERVICE_NAME),
-        (),
-        (CFST(2079, "/bin/false"), CFST(2078, "changed")),
-    ),
-}
+        (3554, ParameterId.FROM_LISTENER_NAME, ParameterId.TO_LISTENER_NAME), (), (CFIN(1522, 1415), CFST(3555, "changed"))),
+    "service": ((CommandCode.CREATE_SERVICE, CommandCode.CHANGE_SERVICE, CommandCode.COPY_SERVICE),
+                (CommandCode.INQUIRE_SERVICE, CommandCode.DELETE_SERVICE),
+                (2077, ParameterId.FROM_SERVICE_NAME, ParameterId.TO_SERVICE_NAME), (),
+                (CFST(2079, "/bin/false"), CFST(2078, "changed"))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("makes", "looks", "names", "required", "settings"), LIVES.values(), ids=LIVES)

@@ -131,47 +131,23 @@ def test_deleting_an_unknown_identifier_succeeds_with_ignore_state(commander: Co
 REFUSED: dict[str, tuple[CommandCode, tuple[Parameter, ...], int]] = {
     "a topic without its string": (CommandCode.CREATE_TOPIC, (CFST(TOPIC_NAME, "A"),), PCFReason.PARM_COUNT_TOO_SMALL),
     "a subscription to nothing": (CommandCode.CREATE_SUBSCRIPTION, (CFST(SUB_NAME, "A"),), PCFReason.PARM_MISSING),
-    "a subscription without a name": (
-        CommandCode.CREATE_SUBSCRIPTION,
-        (CFST(SUB_NAME, " "), CFST(TOPIC_STRING, "A")),
-        PCFReason.SUB_NAME_ERROR,
-    ),
+    "a subscription without a name": (CommandCode.CREATE_SUBSCRIPTION, (CFST(SUB_NAME, " "), CFST(TOPIC_STRING, "A")),
+        PCFReason.SUB_NAME_ERROR),
     "a subscription that is not there": (CommandCode.DELETE_SUBSCRIPTION, (CFST(SUB_NAME, "A"),), Reason.NO_SUBSCRIPTION),
     "an identifier that is not there": (CommandCode.DELETE_SUBSCRIPTION, (CFBS(SUB_ID, b"x"),), Reason.NO_SUBSCRIPTION),
-    "authorities for nobody": (
-        CommandCode.SET_AUTH_REC,
-        (CFST(ParameterId.AUTH_PROFILE_NAME, "Q"), CFIN(ParameterId.OBJECT_TYPE, QUEUE)),
-        PCFReason.ENTITY_NAME_MISSING,
-    ),
-    "an authority that a queue does not have": (
-        CommandCode.SET_AUTH_REC,
-        (
-            CFST(ParameterId.AUTH_PROFILE_NAME, "Q"),
-            CFIN(ParameterId.OBJECT_TYPE, QUEUE),
-            CFIL(ParameterId.AUTH_ADD_AUTHS, (PUB,)),
-            CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",)),
-        ),
-        PCFReason.AUTH_VALUE_ERROR,
-    ),
-    "another queue manager": (
-        CommandCode.SET_AUTH_REC,
-        (
-            CFST(ParameterId.AUTH_PROFILE_NAME, "QM2"),
-            CFIN(ParameterId.OBJECT_TYPE, QUEUE_MANAGER),
-            CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",)),
-        ),
-        Reason.UNKNOWN_OBJECT_NAME,
-    ),
-    "no profile": (
-        CommandCode.SET_AUTH_REC,
-        (
-            CFST(ParameterId.AUTH_PROFILE_NAME, "NO NAME"),
-            CFIN(ParameterId.OBJECT_TYPE, QUEUE),
-            CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",)),
-        ),
-        PCFReason.PROFILE_NAME_ERROR,
-    ),
-}
+    "authorities for nobody": (CommandCode.SET_AUTH_REC,
+        (CFST(ParameterId.AUTH_PROFILE_NAME, "Q"), CFIN(ParameterId.OBJECT_TYPE, QUEUE)), PCFReason.ENTITY_NAME_MISSING),
+    "an authority that a queue does not have": (CommandCode.SET_AUTH_REC,
+        (CFST(ParameterId.AUTH_PROFILE_NAME, "Q"), CFIN(ParameterId.OBJECT_TYPE, QUEUE),
+         CFIL(ParameterId.AUTH_ADD_AUTHS, (PUB,)), CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",))),
+        PCFReason.AUTH_VALUE_ERROR),
+    "another queue manager": (CommandCode.SET_AUTH_REC,
+        (CFST(ParameterId.AUTH_PROFILE_NAME, "QM2"), CFIN(ParameterId.OBJECT_TYPE, QUEUE_MANAGER),
+         CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",))), Reason.UNKNOWN_OBJECT_NAME),
+    "no profile": (CommandCode.SET_AUTH_REC,
+        (CFST(ParameterId.AUTH_PROFILE_NAME, "NO NAME"), CFIN(ParameterId.OBJECT_TYPE, QUEUE),
+         CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",))), PCFReason.PROFILE_NAME_ERROR),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("command", "parameters", "reason"), REFUSED.values(), ids=REFUSED)

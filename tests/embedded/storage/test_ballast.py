@@ -47,15 +47,9 @@ def test_the_ballast_is_8_mib() -> None:
 
 @pytest.mark.parametrize(
     ("spare", "needed", "reusable", "admitted"),
-    [
-        (500, 500, 0, True),
-        (500, 501, 0, False),
-        (500, 501, 1, True),
-        (500, 502, 1, False),
-        (0, 0, 0, True),
-        (-1, 0, 9_999, False),
-    ],
-)
+    [(500, 500, 0, True), (500, 501, 0, False), (500, 501, 1, True), (500, 502, 1, False), (0, 0, 0, True),
+     (-1, 0, 9_999, False)],
+)  # fmt: skip
 def test_a_change_has_room_beside_the_minimum_and_the_ballast(
     folder: DataFolder,
     monkeypatch: pytest.MonkeyPatch,

@@ -431,20 +431,12 @@ def test_a_load_on_a_full_disk_gives_the_ballast_back_and_tries_again(tmp_path: 
 
 @pytest.mark.parametrize(
     ("errors", "expected", "sentence"),
-    [
-        ({"load": [FULL, FULL]}, MQIError, "MQCONN failed: MQRC_STORAGE_MEDIUM_FULL (2192). There is no room left in "),
-        (
-            {"load": [FULL], "make room": [sqlite3.OperationalError("disk I/O error")]},
-            MQIError,
-            "MQCONN failed: MQRC_FILE_SYSTEM_ERROR (2208). ",
-        ),
-        (
-            {"load": [DamagedError("a page")]},
-            DamagedFolderError,
-            "queue_manager.db is damaged: a page. Keep a copy of the folder",
-        ),
-    ],
-)
+    [({"load": [FULL, FULL]}, MQIError, "MQCONN failed: MQRC_STORAGE_MEDIUM_FULL (2192). There is no room left in "),
+     ({"load": [FULL], "make room": [sqlite3.OperationalError("disk I/O error")]}, MQIError,
+      "MQCONN failed: MQRC_FILE_SYSTEM_ERROR (2208). "),
+     ({"load": [DamagedError("a page")]}, DamagedFolderError,
+      "queue_manager.db is damaged: a page. Keep a copy of the folder")],
+)  # fmt: skip
 def test_a_load_that_fails_gives_the_folder_back_without_a_write(
     tmp_path: Path, errors: dict[str, list[Exception | None]], expected: type[Exception], sentence: str
 ) -> None:

@@ -131,14 +131,9 @@ class Program:
 
     def _started(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-            cwd=self._folder,
-        )
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            encoding="utf-8", cwd=self._folder,
+        )  # fmt: skip
 
     def run(self, port: int, user: str, password: str, scenario: str, stop: Callable[[], None] | None = None) -> list[str]:
         """Run the scenario; return the lines of its output. When the program says "stop", call `stop`, and tell it to go on."""

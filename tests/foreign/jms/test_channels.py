@@ -32,24 +32,16 @@ HELD: Final = 300
 
 @pytest.mark.parametrize(
     ("commands", "lines"),
-    [
-        pytest.param("DEFINE CHANNEL(ANOTHER) CHLTYPE(SVRCONN)", ["refused 2540", "end"], id="rc2540"),
-        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) MAXINST(0)", ["refused 2537", "end"], id="rc2537"),
-        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) MAXMSGL(100)", ["refused 2010", "end"], id="rc2010"),
-        pytest.param(
-            "ALTER QMGR CHLAUTH(ENABLED)\nSET CHLAUTH('*') TYPE(USERMAP) CLNTUSER('app') USERSRC(NOACCESS)",
-            ["refused 2035", "end"],
-            id="rc2035",
-        ),
-        pytest.param(
-            "DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12_OR_HIGHER)",
-            ["refused 2393", "end"],
-            id="rc2393",
-        ),
-        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(RCVR)", ["refused 2539", "end"], id="rc2539"),
-        pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SHARECNV(0)", ["end"], id="shares nothing"),
-    ],
-)
+    [pytest.param("DEFINE CHANNEL(ANOTHER) CHLTYPE(SVRCONN)", ["refused 2540", "end"], id="rc2540"),
+     pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) MAXINST(0)", ["refused 2537", "end"], id="rc2537"),
+     pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) MAXMSGL(100)", ["refused 2010", "end"], id="rc2010"),
+     pytest.param("ALTER QMGR CHLAUTH(ENABLED)\nSET CHLAUTH('*') TYPE(USERMAP) CLNTUSER('app') USERSRC(NOACCESS)",
+         ["refused 2035", "end"], id="rc2035"),
+     pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12_OR_HIGHER)", ["refused 2393", "end"],
+         id="rc2393"),
+     pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(RCVR)", ["refused 2539", "end"], id="rc2539"),
+     pytest.param("DEFINE CHANNEL(DEV.APP.SVRCONN) CHLTYPE(SVRCONN) SHARECNV(0)", ["end"], id="shares nothing")],
+)  # fmt: skip
 def test_the_client_reports_the_reason_of_a_channel(
     jms: Scenario, queue_manager: EmbeddedQueueManager, commands: str, lines: list[str]
 ) -> None:

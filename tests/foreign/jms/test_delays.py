@@ -53,13 +53,8 @@ def test_ibms_classes_and_the_queue_manager_refuse_what_cannot_be_delayed(jms: S
 
     own = [line.split(" com.ibm")[0] + line.split("JMSCC")[1][:4] for line in said if "JMSCC" in line]
     assert [
-        "ttl below delay0113",
-        "delay above ttl0113",
-        "ttl equals delay0113",
-        "negative0005",
-        "group0115",
-        "retained0114",
-    ] == own
+        "ttl below delay0113", "delay above ttl0113", "ttl equals delay0113", "negative0005", "group0115", "retained0114",
+    ] == own  # fmt: skip
     assert ["inhibited 2051", "full 2053", "too long 2030", "topic that is not ALLAVAIL 2502"] == [
         line for line in said if "JMSCC" not in line
     ]

@@ -40,26 +40,12 @@ ON_BOQ: Final = "BOQ MMMM 'bad'"
 STAYS: Final = "INPUT MMMM 'bad'"
 #: Every field has a value that is not its default.
 SENT: Final = MessageDescriptor(
-    expiry_tenths=36_000,
-    format="MQSTR",
-    ccsid=819,
-    encoding=546,
-    priority=3,
-    message_id=b"M" * 24,
-    correlation_id=b"C" * 24,
-    reply_to_queue="REPLY",
-    reply_to_queue_manager="QM1",
-    user_identifier="ann",
-    accounting_token=b"T" * 32,
-    application_identity_data="identity",
-    put_application_type=6,
-    put_application_name="a COBOL program",
-    put_date="20010203",
-    put_time="04050607",
-    application_origin_data="orig",
-    group_id=b"G" * 24,
+    expiry_tenths=36_000, format="MQSTR", ccsid=819, encoding=546, priority=3, message_id=b"M" * 24, correlation_id=b"C" * 24,
+    reply_to_queue="REPLY", reply_to_queue_manager="QM1", user_identifier="ann", accounting_token=b"T" * 32,
+    application_identity_data="identity", put_application_type=6, put_application_name="a COBOL program", put_date="20010203",
+    put_time="04050607", application_origin_data="orig", group_id=b"G" * 24,
     message_flags=MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP,
-)
+)  # fmt: skip
 #: An added MQRFH2, and the fields in front of it that describe it.
 ADDED: Final = frozenset(f"MQRFH2.{name}" for name in RFH2.__struct_fields__)
 #: A dead letter names the program that moved it, and the time of the move. IBM's classes give it a new MsgId.
@@ -122,57 +108,26 @@ class Case(Struct, frozen=True, kw_only=True):
 
 CASES: Final = (
     Case(name="the backout queue takes the message", leaves=(ON_BOQ,), hows=tuple(BEHAVIOURS)),
-    Case(
-        name="a program waits for the answer",
-        message_type=MessageType.REQUEST,
-        leaves=(ON_BOQ,),
-        mqflow=(ON_BOQ, "REPLY report 2362 of MMMM ''"),
-    ),
+    Case(name="a program waits for the answer", message_type=MessageType.REQUEST, leaves=(ON_BOQ,),
+         mqflow=(ON_BOQ, "REPLY report 2362 of MMMM ''")),
     Case(name="the threshold is 1", mqsc="ALTER QLOCAL(INPUT) BOTHRESH(1)", leaves=(ON_BOQ,), deliveries=1),
-    Case(
-        name="the backout queue is full",
-        mqsc="ALTER QLOCAL(BOQ) MAXDEPTH(0)",
-        leaves=("DLQ 2053 for BOQ 'bad'",),
-        mqflow=("DLQ 2053 for INPUT 'bad'",),
-    ),
-    Case(
-        name="the backout queue is inhibited",
-        mqsc="ALTER QLOCAL(BOQ) PUT(DISABLED)",
-        leaves=("DLQ 2051 for BOQ 'bad'",),
-        mqflow=("DLQ 2051 for INPUT 'bad'",),
-    ),
-    Case(
-        name="the backout queue does not exist",
-        mqsc="ALTER QLOCAL(INPUT) BOQNAME(NONE)",
-        leaves=("DLQ 2085 for NONE 'bad'",),
-        mqflow=("DLQ 2085 for INPUT 'bad'",),
-    ),
+    Case(name="the backout queue is full", mqsc="ALTER QLOCAL(BOQ) MAXDEPTH(0)", leaves=("DLQ 2053 for BOQ 'bad'",),
+         mqflow=("DLQ 2053 for INPUT 'bad'",)),
+    Case(name="the backout queue is inhibited", mqsc="ALTER QLOCAL(BOQ) PUT(DISABLED)", leaves=("DLQ 2051 for BOQ 'bad'",),
+         mqflow=("DLQ 2051 for INPUT 'bad'",)),
+    Case(name="the backout queue does not exist", mqsc="ALTER QLOCAL(INPUT) BOQNAME(NONE)", leaves=("DLQ 2085 for NONE 'bad'",),
+         mqflow=("DLQ 2085 for INPUT 'bad'",)),
     Case(name="there is no BOQNAME", mqsc=NO_BOQNAME, leaves=("DLQ 2362 for INPUT 'bad'",), hows=tuple(BEHAVIOURS)),
     Case(name="the sender asked to discard", mqsc=NO_BOQNAME, report=Report.DISCARD_MSG, leaves=()),
-    Case(
-        name="the sender asked to discard and for a report",
-        mqsc=NO_BOQNAME,
-        report=DISCARD_WITH_REPORT,
-        leaves=("REPLY report 2362 of MMMM 'bad'",),
-    ),
-    Case(
-        name="the sender asked for a report",
-        mqsc=NO_BOQNAME,
-        report=Report.EXCEPTION_WITH_FULL_DATA,
-        leaves=("DLQ 2362 for INPUT 'bad'", "REPLY report 2362 of MMMM 'bad'"),
-        hows=tuple(BEHAVIOURS),
-    ),
+    Case(name="the sender asked to discard and for a report", mqsc=NO_BOQNAME, report=DISCARD_WITH_REPORT,
+         leaves=("REPLY report 2362 of MMMM 'bad'",)),
+    Case(name="the sender asked for a report", mqsc=NO_BOQNAME, report=Report.EXCEPTION_WITH_FULL_DATA,
+         leaves=("DLQ 2362 for INPUT 'bad'", "REPLY report 2362 of MMMM 'bad'"), hows=tuple(BEHAVIOURS)),
     Case(name="the dead-letter queue is full", mqsc=NO_QUEUE, leaves=(STAYS,), losing=("sync", "auto"), hows=tuple(BEHAVIOURS)),
-    Case(
-        name="the dead-letter queue is full and the message is not persistent",
-        mqsc=NO_QUEUE,
-        persistence=0,
-        leaves=(STAYS,),
-        losing=("sync", "auto", "asf"),
-        hows=tuple(BEHAVIOURS),
-    ),
+    Case(name="the dead-letter queue is full and the message is not persistent", mqsc=NO_QUEUE, persistence=0, leaves=(STAYS,),
+         losing=("sync", "auto", "asf"), hows=tuple(BEHAVIOURS)),
     Case(name="there is no dead-letter queue", mqsc=f"{NO_BOQNAME}\nALTER QMGR DEADQ(' ')", leaves=(STAYS,)),
-)
+)  # fmt: skip
 PAIRS: Final = [pytest.param(case, how, id=f"{case.name}, {how}") for case in CASES for how in case.hows]
 
 

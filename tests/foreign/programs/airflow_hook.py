@@ -7,15 +7,9 @@ import tempfile
 
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp()
 os.environ["AIRFLOW_CONN_MQ_DEFAULT"] = json.dumps(
-    {
-        "conn_type": "ibmmq",
-        "host": "localhost",
-        "port": 1414,
-        "login": "app",
-        "password": "passw0rd",
-        "extra": {"queue_manager": "QM1", "channel": "DEV.APP.SVRCONN"},
-    }
-)
+    {"conn_type": "ibmmq", "host": "localhost", "port": 1414, "login": "app", "password": "passw0rd",
+     "extra": {"queue_manager": "QM1", "channel": "DEV.APP.SVRCONN"}},
+)  # fmt: skip
 
 # Airflow reads the environment at its import.
 from airflow.providers.ibm.mq.hooks.mq import IBMMQHook

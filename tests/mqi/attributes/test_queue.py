@@ -13,15 +13,9 @@ from mqflow.mqi.options import QueueType
 
 #: MQIA_* and MQCA_* numbers of IBM's constants.
 SELECTORS = {
-    "backout_threshold": 22,
-    "backout_requeue_queue": 2019,
-    "harden_get_backout": 8,
-    "depth": 3,
-    "max_depth": 15,
-    "get_inhibited": 9,
-    "put_inhibited": 10,
-    "target": 2002,
-}
+    "backout_threshold": 22, "backout_requeue_queue": 2019, "harden_get_backout": 8, "depth": 3, "max_depth": 15,
+    "get_inhibited": 9, "put_inhibited": 10, "target": 2002,
+}  # fmt: skip
 KINDS = tuple(QueueType)
 
 queue_rows = pytest.mark.parametrize("spec", QUEUE_ATTRIBUTES, ids=lambda spec: f"{spec.keyword}")
@@ -116,14 +110,9 @@ def test_the_answers_of_mqinq_give_a_record() -> None:
     answered: dict[int, int | str] = {20: 1, 22: 3, 2019: "ORDERS.BOQ".ljust(48), 9: 1, 23: 0, 276: -1}
 
     assert QueueAttributes(
-        name="ORDERS.IN",
-        kind=QueueType.LOCAL,
-        backout_threshold=3,
-        backout_requeue_queue="ORDERS.BOQ",
-        get_inhibited=True,
-        shareable=False,
-        cap_expiry_tenths=-1,
-    ) == queue_attributes_from("ORDERS.IN", answered)
+        name="ORDERS.IN", kind=QueueType.LOCAL, backout_threshold=3, backout_requeue_queue="ORDERS.BOQ", get_inhibited=True,
+        shareable=False, cap_expiry_tenths=-1,
+    ) == queue_attributes_from("ORDERS.IN", answered)  # fmt: skip
 
 
 def test_an_attribute_that_does_not_apply_keeps_its_default() -> None:

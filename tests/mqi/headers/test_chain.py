@@ -103,14 +103,9 @@ def test_a_split_message_is_joined_byte_for_byte(
 
     parts = split(descriptor, data, queue_manager_ccsid=queue_manager_ccsid)
     again = join(
-        descriptor,
-        parts.chain,
-        parts.body,
-        body_format=parts.format,
-        body_encoding=parts.encoding,
-        body_ccsid=parts.ccsid,
+        descriptor, parts.chain, parts.body, body_format=parts.format, body_encoding=parts.encoding, body_ccsid=parts.ccsid,
         queue_manager_ccsid=queue_manager_ccsid,
-    )
+    )  # fmt: skip
 
     assert (descriptor, data) == again
 

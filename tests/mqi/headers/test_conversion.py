@@ -186,44 +186,28 @@ def test_headers_that_are_as_wanted_are_not_written_again() -> None:
 #: Each row: descriptor, body, the wanted form, the warning. "A failure returns the message as it is": IBM, MQGMO_CONVERT.
 FAILURES = [
     pytest.param(MessageDescriptor(ccsid=500), b"x", 1208, 546, Reason.FORMAT_ERROR, id="2110 no format"),
-    pytest.param(
-        MessageDescriptor(format="MYFORMAT", ccsid=500), b"x", 1208, 546, Reason.FORMAT_ERROR, id="2110 unknown format"
-    ),
+    pytest.param(MessageDescriptor(format="MYFORMAT", ccsid=500), b"x", 1208, 546, Reason.FORMAT_ERROR,
+        id="2110 unknown format"),
     pytest.param(MessageDescriptor(format="MQDEAD", ccsid=500), b"x", 1208, 546, Reason.FORMAT_ERROR, id="2110 broken header"),
-    pytest.param(
-        *message(RFH2(), of=MessageDescriptor(format="MYFORMAT", ccsid=500)), 1208, 546, Reason.FORMAT_ERROR, id="2110 behind"
-    ),
+    pytest.param(*message(RFH2(), of=MessageDescriptor(format="MYFORMAT", ccsid=500)), 1208, 546, Reason.FORMAT_ERROR,
+        id="2110 behind"),
     pytest.param(MessageDescriptor(format="MQSTR", ccsid=77), b"x", 1208, 546, Reason.SOURCE_CCSID_ERROR, id="2111 of text"),
-    pytest.param(
-        MessageDescriptor(format="MQHRF2", ccsid=77), b"x", 1208, 546, Reason.SOURCE_CCSID_ERROR, id="2111 of a header"
-    ),
-    pytest.param(
-        *join(MAINFRAME, [RFH2()], b"x", body_ccsid=77), 1208, 546, Reason.SOURCE_CCSID_ERROR, id="2111 of text behind a header"
-    ),
+    pytest.param(MessageDescriptor(format="MQHRF2", ccsid=77), b"x", 1208, 546, Reason.SOURCE_CCSID_ERROR,
+        id="2111 of a header"),
+    pytest.param(*join(MAINFRAME, [RFH2()], b"x", body_ccsid=77), 1208, 546, Reason.SOURCE_CCSID_ERROR,
+        id="2111 of text behind a header"),
     pytest.param(MAINFRAME, GREETING, 77, 546, Reason.TARGET_CCSID_ERROR, id="2115"),
     pytest.param(*message(RFH2(), of=replace(MAINFRAME, format="")), 77, 546, Reason.TARGET_CCSID_ERROR, id="2115 of a header"),
-    pytest.param(
-        MessageDescriptor(format="MQSTR", encoding=0, ccsid=1200),
-        b"\0x",
-        1208,
-        546,
-        Reason.SOURCE_INTEGER_ENC_ERROR,
-        id="2112 text",
-    ),
-    pytest.param(
-        *message(RFH2(), of=replace(MAINFRAME, encoding=0x10)),
-        1208,
-        546,
-        Reason.SOURCE_INTEGER_ENC_ERROR,
-        id="2112 of a header",
-    ),
+    pytest.param(MessageDescriptor(format="MQSTR", encoding=0, ccsid=1200), b"\0x", 1208, 546, Reason.SOURCE_INTEGER_ENC_ERROR,
+        id="2112 text"),
+    pytest.param(*message(RFH2(), of=replace(MAINFRAME, encoding=0x10)), 1208, 546, Reason.SOURCE_INTEGER_ENC_ERROR,
+        id="2112 of a header"),
     pytest.param(*message(RFH2()), 1208, 0, Reason.TARGET_INTEGER_ENC_ERROR, id="2116 of a header"),
     pytest.param(MAINFRAME, GREETING, 1200, 0, Reason.TARGET_INTEGER_ENC_ERROR, id="2116 of text"),
     pytest.param(MessageDescriptor(format="MQSTR", ccsid=1208), b"\xff", 819, 546, Reason.NOT_CONVERTED, id="2119 no text"),
-    pytest.param(
-        MessageDescriptor(format="MQSTR", ccsid=1208), "€".encode(), 819, 546, Reason.NOT_CONVERTED, id="2119 not in it"
-    ),
-]
+    pytest.param(MessageDescriptor(format="MQSTR", ccsid=1208), "€".encode(), 819, 546, Reason.NOT_CONVERTED,
+        id="2119 not in it"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("descriptor", "body", "ccsid", "encoding", "reason"), FAILURES)

@@ -11,17 +11,9 @@ from tests.mqi.layouts import Field, ends_at, expected, found
 from tests.mqi.strategies import dead_letter_headers, encodings, field_ccsids
 
 HEADER = DeadLetterHeader(
-    reason=2085,
-    destination_queue="ORDERS.IN",
-    destination_queue_manager="QM1",
-    encoding=546,
-    ccsid=1208,
-    format="MQSTR",
-    put_application_type=6,
-    put_application_name="mqflow",
-    put_date="20261121",
-    put_time="04200945",
-)
+    reason=2085, destination_queue="ORDERS.IN", destination_queue_manager="QM1", encoding=546, ccsid=1208, format="MQSTR",
+    put_application_type=6, put_application_name="mqflow", put_date="20261121", put_time="04200945",
+)  # fmt: skip
 
 #: The layout table of the MQDLH.
 LAYOUT = (

@@ -16,24 +16,11 @@ moments = st.integers(0, 2**52)
 names = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/%", max_size=48)
 identifiers = st.binary(min_size=24, max_size=24)
 header_strategy = st.builds(
-    DelayHeader,
-    target_type=longs,
-    target=names,
-    target_queue_manager=names,
-    subscription_id=identifiers,
-    correlation_id=identifiers,
-    report=longs,
-    message_flags=longs,
-    expiry_tenths=longs,
-    format=st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", max_size=8),
-    encoding=longs,
-    ccsid=longs,
-    delay_ms=moments,
-    retry_ms=moments,
-    sent_wall_ms=moments,
-    sent_monotonic_ms=moments,
-    monotonic_epoch=st.binary(min_size=16, max_size=16),
-)
+    DelayHeader, target_type=longs, target=names, target_queue_manager=names, subscription_id=identifiers,
+    correlation_id=identifiers, report=longs, message_flags=longs, expiry_tenths=longs,
+    format=st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", max_size=8), encoding=longs, ccsid=longs, delay_ms=moments,
+    retry_ms=moments, sent_wall_ms=moments, sent_monotonic_ms=moments, monotonic_epoch=st.binary(min_size=16, max_size=16),
+)  # fmt: skip
 
 
 @given(header_strategy, st.binary(max_size=20))

@@ -10,16 +10,9 @@ from tests.mqi.layouts import Field, ends_at, expected, found
 from tests.mqi.strategies import descriptor_extensions, encodings, field_ccsids
 
 HEADER = DescriptorExtension(
-    encoding=546,
-    ccsid=1208,
-    format="MQDEAD",
-    flags=0,
-    group_id=b"g" * 24,
-    sequence_number=2,
-    offset=3,
-    message_flags=4,
+    encoding=546, ccsid=1208, format="MQDEAD", flags=0, group_id=b"g" * 24, sequence_number=2, offset=3, message_flags=4,
     original_length=5,
-)
+)  # fmt: skip
 
 #: The layout table of the MQMDE.
 LAYOUT = (

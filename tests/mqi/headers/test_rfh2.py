@@ -139,13 +139,8 @@ def test_a_new_header_has_the_initial_values() -> None:
     default = RFH2()
 
     assert ((), 546, -2, "", 0, 1208) == (
-        default.folders,
-        default.encoding,
-        default.ccsid,
-        default.format,
-        default.flags,
-        default.name_value_ccsid,
-    )
+        default.folders, default.encoding, default.ccsid, default.format, default.flags, default.name_value_ccsid,
+    )  # fmt: skip
 
 
 def test_repeated_folders_stay_in_their_order() -> None:

@@ -33,18 +33,11 @@ def test_an_unknown_field_is_unknown_to_a_selector(name: str) -> None:
 
 #: A message of IBM's classes for JMS: the elements of the folder jms have no dt=.
 OF_JMS = RFH2(
-    folders=tuple(
-        map(
-            read_folder,
-            (
-                "<mcd><Msd>jms_text</Msd><Type>order</Type></mcd>",
-                "<jms><Tms>1700000000000</Tms><Cid>mine</Cid><Gid>g1</Gid><Seq>2</Seq><Dlv>1</Dlv><Pri>1</Pri></jms>",
-                "<usr><colour>blue</colour><JMSPriority>9</JMSPriority></usr>",
-                "<mqps><Top>a/b</Top></mqps>",
-            ),
-        )
-    )
-)
+    folders=tuple(map(read_folder,
+            ("<mcd><Msd>jms_text</Msd><Type>order</Type></mcd>",
+             "<jms><Tms>1700000000000</Tms><Cid>mine</Cid><Gid>g1</Gid><Seq>2</Seq><Dlv>1</Dlv><Pri>1</Pri></jms>",
+             "<usr><colour>blue</colour><JMSPriority>9</JMSPriority></usr>", "<mqps><Top>a/b</Top></mqps>"))),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("before", [(), (DeadLetterHeader(),)], ids=["", "behind a dead-letter header"])

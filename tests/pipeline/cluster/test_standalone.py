@@ -29,16 +29,11 @@ from tests.pipeline.stream.test_stream_command import land
 pytestmark = [LONG, pytest.mark.timeout(1800), pytest.mark.xdist_group("long on spark")]
 PORT = 7077
 SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.eventLog.enabled": "true",
+    "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
-}
+}  # fmt: skip
 
 
 class Standalone(Struct, frozen=True):
@@ -56,14 +51,9 @@ class Standalone(Struct, frozen=True):
         master = ["--master", f"spark://{self.driver.address}:{PORT}", "--py-files", str(self.shared / "mqflow.zip")]
         submit = [spark_program("spark-submit"), *master, *confs, str(self.shared / "pipeline.py"), "spark", *arguments]
         done = subprocess.run(
-            self.driver.run(*submit),
-            cwd=self.shared,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            self.driver.run(*submit), cwd=self.shared, env=self.environment, capture_output=True, text=True, check=False,
             timeout=1500,
-        )
+        )  # fmt: skip
         assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
 
     def hosts_of_tasks(self) -> Counter[str]:

@@ -153,20 +153,15 @@ def test_the_id_of_another_redrive_is_refused_and_nothing_is_put(tables: Path) -
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
-    [
-        (["--where", "reason = 2053"], 2, "'reason = 2053' is not a condition on this table: A column"),
-        (["--where", "dlh_reason ="], 2, "'dlh_reason =' is not a condition on this table: Syntax error"),
-        (["--where", "dlh_reason"], 2, "is not a condition on this table"),
-        (["--where", "dlh_reason = 1"], 3, " matches."),
-        (["--where", "true", "--rate", "fast"], 2, "'fast' is not a rate"),
-        (["--where", "dlh_dest_q = 'SMALL'", "--to", "GONE"], 1, "GONE"),
-        (
-            ["--where", "dlh_dest_q = 'SMALL'", "--url", "embedded:nowhere?qmgr=QM1"],
-            2,
-            "there is no queue manager at nowhere yet",
-        ),
-    ],
-)
+    [(["--where", "reason = 2053"], 2, "'reason = 2053' is not a condition on this table: A column"),
+     (["--where", "dlh_reason ="], 2, "'dlh_reason =' is not a condition on this table: Syntax error"),
+     (["--where", "dlh_reason"], 2, "is not a condition on this table"),
+     (["--where", "dlh_reason = 1"], 3, " matches."),
+     (["--where", "true", "--rate", "fast"], 2, "'fast' is not a rate"),
+     (["--where", "dlh_dest_q = 'SMALL'", "--to", "GONE"], 1, "GONE"),
+     (["--where", "dlh_dest_q = 'SMALL'", "--url", "embedded:nowhere?qmgr=QM1"], 2,
+      "there is no queue manager at nowhere yet")],
+)  # fmt: skip
 def test_one_sentence_refuses_a_redrive_that_cannot_be(tables: Path, arguments: list[str], code: int, sentence: str) -> None:
     result = redrive(tables, *arguments)
 

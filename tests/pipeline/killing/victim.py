@@ -124,14 +124,9 @@ class _Landing:
 
     def _run(self) -> None:
         keep_landing(
-            lambda: WorkerConnection(self._url, self._name).connection,
-            self._make,
-            notify=lambda _: None,
-            stopping=lambda: False,
-            pause=_pause,
-            random=SYSTEM_RANDOM,
-            once=self._once,
-        )
+            lambda: WorkerConnection(self._url, self._name).connection, self._make, notify=lambda _: None,
+            stopping=lambda: False, pause=_pause, random=SYSTEM_RANDOM, once=self._once,
+        )  # fmt: skip
 
     def _make(self, connection: Connection) -> Lander:
         how = LanderOptions(batch=20, linger_ms=20)

@@ -79,13 +79,8 @@ def test_a_row_says_where_it_goes_and_what_it_is_and_context_is_kept_where_asked
     [got] = served.messages("OTHER")
     kept = got.descriptor
     assert (b"M" * 24, "anna", "web", "20240229", "11595999", 7) == (
-        kept.message_id,
-        kept.user_identifier,
-        kept.put_application_name,
-        kept.put_date,
-        kept.put_time,
-        kept.priority,
-    )
+        kept.message_id, kept.user_identifier, kept.put_application_name, kept.put_date, kept.put_time, kept.priority,
+    )  # fmt: skip
 
 
 def test_a_stream_is_put_once_though_a_batch_is_replayed_and_tasks_fail(

@@ -23,19 +23,9 @@ __all__ = ("Receiver", "receiving")
 
 HOUR_US = 3_600_000_000
 ALERT = Alert(
-    qmgr="QM1",
-    queue="ORDERS.IN",
-    handler="on_orders",
-    window_start_us=0,
-    window_end_us=HOUR_US,
-    messages=40,
-    poisoned=12,
-    poison_rate=0.3,
-    expected_rate=0.002,
-    score=7.5,
-    first_msg_id="ab" * 24,
-    exc_class="ValueError",
-)
+    qmgr="QM1", queue="ORDERS.IN", handler="on_orders", window_start_us=0, window_end_us=HOUR_US, messages=40, poisoned=12,
+    poison_rate=0.3, expected_rate=0.002, score=7.5, first_msg_id="ab" * 24, exc_class="ValueError",
+)  # fmt: skip
 LATER = replace(ALERT, window_start_us=HOUR_US, window_end_us=2 * HOUR_US)
 
 

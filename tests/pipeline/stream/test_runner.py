@@ -42,14 +42,9 @@ class Stages(Struct):
 
     def keep_up(self, limits: Limits = LIMITS) -> bool:
         return keep_up(
-            self.run,
-            renew_session=self.renew,
-            limits=limits,
-            world=World(clock=self.clock),
-            pause=self.clock.advance,
-            stopping=lambda: len(self.ran) >= self.stops_after,
-            tell=self.steps.append,
-        )
+            self.run, renew_session=self.renew, limits=limits, world=World(clock=self.clock), pause=self.clock.advance,
+            stopping=lambda: len(self.ran) >= self.stops_after, tell=self.steps.append,
+        )  # fmt: skip
 
     def failures(self) -> Sequence[tuple[Stage, int, float | None]]:
         return [(each.stage, each.failures, each.pause_s) for each in self.steps if isinstance(each, StageFailed)]

@@ -157,17 +157,12 @@ def test_a_stream_exports_its_metrics_if_the_settings_ask_for_telemetry(
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [
-        (["--journal", "nowhere"], "nowhere is not a journal"),
-        (["--journal", "journal", "--every", "soon"], "'soon' is not a time span"),
-        (["--journal", "journal", "--alert-webhook", "ftp://x"], "must start with http:// or https://"),
-        (
-            ["--journal", "journal", "--alert-command", "no-such-program --now"],
-            "There is no program for 'no-such-program --now'",
-        ),
-        (["--journal", "journal", "--payload", "some"], "some"),
-    ],
-)
+    [(["--journal", "nowhere"], "nowhere is not a journal"),
+     (["--journal", "journal", "--every", "soon"], "'soon' is not a time span"),
+     (["--journal", "journal", "--alert-webhook", "ftp://x"], "must start with http:// or https://"),
+     (["--journal", "journal", "--alert-command", "no-such-program --now"], "There is no program for 'no-such-program --now'"),
+     (["--journal", "journal", "--payload", "some"], "some")],
+)  # fmt: skip
 def test_a_wrong_option_is_one_sentence_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
 ) -> None:

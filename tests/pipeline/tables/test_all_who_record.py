@@ -88,14 +88,9 @@ def lived_through() -> QueueManagerKit:
 def redrive(kit: QueueManagerKit, queue: str) -> None:
     recorder = ConnectionRecorder(DISPOSITION_QUEUE, consumer="redrive", world=World(kit.clock, SeededRandom(5)))
     [moved] = Redriver(
-        connection=kit.queue_manager.connect(),
-        queue=queue,
-        wanted=lambda _: True,
-        clock=kit.clock,
-        pause=kit.clock.advance,
-        records=recorder,
-        redrive_id="R1",
-    ).run()
+        connection=kit.queue_manager.connect(), queue=queue, wanted=lambda _: True, clock=kit.clock, pause=kit.clock.advance,
+        records=recorder, redrive_id="R1",
+    ).run()  # fmt: skip
     assert not moved.why_not
 
 

@@ -39,20 +39,10 @@ ATTRIBUTES: list[tuple[str, object, str, object, str]] = [
     ("connectionManagement.clientWeight", 99, "client_weight", 99, "q132910"),
     ("connectionManagement.defaultReconnect", "no", "default_reconnect", DefaultReconnect.NO, "spelling from memory"),
     ("connectionManagement.defaultReconnect", "yes", "default_reconnect", DefaultReconnect.YES, "spelling from memory"),
-    (
-        "connectionManagement.defaultReconnect",
-        "queueManager",
-        "default_reconnect",
-        DefaultReconnect.Q_MGR,
-        "spelling from memory",
-    ),
-    (
-        "connectionManagement.defaultReconnect",
-        "disabled",
-        "default_reconnect",
-        DefaultReconnect.DISABLED,
-        "spelling from memory",
-    ),
+    ("connectionManagement.defaultReconnect", "queueManager", "default_reconnect", DefaultReconnect.Q_MGR,
+     "spelling from memory"),
+    ("connectionManagement.defaultReconnect", "disabled", "default_reconnect", DefaultReconnect.DISABLED,
+     "spelling from memory"),
     ("connectionManagement.disconnectInterval", 60, "disconnect_s", 60, "q132910"),
     ("connectionManagement.heartbeatInterval", 5, "heartbeat_s", 5, "the schema's key, UNCERTAIN"),
     ("connectionManagement.heartInterval", 5, "heartbeat_s", 5, "q132910's key"),
@@ -66,7 +56,7 @@ ATTRIBUTES: list[tuple[str, object, str, object, str]] = [
     ("transmissionSecurity.cipherSpecification", "ANY_TLS12", "cipher_specification", "ANY_TLS12", "public tables"),
     ("transmissionSecurity.certificateLabel", "app", "certificate_label", "app", "public tables"),
     ("transmissionSecurity.certificatePeerName", "CN=QM1", "certificate_peer_name", "CN=QM1", "public tables"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -152,31 +142,19 @@ WRONG: list[tuple[bytes, str, str]] = [
     (table(entry(name="A" * 21)), f"{CHANNEL}.name", "length <= 20"),
     (table(entry(), entry(name="A B")), "$.channel[1].name", "cannot be the name of a channel"),
     (table(connected("a", queueManager="Q" * 49)), f"{CHANNEL}.clientConnection.queueManager", "length <= 48"),
-    (
-        table(entry(clientConnection={"connection": [{"host": "a"}, {"host": "b", "port": 0}]})),
-        f"{CHANNEL}.clientConnection.connection[1].port",
-        "`int` >= 1",
-    ),
+    (table(entry(clientConnection={"connection": [{"host": "a"}, {"host": "b", "port": 0}]})),
+     f"{CHANNEL}.clientConnection.connection[1].port", "`int` >= 1"),
     (table(connected("a(1),b")), f"{CHANNEL}.clientConnection.connection[0].host", "matching regex"),
     (table(connected("")), f"{CHANNEL}.clientConnection.connection[0].host", "matching regex"),
     (table(connected("a\n")), f"{CHANNEL}.clientConnection.connection[0].host", "matching regex"),
-    (
-        table(entry(connectionManagement={"localAddress": [{"portRange": {"low": 1}}]})),
-        f"{CHANNEL}.connectionManagement.localAddress[0].portRange",
-        "missing required field `high`",
-    ),
+    (table(entry(connectionManagement={"localAddress": [{"portRange": {"low": 1}}]})),
+     f"{CHANNEL}.connectionManagement.localAddress[0].portRange", "missing required field `high`"),
     (table(entry(connectionManagement={"clientWeight": 100})), f"{CHANNEL}.connectionManagement.clientWeight", "<= 99"),
     (table(entry(connectionManagement={"clientWeight": "1"})), f"{CHANNEL}.connectionManagement.clientWeight", "got `str`"),
-    (
-        table(entry(connectionManagement={"affinity": "Preferred"})),
-        f"{CHANNEL}.connectionManagement.affinity",
-        "it takes 'preferred' or 'none'",
-    ),
-    (
-        table(entry(connectionManagement={"defaultReconnect": "QMGR"})),
-        f"{CHANNEL}.connectionManagement.defaultReconnect",
-        "it takes 'no' or 'yes' or 'queueManager' or 'disabled'",
-    ),
+    (table(entry(connectionManagement={"affinity": "Preferred"})), f"{CHANNEL}.connectionManagement.affinity",
+     "it takes 'preferred' or 'none'"),
+    (table(entry(connectionManagement={"defaultReconnect": "QMGR"})), f"{CHANNEL}.connectionManagement.defaultReconnect",
+     "it takes 'no' or 'yes' or 'queueManager' or 'disabled'"),
     (b"", "", "it is not JSON"),
     (b'{"channel":[', "", "it is not JSON"),
     (b'{"channel":' + b"[" * 300_000, "", "it is not JSON"),
@@ -184,7 +162,7 @@ WRONG: list[tuple[bytes, str, str]] = [
     (b'{"channel":[], "x":"\xff"}', "", "it is not UTF-8 at byte 20 (0xff)"),
     (b" " * (TABLE_BYTES_MAX + 1), "", "1048577 bytes"),
     (b"AMQR\x00\x01", "", "binary table (AMQR)"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "path", "said"), WRONG, ids=[f"{row[1]}: {row[2]}" for row in WRONG])
@@ -244,25 +222,10 @@ def test_mqserver_defines_a_channel(text: str, name: str, connection_name: str) 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "APP",
-        "APP/TCP",
-        "APP/TCP/",
-        "APP/LU62/h(1)",
-        "A B/TCP/h(1)",
-        "A/TCP/h(0)",
-        "A/TCP/h(65536)",
-        "A/TCP/h(001414)",
-        "A/TCP/h(00000199999)",
-        "A/TCP/h(1",
-        "A/TCP/(1)",
-        "A/TCP/h(1),",
-        "A/TCP/h(x)",
-        f"A/TCP/h({'9' * 10_000})",
-        f"{'A' * 21}/TCP/h(1)",
-    ],
-)
+    ["", "APP", "APP/TCP", "APP/TCP/", "APP/LU62/h(1)", "A B/TCP/h(1)", "A/TCP/h(0)", "A/TCP/h(65536)", "A/TCP/h(001414)",
+     "A/TCP/h(00000199999)", "A/TCP/h(1", "A/TCP/(1)", "A/TCP/h(1),", "A/TCP/h(x)", f"A/TCP/h({'9' * 10_000})",
+     f"{'A' * 21}/TCP/h(1)"],
+)  # fmt: skip
 def test_a_text_without_a_channel_is_refused(text: str) -> None:
     with pytest.raises(ChannelTableError, match="Channel table MQSERVER"):
         server_channel(text)

@@ -36,18 +36,10 @@ HEADER = DeadLetterHeader(
     reason=Reason.Q_FULL, destination_queue="ORDERS.IN", destination_queue_manager="QM1", format="MQSTR", ccsid=CCSID_INHERIT
 )
 DESCRIPTOR = MessageDescriptor(
-    format="MQDEAD",
-    ccsid=1208,
-    reply_to_queue="ORDERS.REPLY",
-    reply_to_queue_manager="QM2",
-    user_identifier="amelie",
-    put_application_name="booking",
-    put_application_type=6,
-    application_identity_data="north",
-    persistence=Persistence.PERSISTENT,
-    message_type=1,
-    feedback=260,
-)
+    format="MQDEAD", ccsid=1208, reply_to_queue="ORDERS.REPLY", reply_to_queue_manager="QM2", user_identifier="amelie",
+    put_application_name="booking", put_application_type=6, application_identity_data="north",
+    persistence=Persistence.PERSISTENT, message_type=1, feedback=260,
+)  # fmt: skip
 
 
 def letter(descriptor: MessageDescriptor = DESCRIPTOR, header: DeadLetterHeader = HEADER, body: bytes = b"body") -> DeadLetter:

@@ -50,16 +50,9 @@ def test_a_record_of_a_later_version_is_not_read() -> None:
 def numbered(number: int, long: str = "") -> DispositionRecord:
     said = long or None
     return DispositionRecord(
-        disp_id=f"QM1/c/1/{number}",
-        event_ts=number,
-        qmgr="QM1",
-        queue="Q",
-        outcome=RecordOutcome.COMMITTED,
-        handler=said,
-        consumer=said,
-        exc_class=said,
-        exc_message=said,
-    )
+        disp_id=f"QM1/c/1/{number}", event_ts=number, qmgr="QM1", queue="Q", outcome=RecordOutcome.COMMITTED, handler=said,
+        consumer=said, exc_class=said, exc_message=said,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("count", [1, 2, RECORDS_MAX])

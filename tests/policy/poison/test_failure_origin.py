@@ -206,17 +206,9 @@ class Payload:
 def test_a_decision_keeps_the_exception_of_its_outcome() -> None:
     error = raised(ValueError("no"))
     decided = Decided(
-        queue="IN",
-        message_id=b"",
-        listener="book",
-        backout_count=1,
-        threshold=3,
-        backout_requeue_queue="",
-        threshold_source="",
-        queue_source="",
-        plan=(Deliver(),),
-        outcome=outcome_of(error),
-    )
+        queue="IN", message_id=b"", listener="book", backout_count=1, threshold=3, backout_requeue_queue="",
+        threshold_source="", queue_source="", plan=(Deliver(),), outcome=outcome_of(error),
+    )  # fmt: skip
 
     assert isinstance(decided.outcome, Failed)
     assert error is decided.outcome.exception

@@ -23,23 +23,11 @@ from mqflow.policy.poison.moved_message import Why, to_backout_queue, to_dead_le
 NOW = datetime(2026, 11, 21, 9, 8, 7, 654_321, tzinfo=UTC)
 
 ORDER = MessageDescriptor(
-    report=Report.COD | Report.PASS_MSG_ID,
-    message_type=MessageType.REQUEST,
-    expiry_tenths=421,
-    encoding=Encoding.ZOS,
-    ccsid=819,
-    format=Format.STRING,
-    priority=7,
-    persistence=Persistence.PERSISTENT,
-    message_id=b"M" * 24,
-    correlation_id=b"C" * 24,
-    backout_count=3,
-    reply_to_queue="REPLIES",
-    reply_to_queue_manager="QM2",
-    user_identifier="alice",
-    put_date="20261121",
-    put_time="09000000",
-)
+    report=Report.COD | Report.PASS_MSG_ID, message_type=MessageType.REQUEST, expiry_tenths=421, encoding=Encoding.ZOS,
+    ccsid=819, format=Format.STRING, priority=7, persistence=Persistence.PERSISTENT, message_id=b"M" * 24,
+    correlation_id=b"C" * 24, backout_count=3, reply_to_queue="REPLIES", reply_to_queue_manager="QM2", user_identifier="alice",
+    put_date="20261121", put_time="09000000",
+)  # fmt: skip
 PROPERTIES = RFH2(
     folders=(Folder("usr", (FolderProperty("colour", "blue"),)),), encoding=Encoding.NATIVE, ccsid=819, format=Format.STRING
 )
@@ -47,31 +35,16 @@ WITH_RFH2 = replace(ORDER, format=Format.RF_HEADER_2, ccsid=1208, encoding=Encod
 RFH2_BODY = rfh2.to_bytes(PROPERTIES, encoding=Encoding.NATIVE) + b"a body"
 
 WHY = Why(
-    queue="ORDERS.IN",
-    outcome="failed",
-    error="builtins.ValueError",
-    text="no such flight",
-    handler="book",
-    count=3,
-    threshold=3,
-    at=datetime(2026, 11, 21, 9, 8, 7, 654_000, tzinfo=UTC),
-)
+    queue="ORDERS.IN", outcome="failed", error="builtins.ValueError", text="no such flight", handler="book", count=3,
+    threshold=3, at=datetime(2026, 11, 21, 9, 8, 7, 654_000, tzinfo=UTC),
+)  # fmt: skip
 
 texts = st.text(max_size=60)
 whys = st.builds(
-    Why,
-    queue=texts,
-    queue_manager=texts,
-    reason=st.integers(0, 99_999),
-    outcome=texts,
-    error=texts,
-    text=texts,
-    handler=texts,
-    count=st.integers(0, 2**31 - 1),
-    threshold=st.integers(0, 999_999_999),
-    application_name=texts,
+    Why, queue=texts, queue_manager=texts, reason=st.integers(0, 99_999), outcome=texts, error=texts, text=texts, handler=texts,
+    count=st.integers(0, 2**31 - 1), threshold=st.integers(0, 999_999_999), application_name=texts,
     at=st.none() | st.just(WHY.at),
-)
+)  # fmt: skip
 
 
 def dead_lettered(
@@ -259,15 +232,9 @@ def test_a_dead_lettered_message_keeps_its_type_and_everything_about_its_sender(
 
 def test_a_queue_manager_that_dead_letters_says_that_it_was_one() -> None:
     descriptor, body = to_dead_letter_queue(
-        ORDER,
-        b"",
-        reason=Reason.UNKNOWN_OBJECT_NAME,
-        queue="NOWHERE",
-        queue_manager="QM1",
-        application_name="QM1",
-        application_type=ApplicationType.QMGR,
-        now=NOW,
-    )
+        ORDER, b"", reason=Reason.UNKNOWN_OBJECT_NAME, queue="NOWHERE", queue_manager="QM1", application_name="QM1",
+        application_type=ApplicationType.QMGR, now=NOW,
+    )  # fmt: skip
 
     assert 7 == dead_letter.parse(body, encoding=descriptor.encoding).put_application_type
 

@@ -25,37 +25,17 @@ MESSAGE_ID, CORRELATION_ID = b"M" * 24, b"C" * 24
 BODY = bytes(range(256))
 
 ORDER = MessageDescriptor(
-    report=Report.EXCEPTION,
-    message_id=MESSAGE_ID,
-    correlation_id=CORRELATION_ID,
-    reply_to_queue="ORDERS.REPORTS",
-    reply_to_queue_manager="QM2",
-    format=Format.STRING,
-    encoding=Encoding.NORMAL,
-    ccsid=819,
-    priority=7,
-    persistence=Persistence.PERSISTENT,
-    expiry_tenths=600,
-    backout_count=3,
-    user_identifier="alice",
-    accounting_token=b"A" * 32,
+    report=Report.EXCEPTION, message_id=MESSAGE_ID, correlation_id=CORRELATION_ID, reply_to_queue="ORDERS.REPORTS",
+    reply_to_queue_manager="QM2", format=Format.STRING, encoding=Encoding.NORMAL, ccsid=819, priority=7,
+    persistence=Persistence.PERSISTENT, expiry_tenths=600, backout_count=3, user_identifier="alice", accounting_token=b"A" * 32,
     application_identity_data="shop",
-)
+)  # fmt: skip
 
 REQUEST = MessageDescriptor(
-    message_type=MessageType.REQUEST,
-    message_id=MESSAGE_ID,
-    correlation_id=CORRELATION_ID,
-    expiry_tenths=300,
-    priority=7,
-    persistence=Persistence.PERSISTENT,
-    format=Format.STRING,
-    ccsid=819,
-    reply_to_queue="REPLIES",
-    reply_to_queue_manager="QM1",
-    backout_count=2,
-    user_identifier="alice",
-)
+    message_type=MessageType.REQUEST, message_id=MESSAGE_ID, correlation_id=CORRELATION_ID, expiry_tenths=300, priority=7,
+    persistence=Persistence.PERSISTENT, format=Format.STRING, ccsid=819, reply_to_queue="REPLIES", reply_to_queue_manager="QM1",
+    backout_count=2, user_identifier="alice",
+)  # fmt: skip
 
 FIRST_BITS = Report.COA | Report.EXCEPTION_WITH_FULL_DATA | Report.PAN
 
@@ -277,15 +257,9 @@ def test_a_reply_takes_nothing_else_from_its_request(options: int) -> None:
     reply = reply_descriptor(replace(REQUEST, report=options))
 
     assert MessageDescriptor() == replace(
-        reply,
-        report=0,
-        message_type=MessageType.DATAGRAM,
-        message_id=NO_ID,
-        correlation_id=NO_ID,
-        expiry_tenths=-1,
-        priority=-1,
-        persistence=Persistence.AS_Q_DEF,
-    )
+        reply, report=0, message_type=MessageType.DATAGRAM, message_id=NO_ID, correlation_id=NO_ID, expiry_tenths=-1,
+        priority=-1, persistence=Persistence.AS_Q_DEF,
+    )  # fmt: skip
 
 
 ANSWERED: tuple[tuple[Disposition, bool], ...] = (

@@ -75,15 +75,9 @@ def test_closing_an_unknown_entry_changes_nothing() -> None:
 
 def test_a_queue_is_opened_again_with_everything_the_first_open_said() -> None:
     entry = Object(
-        session=MINE,
-        owner="publisher",
-        name="REMOTE",
-        options=OpenOption.OUTPUT | OpenOption.ALTERNATE_USER_AUTHORITY,
-        object_type=ObjectType.Q,
-        queue_manager="QM2",
-        alternate_user="clerk",
-        opened_name="REMOTE",
-    )
+        session=MINE, owner="publisher", name="REMOTE", options=OpenOption.OUTPUT | OpenOption.ALTERNATE_USER_AUTHORITY,
+        object_type=ObjectType.Q, queue_manager="QM2", alternate_user="clerk", opened_name="REMOTE",
+    )  # fmt: skip
 
     [step] = replay(ledger(entry), MINE)
 

@@ -17,26 +17,20 @@ def states(*events: SupervisorEvent) -> SupervisorStates:
 
 @pytest.mark.parametrize(
     ("events", "state"),
-    [
-        ((), SupervisorState.UNREACHED),
-        ((SupervisorEvent.ANSWERED,), SupervisorState.CONNECTED),
-        ((SupervisorEvent.BROKE,), SupervisorState.LOST),
-        ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE), SupervisorState.LOST),
-        ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.BROKE), SupervisorState.LOST),
-        ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED), SupervisorState.RECONNECTING),
-        (
-            (SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.BROKE),
-            SupervisorState.RECONNECTING,
-        ),
-        (
-            (SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.GAVE_UP),
-            SupervisorState.LOST,
-        ),
-        (OUTAGE, SupervisorState.RETURNING),
-        ((*OUTAGE, SupervisorEvent.BROKE), SupervisorState.LOST),
-        ((*OUTAGE, SupervisorEvent.ALL_BACK), SupervisorState.CONNECTED),
-    ],
-)
+    [((), SupervisorState.UNREACHED),
+     ((SupervisorEvent.ANSWERED,), SupervisorState.CONNECTED),
+     ((SupervisorEvent.BROKE,), SupervisorState.LOST),
+     ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE), SupervisorState.LOST),
+     ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.BROKE), SupervisorState.LOST),
+     ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED), SupervisorState.RECONNECTING),
+     ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.BROKE),
+      SupervisorState.RECONNECTING),
+     ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.GAVE_UP),
+      SupervisorState.LOST),
+     (OUTAGE, SupervisorState.RETURNING),
+     ((*OUTAGE, SupervisorEvent.BROKE), SupervisorState.LOST),
+     ((*OUTAGE, SupervisorEvent.ALL_BACK), SupervisorState.CONNECTED)],
+)  # fmt: skip
 def test_each_event_leads_to_one_state_of_the_connection(events: tuple[SupervisorEvent, ...], state: SupervisorState) -> None:
     assert state is states(*events).connection
 

@@ -83,14 +83,9 @@ queues = st.sampled_from([TAKING, SHUT, MISSING])
 reasons = st.sampled_from([2053, 2051, 2085])
 letters = st.builds(Letter, queues, reasons, st.sampled_from(["anna", "arne", "bert"]))
 rule_lines = st.builds(
-    Line,
-    st.none() | queues,
-    st.none() | reasons,
-    st.none() | st.sampled_from(["a", "an", "b"]),
-    st.sampled_from(["RETRY", "FWD", "DISCARD", "IGNORE"]),
-    queues,
-    st.none() | st.integers(1, 4),
-)
+    Line, st.none() | queues, st.none() | reasons, st.none() | st.sampled_from(["a", "an", "b"]),
+    st.sampled_from(["RETRY", "FWD", "DISCARD", "IGNORE"]), queues, st.none() | st.integers(1, 4),
+)  # fmt: skip
 
 
 @given(st.lists(rule_lines, min_size=1, max_size=4), st.lists(letters, max_size=5))

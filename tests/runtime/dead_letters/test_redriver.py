@@ -50,15 +50,9 @@ def redriver(kit: QueueManagerKit, connection: Connection, to: Target | None = N
         DISPOSITION_QUEUE, consumer="redrive", world=World(kit.clock, SeededRandom(7)), notify=kit.events.append
     )
     return Redriver(
-        connection=connection,
-        queue=DLQ,
-        wanted=lambda _: True,
-        to=to,
-        clock=kit.clock,
-        pause=kit.clock.advance,
-        records=recorder,
-        redrive_id="R1",
-    )
+        connection=connection, queue=DLQ, wanted=lambda _: True, to=to, clock=kit.clock, pause=kit.clock.advance,
+        records=recorder, redrive_id="R1",
+    )  # fmt: skip
 
 
 def recorded(kit: QueueManagerKit) -> list[DispositionRecord]:
@@ -192,17 +186,11 @@ def test_a_queue_that_refuses_records_delays_no_message_and_is_reported_once() -
 
 @pytest.mark.parametrize(
     ("to", "moved_before", "why_not"),
-    [
-        (Target(DLQ, "QM1"), 0, "The message is on that queue already."),
-        (Target(DLQ, "QM2"), 0, "MQ"),
-        (None, 1, ""),
-        (
-            None,
-            2,
-            "This run or its journal has a move of the same MsgId and CorrelId already. --again 3 moves this message too.",
-        ),
-    ],
-)
+    [(Target(DLQ, "QM1"), 0, "The message is on that queue already."),
+     (Target(DLQ, "QM2"), 0, "MQ"),
+     (None, 1, ""),
+     (None, 2, "This run or its journal has a move of the same MsgId and CorrelId already. --again 3 moves this message too.")],
+)  # fmt: skip
 def test_a_message_is_moved_a_limited_number_of_times_and_not_to_the_queue_it_is_on(
     to: Target | None, moved_before: int, why_not: str
 ) -> None:

@@ -175,42 +175,17 @@ def test_a_message_whose_expiry_is_over_is_removed_with_the_report_that_its_send
 
 @pytest.mark.parametrize(
     ("script", "asked", "disposition", "outcome", "depths"),
-    [
-        pytest.param("", Report.NONE, TRIED_LATER, None, {"STAGED": 1}, id="no dead-letter queue"),
-        pytest.param(
-            "ALTER QMGR DEADQ(DLQ)\nALTER QLOCAL(DLQ) PUT(DISABLED)",
-            Report.EXCEPTION,
-            TRIED_LATER,
-            None,
-            {"STAGED": 1},
-            id="the dead-letter queue refuses it too",
-        ),
-        pytest.param(
-            "ALTER QMGR DEADQ(DLQ)",
-            Report.NONE,
-            DeadLetter("DLQ", 2051),
-            RecordOutcome.DEAD_LETTERED,
-            {"DLQ": 1},
-            id="a dead-letter queue",
-        ),
-        pytest.param(
-            "ALTER QMGR DEADQ(DLQ)",
-            Report.EXCEPTION,
-            DeadLetter("DLQ", 2051),
-            RecordOutcome.DEAD_LETTERED,
-            {"REPLIES": 1, "DLQ": 1},
-            id="a dead-letter queue and a report",
-        ),
-        pytest.param(
-            "ALTER QMGR DEADQ(DLQ)",
-            Report.EXCEPTION | Report.DISCARD_MSG,
-            Discard("MQRO_DISCARD_MSG: its sender asked for it"),
-            RecordOutcome.DISCARDED,
-            {"REPLIES": 1},
-            id="its sender wants no dead letter",
-        ),
-    ],
-)
+    [pytest.param("", Report.NONE, TRIED_LATER, None, {"STAGED": 1}, id="no dead-letter queue"),
+     pytest.param("ALTER QMGR DEADQ(DLQ)\nALTER QLOCAL(DLQ) PUT(DISABLED)", Report.EXCEPTION, TRIED_LATER, None, {"STAGED": 1},
+         id="the dead-letter queue refuses it too"),
+     pytest.param("ALTER QMGR DEADQ(DLQ)", Report.NONE, DeadLetter("DLQ", 2051), RecordOutcome.DEAD_LETTERED, {"DLQ": 1},
+         id="a dead-letter queue"),
+     pytest.param("ALTER QMGR DEADQ(DLQ)", Report.EXCEPTION, DeadLetter("DLQ", 2051), RecordOutcome.DEAD_LETTERED,
+         {"REPLIES": 1, "DLQ": 1}, id="a dead-letter queue and a report"),
+     pytest.param("ALTER QMGR DEADQ(DLQ)", Report.EXCEPTION | Report.DISCARD_MSG,
+         Discard("MQRO_DISCARD_MSG: its sender asked for it"), RecordOutcome.DISCARDED, {"REPLIES": 1},
+         id="its sender wants no dead letter")],
+)  # fmt: skip
 def test_a_message_that_its_target_refuses_is_disposed_of_as_its_sender_asked(
     bench: Bench, script: str, asked: Report, disposition: Disposition, outcome: RecordOutcome | None, depths: dict[str, int]
 ) -> None:

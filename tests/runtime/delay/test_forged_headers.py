@@ -25,29 +25,13 @@ longs = st.one_of(st.integers(-(2**31), 2**31 - 1), st.sampled_from((0, 1, 2, 8)
 moments = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**53), st.just(0))
 names = st.one_of(st.binary(max_size=48), st.sampled_from((b"LATER", b"NOWHERE", b"RECORDS", b"TO.ITSELF")))
 headers = st.builds(
-    struct.Struct(">4siiiii8siii48s48s24s24sqqqq16sii12x").pack,
-    st.just(b"MFD "),
-    st.just(1),
-    st.just(DELAY_HEADER_BYTES),
-    longs,
-    longs,
-    longs,
+    struct.Struct(">4siiiii8siii48s48s24s24sqqqq16sii12x").pack, st.just(b"MFD "), st.just(1), st.just(DELAY_HEADER_BYTES),
+    longs, longs, longs,
     st.one_of(st.binary(max_size=8), st.sampled_from((b"MQHRF2", b"MQDEAD", b"MFLDELAY"))),
-    longs,
-    longs,
-    longs,
-    names,
-    st.one_of(st.just(b""), st.binary(max_size=48)),
-    st.one_of(st.just(bytes(24)), st.binary(max_size=24)),
-    st.binary(max_size=24),
-    moments,
-    moments,
-    moments,
-    moments,
-    st.one_of(st.just(bytes(16)), st.binary(max_size=16)),
-    longs,
-    longs,
-)
+    longs, longs, longs, names, st.one_of(st.just(b""), st.binary(max_size=48)),
+    st.one_of(st.just(bytes(24)), st.binary(max_size=24)), st.binary(max_size=24), moments, moments, moments, moments,
+    st.one_of(st.just(bytes(16)), st.binary(max_size=16)), longs, longs,
+)  # fmt: skip
 
 
 @given(

@@ -73,17 +73,9 @@ async def test_the_first_failure_has_a_line_if_other_backouts_came_before(
 
 def failure(number: int) -> Decided:
     return Decided(
-        queue="IN",
-        message_id=b"\x01",
-        listener="book",
-        backout_count=number,
-        threshold=0,
-        backout_requeue_queue="",
-        threshold_source="",
-        queue_source="",
-        plan=(Deliver(),),
-        outcome=Failed("KeyError", f"attempt {number}"),
-    )
+        queue="IN", message_id=b"\x01", listener="book", backout_count=number, threshold=0, backout_requeue_queue="",
+        threshold_source="", queue_source="", plan=(Deliver(),), outcome=Failed("KeyError", f"attempt {number}"),
+    )  # fmt: skip
 
 
 def test_a_message_without_a_threshold_has_a_line_after_1_10_and_100_failures(caplog: pytest.LogCaptureFixture) -> None:

@@ -36,16 +36,10 @@ def put(mq: QueueManagerKit, *bodies: bytes) -> None:
     for body in bodies:
         user = USERS.get(body, "erin")
         descriptor = MessageDescriptor(
-            format="MQSTR",
-            user_identifier=user,
-            accounting_token=user.encode().ljust(32, b"\0"),
-            application_identity_data=user,
-            put_application_type=11,
-            put_application_name=user,
-            put_date="20200102",
-            put_time="03040506",
-            application_origin_data=user[:4],
-        )
+            format="MQSTR", user_identifier=user, accounting_token=user.encode().ljust(32, b"\0"),
+            application_identity_data=user, put_application_type=11, put_application_name=user, put_date="20200102",
+            put_time="03040506", application_origin_data=user[:4],
+        )  # fmt: skip
         connection.put(handle, descriptor, body, PutOption.NO_SYNCPOINT | PutOption.SET_ALL_CONTEXT)
     connection.disconnect()
 

@@ -80,29 +80,19 @@ def asked(options: GetOption, wait_ms: int) -> GetOptions:
 
 @pytest.mark.parametrize(
     ("options", "handled", "waits", "most", "settlement", "get", "messages", "noted"),
-    [
-        ({}, False, True, 0, None, asked(GET, 120_000), 10, []),
-        ({}, True, True, 0, COMMIT, asked(GET, 120_000), 10, []),
-        ({}, False, False, 0, None, GetOptions(options=GET, wait_ms=120_000), 10, []),
-        ({}, False, True, 3, None, asked(GET, 120_000), 3, []),
-        ({"strict_order": True}, False, True, 0, None, asked(GET, 120_000), 1, []),
-        ({"handles_groups": True}, False, True, 0, None, asked(GROUP, 120_000), 10, []),
-        ({"handles_groups": True, "records": True}, True, True, 0, COMMIT, asked(GROUP, 5_000), 10, []),
-        ({"records": True}, False, True, 0, None, asked(GET, 5_000), 10, []),
-        ({"watched": True}, False, True, 0, None, asked(GET, 5_000), 10, [Call(is_get=True, since=100.0, wait_s=5.0)]),
-        (
-            {"watched": True},
-            False,
-            False,
-            0,
-            None,
-            GetOptions(options=GET, wait_ms=5_000),
-            10,
-            [Call(is_get=False, since=100.0, wait_s=0.0)],
-        ),
-        ({"watched": True}, True, True, 0, COMMIT, asked(GET, 5_000), 10, [Call(is_get=False, since=100.0, wait_s=0.0)]),
-    ],
-)
+    [({}, False, True, 0, None, asked(GET, 120_000), 10, []),
+     ({}, True, True, 0, COMMIT, asked(GET, 120_000), 10, []),
+     ({}, False, False, 0, None, GetOptions(options=GET, wait_ms=120_000), 10, []),
+     ({}, False, True, 3, None, asked(GET, 120_000), 3, []),
+     ({"strict_order": True}, False, True, 0, None, asked(GET, 120_000), 1, []),
+     ({"handles_groups": True}, False, True, 0, None, asked(GROUP, 120_000), 10, []),
+     ({"handles_groups": True, "records": True}, True, True, 0, COMMIT, asked(GROUP, 5_000), 10, []),
+     ({"records": True}, False, True, 0, None, asked(GET, 5_000), 10, []),
+     ({"watched": True}, False, True, 0, None, asked(GET, 5_000), 10, [Call(is_get=True, since=100.0, wait_s=5.0)]),
+     ({"watched": True}, False, False, 0, None, GetOptions(options=GET, wait_ms=5_000), 10,
+      [Call(is_get=False, since=100.0, wait_s=0.0)]),
+     ({"watched": True}, True, True, 0, COMMIT, asked(GET, 5_000), 10, [Call(is_get=False, since=100.0, wait_s=0.0)])],
+)  # fmt: skip
 @pytest.mark.parametrize("error", [None, LOST])
 async def test_a_worker_commits_and_gets_with_one_call_and_notes_it_if_it_is_watched(
     options: dict[str, Any],

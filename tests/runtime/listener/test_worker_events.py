@@ -176,15 +176,9 @@ def disposed(*attempts: Attempt, reports: tuple[ReportSent, ...] = ()) -> tuple[
     """Return a failed delivery whose message was disposed of, and its event."""
     made = DisposedDelivery(delivery(1), 3, Disposal(attempts, reports), FAILED, was_handled=True)
     event = Disposed(
-        queue="IN",
-        message_id=ids(1)[0],
-        listener="book",
-        backout_count=3,
-        attempts=attempts,
-        outcome=FAILED,
-        worker=7,
+        queue="IN", message_id=ids(1)[0], listener="book", backout_count=3, attempts=attempts, outcome=FAILED, worker=7,
         trace_id="trace 1",
-    )
+    )  # fmt: skip
     return made, event
 
 
@@ -222,13 +216,8 @@ async def test_a_message_that_stays_pauses_the_listener_and_is_left_alone_unless
     why = f"message {'01' * 24} stays on IN: no queue takes it.{refusals}"
     bound_s = REFUSED.max_s if stop_delivery else REFUSED.first_s
     assert (event, "IN", "book", why, ids(1)[0], reason) == (
-        disposal,
-        paused.queue,
-        paused.listener,
-        paused.why,
-        paused.message_id,
-        paused.reason,
-    )
+        disposal, paused.queue, paused.listener, paused.why, paused.message_id, paused.reason,
+    )  # fmt: skip
     assert (bound_s if stop_delivery else 0.75 * bound_s) <= paused.delay_s <= bound_s
     assert (True, True, why) == (heard.state.refused, heard.state.resting, heard.state.why_refused)
     assert (ids(1)[0] + bytes(24) in heard.state.stuck) is not stop_delivery

@@ -14,30 +14,9 @@ from mqflow.standin.library.shared_library import can_load, write_for_linker
 pytestmark = pytest.mark.skipif(bool(can_load()), reason=can_load())
 
 IMPORTED_BY_IBMMQ = [
-    "MQBACK",
-    "MQBEGIN",
-    "MQCB",
-    "MQCLOSE",
-    "MQCMIT",
-    "MQCONN",
-    "MQCONNX",
-    "MQCRTMH",
-    "MQCTL",
-    "MQDISC",
-    "MQDLTMH",
-    "MQDLTMP",
-    "MQGET",
-    "MQINQ",
-    "MQINQMP",
-    "MQOPEN",
-    "MQPUT",
-    "MQPUT1",
-    "MQSET",
-    "MQSETMP",
-    "MQSTAT",
-    "MQSUB",
-    "MQSUBRQ",
-]
+    "MQBACK", "MQBEGIN", "MQCB", "MQCLOSE", "MQCMIT", "MQCONN", "MQCONNX", "MQCRTMH", "MQCTL", "MQDISC", "MQDLTMH", "MQDLTMP",
+    "MQGET", "MQINQ", "MQINQMP", "MQOPEN", "MQPUT", "MQPUT1", "MQSET", "MQSETMP", "MQSTAT", "MQSUB", "MQSUBRQ",
+]  # fmt: skip
 
 
 def _run(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -134,20 +134,14 @@ def test_every_field_of_the_newer_structures_is_where_the_package_has_it(program
 def test_the_sizes_are_those_that_ibms_compiled_code_expects(program: Program) -> None:
     c, md, none = program.mq.ibmmqc, bytes(364), b"?"
     calls = {
-        "OD": lambda: c.MQOPEN(1, none, 0),
-        "MD": lambda: c.MQPUT(1, 1, none, none, b""),
-        "PMO": lambda: c.MQPUT(1, 1, md, none, b""),
-        "GMO": lambda: c.MQGET(1, 1, md, none, 1),
-        "SD": lambda: c.MQSUB(1, none, 1),
-        "SRO": lambda: c.MQSUBRQ(1, 1, 1, none),
-        "STS": lambda: c.MQSTAT(1, 0, none),
-        "CBD": lambda: c.MQCB(1, 256, none, 1, md, bytes(112)),
-        "CTLO": lambda: c.MQCTL(1, 1, none),
-        "CMHO": lambda: c.MQCRTMH(1, none),
-        "DMHO": lambda: c.MQDLTMH(1, 1, none),
+        "OD": lambda: c.MQOPEN(1, none, 0), "MD": lambda: c.MQPUT(1, 1, none, none, b""),
+        "PMO": lambda: c.MQPUT(1, 1, md, none, b""), "GMO": lambda: c.MQGET(1, 1, md, none, 1),
+        "SD": lambda: c.MQSUB(1, none, 1), "SRO": lambda: c.MQSUBRQ(1, 1, 1, none), "STS": lambda: c.MQSTAT(1, 0, none),
+        "CBD": lambda: c.MQCB(1, 256, none, 1, md, bytes(112)), "CTLO": lambda: c.MQCTL(1, 1, none),
+        "CMHO": lambda: c.MQCRTMH(1, none), "DMHO": lambda: c.MQDLTMH(1, 1, none),
         "SMPO": lambda: c.MQSETMP(1, 1, none, b"n", bytes(24), 1024, "v", 1),
         "PD": lambda: c.MQSETMP(1, 1, bytes(20), b"n", none, 1024, "v", 1),
-    }
+    }  # fmt: skip
     expected = {name: 364 if name == "MD" else max(getattr(c_structures, f"MQ{name}").lengths.values()) for name in calls}
 
     assert expected == {name: _expected_by(call) for name, call in calls.items()}

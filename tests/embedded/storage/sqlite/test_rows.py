@@ -51,33 +51,22 @@ def added(serial: int) -> Change:
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
-    [
-        ((), []),
-        (
-            (MessageRemoved(2), added(5), BackoutCounted(5, 1), MessageRemoved(3), added(6)),
-            [(ADD, [5, 6]), (COUNT, [5]), (REMOVE, [2, 3]), (FORGET, [2])],
-        ),
-        ((BackoutCounted(3, 1), MessageRemoved(3), MessageRemoved(3)), [(COUNT, [3]), (REMOVE, [3, 3]), (FORGET, [3])]),
-        (
-            (added(5), QueueCleared(QUEUE), added(6), QueueCleared(OTHER_QUEUE, (8, 9))),
-            [(ADD, [5]), (CLEAR, [4]), (ADD, [6]), (REMOVE, [8, 9]), (CLEAR_DAMAGED, [7])],
-        ),
-        ((QueueCleared(QUEUE, ()),), [(CLEAR_DAMAGED, [4])]),
-        ((QueueDeleted(QUEUE, (5,)),), [(REMOVE, [5]), (CLEAR_DAMAGED, [4]), (DELETE, [4])]),
-        ((QueueDeleted(QUEUE),), [(CLEAR, [4]), (DELETE, [4])]),
-        ((QueueDeleted("TEMPORARY", (5,)), QueueCleared("TEMPORARY", (5,)), QueueDeleted("TEMPORARY")), []),
-        (
-            (QueueDefined(QueueAttributes(name=QUEUE)), QueueDefined(QueueAttributes(name="NEW"))),
-            [(DEFINE, [4]), (DEFINE, [8])],
-        ),
-        ((QueueDeleted(OTHER_QUEUE), QueueDefined(QueueAttributes(name="NEW"))), [(CLEAR, [7]), (DELETE, [7]), (DEFINE, [5])]),
-        (
-            (ObjectDefined("topic", "PRICES", b"x"), ObjectDeleted("topic", "PRICES")),
-            [(OBJECT, ["topic"]), (NO_OBJECT, ["topic"])],
-        ),
-        ((QueueManagerDefined(QueueManagerAttributes(name="QM1")),), [(STATE, ["queue_manager"])]),
-    ],
-)
+    [((), []),
+     ((MessageRemoved(2), added(5), BackoutCounted(5, 1), MessageRemoved(3), added(6)),
+      [(ADD, [5, 6]), (COUNT, [5]), (REMOVE, [2, 3]), (FORGET, [2])]),
+     ((BackoutCounted(3, 1), MessageRemoved(3), MessageRemoved(3)), [(COUNT, [3]), (REMOVE, [3, 3]), (FORGET, [3])]),
+     ((added(5), QueueCleared(QUEUE), added(6), QueueCleared(OTHER_QUEUE, (8, 9))),
+      [(ADD, [5]), (CLEAR, [4]), (ADD, [6]), (REMOVE, [8, 9]), (CLEAR_DAMAGED, [7])]),
+     ((QueueCleared(QUEUE, ()),), [(CLEAR_DAMAGED, [4])]),
+     ((QueueDeleted(QUEUE, (5,)),), [(REMOVE, [5]), (CLEAR_DAMAGED, [4]), (DELETE, [4])]),
+     ((QueueDeleted(QUEUE),), [(CLEAR, [4]), (DELETE, [4])]),
+     ((QueueDeleted("TEMPORARY", (5,)), QueueCleared("TEMPORARY", (5,)), QueueDeleted("TEMPORARY")), []),
+     ((QueueDefined(QueueAttributes(name=QUEUE)), QueueDefined(QueueAttributes(name="NEW"))), [(DEFINE, [4]), (DEFINE, [8])]),
+     ((QueueDeleted(OTHER_QUEUE), QueueDefined(QueueAttributes(name="NEW"))), [(CLEAR, [7]), (DELETE, [7]), (DEFINE, [5])]),
+     ((ObjectDefined("topic", "PRICES", b"x"), ObjectDeleted("topic", "PRICES")),
+      [(OBJECT, ["topic"]), (NO_OBJECT, ["topic"])]),
+     ((QueueManagerDefined(QueueManagerAttributes(name="QM1")),), [(STATE, ["queue_manager"])])],
+)  # fmt: skip
 def test_changes_are_made_in_an_order_with_the_same_result(changes: tuple[Change, ...], expected: object) -> None:
     """Changes to messages are grouped, and a change of another kind ends the group."""
     assert expected == begins(catalogue(), *changes)

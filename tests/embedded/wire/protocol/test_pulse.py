@@ -298,15 +298,10 @@ STOP = ["remove", ("shutdown", socket.SHUT_RDWR)]
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [
-        (OSError("no route"), "no route"),
-        (b"", "the peer ended the connection"),
-        (
-            made(requests.encode(requests.Reply(requests.failure_of(error_for(Reason.Q_MGR_STOPPING, "", detail="ends"))))),
-            "ends",
-        ),
-    ],
-)
+    [(OSError("no route"), "no route"),
+     (b"", "the peer ended the connection"),
+     (made(requests.encode(requests.Reply(requests.failure_of(error_for(Reason.Q_MGR_STOPPING, "", detail="ends"))))), "ends")],
+)  # fmt: skip
 def test_a_pulse_that_cannot_begin_leaves_no_socket_open(given: bytes | OSError, said: str) -> None:
     around, begin = begun(given)
 

@@ -120,22 +120,10 @@ class Kit:
         queue_manager: Any = SimpleNamespace(name="QM1")
         made: Any = self
         self.server = Server(
-            queue_manager,
-            made.listener,
-            TcpAddress("127.0.0.1", 1414),
-            login,
-            host=made.host,
-            runner=runner,
-            clock=self.clock,
-            silence_s=5.0,
-            room=self.room,
-            signals=self.signal,
-            idle_poller=made,
-            peers=made.peer,
-            listen=made.listen,
-            when_closed=lambda: self.said.append("closed"),
-            strangers=StrangerLimits(most=2, hello_s=30.0, patience_s=1.0),
-        )
+            queue_manager, made.listener, TcpAddress("127.0.0.1", 1414), login, host=made.host, runner=runner, clock=self.clock,
+            silence_s=5.0, room=self.room, signals=self.signal, idle_poller=made, peers=made.peer, listen=made.listen,
+            when_closed=lambda: self.said.append("closed"), strangers=StrangerLimits(most=2, hello_s=30.0, patience_s=1.0),
+        )  # fmt: skip
 
     def host(self, _: object) -> None:
         """Nobody orders anything."""

@@ -107,32 +107,19 @@ RULES = [
     pytest.param("ACTION(DISCARD)", Rule(action=Action.DISCARD), id="actions: DISCARD"),
     pytest.param("ACTION(IGNORE)", Rule(action=Action.IGNORE), id="actions: IGNORE"),
     pytest.param("ACTION(RETRY) RETRY(3)", Rule(action=Action.RETRY, attempts_max=3), id="actions: RETRY(n) attempts"),
-    pytest.param(
-        "ACTION(FWD) FWDQ(A.B) FWDQM(QM2)",
-        Rule(action=Action.FWD, forward_queue="A.B", forward_queue_manager="QM2"),
-        id="actions: FWD to a queue of a queue manager",
-    ),
-    pytest.param(
-        "ACTION(FWD) FWDQ(A) FWDQM(' ')", Rule(action=Action.FWD, forward_queue="A"), id="actions: a blank FWDQM is local"
-    ),
-    pytest.param(
-        "ACTION(FWD) FWDQ(&DESTQ) FWDQM(&DESTQM)",
+    pytest.param("ACTION(FWD) FWDQ(A.B) FWDQM(QM2)", Rule(action=Action.FWD, forward_queue="A.B", forward_queue_manager="QM2"),
+        id="actions: FWD to a queue of a queue manager"),
+    pytest.param("ACTION(FWD) FWDQ(A) FWDQM(' ')", Rule(action=Action.FWD, forward_queue="A"),
+        id="actions: a blank FWDQM is local"),
+    pytest.param("ACTION(FWD) FWDQ(&DESTQ) FWDQM(&DESTQM)",
         Rule(action=Action.FWD, forward_queue="&DESTQ", forward_queue_manager="&DESTQM"),
-        id="actions: to where the MQDLH says",
-    ),
-    pytest.param(
-        "ACTION(FWD) FWDQ(&REPLYQ) FWDQM(&REPLYQM)",
-        Rule(action=Action.FWD, forward_queue="&REPLYQ", forward_queue_manager="&REPLYQM"),
-        id="actions: to where replies go",
-    ),
-    pytest.param(
-        "ACTION(FWD) FWDQ(A) HEADER(NO)",
-        Rule(action=Action.FWD, forward_queue="A", keep_header=False),
-        id="actions: HEADER(NO) takes the MQDLH off",
-    ),
-    pytest.param(
-        "ACTION(RETRY) PUTAUT(CTX)", Rule(action=Action.RETRY, put_authority=PutAuthority.CTX), id="actions: PUTAUT(CTX)"
-    ),
+        id="actions: to where the MQDLH says"),
+    pytest.param("ACTION(FWD) FWDQ(&REPLYQ) FWDQM(&REPLYQM)",
+        Rule(action=Action.FWD, forward_queue="&REPLYQ", forward_queue_manager="&REPLYQM"), id="actions: to where replies go"),
+    pytest.param("ACTION(FWD) FWDQ(A) HEADER(NO)", Rule(action=Action.FWD, forward_queue="A", keep_header=False),
+        id="actions: HEADER(NO) takes the MQDLH off"),
+    pytest.param("ACTION(RETRY) PUTAUT(CTX)", Rule(action=Action.RETRY, put_authority=PutAuthority.CTX),
+        id="actions: PUTAUT(CTX)"),
     pytest.param("action ( retry ) , retry ( 2 )", Rule(action=Action.RETRY, attempts_max=2), id="conventions: blanks, commas"),
     pytest.param(",\nACTION(RETRY)\n , ,\n", Rule(action=Action.RETRY), id="ours: a line of commas alone is no rule"),
     pytest.param("RETRY(2),ACTION(RETRY)", Rule(action=Action.RETRY, attempts_max=2), id="conventions: in any order"),
@@ -141,10 +128,9 @@ RULES = [
     pytest.param("ACTION(RE-\nTRY)", Rule(action=Action.RETRY), id="conventions: - within a value"),
     pytest.param("ACTION(RETRY) +\n* no\n\n RETRY(2)", Rule(action=Action.RETRY, attempts_max=2), id="conventions: comments"),
     pytest.param("\ufeffACTION(RETRY)\r\n", Rule(action=Action.RETRY), id="a file that an editor on Windows saved"),
-    pytest.param(
-        "DESTQ(*) FORMAT('**') REASON(*) ACTION(RETRY)", Rule(action=Action.RETRY), id="patterns: an asterisk is the default"
-    ),
-]
+    pytest.param("DESTQ(*) FORMAT('**') REASON(*) ACTION(RETRY)", Rule(action=Action.RETRY),
+        id="patterns: an asterisk is the default"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), RULES)
@@ -221,38 +207,30 @@ ERRORS = [
     pytest.param("ACTION(R*)", ["1:8 AMQ8747 DISCARD, IGNORE, RETRY, FWD"], id="from memory: no wildcards in ACTION"),
     pytest.param("ACTION(FWD)", ["1:1 AMQ8759 FWDQ"], id="actions: FWD requires FWDQ"),
     pytest.param("FWDQ(A) ACTION(RETRY)", ["1:1 AMQ8759 ACTION(FWD) only"], id="actions: FWDQ goes with FWD only"),
-    pytest.param(
-        "ACTION(DISCARD) FWDQM(A) HEADER(NO)",
-        ["1:17 AMQ8759 ACTION(FWD) only", "1:26 AMQ8759 ACTION(FWD) only"],
-        id="actions: so do FWDQM and HEADER",
-    ),
+    pytest.param("ACTION(DISCARD) FWDQM(A) HEADER(NO)", ["1:17 AMQ8759 ACTION(FWD) only", "1:26 AMQ8759 ACTION(FWD) only"],
+        id="actions: so do FWDQM and HEADER"),
     pytest.param("ACTION(FWD) FWDQ(' ')", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="actions: FWDQ(' ') is invalid"),
     pytest.param("ACTION(FWD) FWDQ(A*)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="from memory: no wildcards in FWDQ"),
     pytest.param("ACTION(FWD) FWDQ(&X)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="actions: references are these two"),
     pytest.param("ACTION(FWD) FWDQ(A) FWDQM(&DESTQ)", ["1:27 AMQ8747 &DESTQM, &REPLYQM"], id="actions: FWDQM has its own"),
     pytest.param(f"ACTION(FWD) FWDQ({'A' * 49})", ["1:18 AMQ8752 48 characters"], id="names are 48 characters at most"),
-    pytest.param(
-        f"ACTION(FWD) FWDQ({'A' * 47}*)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="from memory: a name of 48, with an asterisk"
-    ),
+    pytest.param(f"ACTION(FWD) FWDQ({'A' * 47}*)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"],
+        id="from memory: a name of 48, with an asterisk"),
     pytest.param("ACTION(RETRY) RETRY(0)", ["1:21 AMQ8757 1 to 999999999"], id="from memory: RETRY from 1"),
     pytest.param("ACTION(RETRY) RETRY(MANY)", ["1:21 AMQ8747 1 to 999999999"], id="actions: RETRY is a number"),
     pytest.param("ACTION(RETRY) PUTAUT(ME)", ["1:22 AMQ8747 DEF, CTX"], id="actions: PUTAUT DEF or CTX"),
     pytest.param("WAIT(SOME)\nACTION(RETRY)", ["1:6 AMQ8747 YES, NO, a whole number from 0 to"], id="control: WAIT"),
     pytest.param("RETRYINT(0)\nACTION(RETRY)", ["1:10 AMQ8757 1 to 999999999"], id="ours: no time between retries would spin"),
     pytest.param("ACTION(RETRY)\nWAIT(NO)", ["2:1 first entry"], id="control: it must be the first entry"),
-    pytest.param(
-        "ACTION(RETRY)\nWAIT(SOME)", ["2:1 first entry", "2:6 AMQ8747 YES, NO"], id="ours: and its values are checked"
-    ),
-    pytest.param(
-        "WAIT ACTION(RETRY)", ["1:1 same entry", "1:1 WAIT(...)"], id="ours: a keyword without a bracket makes no control data"
-    ),
+    pytest.param("ACTION(RETRY)\nWAIT(SOME)", ["2:1 first entry", "2:6 AMQ8747 YES, NO"],
+        id="ours: and its values are checked"),
+    pytest.param("WAIT ACTION(RETRY)", ["1:1 same entry", "1:1 WAIT(...)"],
+        id="ours: a keyword without a bracket makes no control data"),
     pytest.param("FORMAT", ["1:1 FORMAT(...)"], id="ours: the value could be an ACTION, so none is missed"),
-    pytest.param(
-        "FORMAT ACTION(RETRY) FORMAT(A)", ["1:1 FORMAT(...)", "1:22 AMQ8753 once"], id="ours: it counts without its value too"
-    ),
-    pytest.param(
-        "ACTION(RETRY)\n * no comment", ["2:2 A keyword with a value"], id="conventions: a comment begins in column 1"
-    ),
+    pytest.param("FORMAT ACTION(RETRY) FORMAT(A)", ["1:1 FORMAT(...)", "1:22 AMQ8753 once"],
+        id="ours: it counts without its value too"),
+    pytest.param("ACTION(RETRY)\n * no comment", ["2:2 A keyword with a value"],
+        id="conventions: a comment begins in column 1"),
     pytest.param("WAIT(NO) ACTION(RETRY)", ["1:10 same entry", "1:1 at least one"], id="ours: control data is its own entry"),
     pytest.param("ACTION(RETRY) WAIT(NO)", ["1:15 same entry"], id="ours: and so is a rule"),
     pytest.param("ACTON(RETRY)", ["1:1 Did you mean ACTION?"], id="ours: an unknown keyword, with the nearest known"),
@@ -262,24 +240,20 @@ ERRORS = [
     pytest.param("DESTQ(A ACTION(RETRY)", ["1:6 never closed"], id="ours: an open bracket, and then the next keyword"),
     pytest.param("DESTQ(A ACTION(X)", ["1:6 never closed", "1:16 AMQ8747"], id="ours: whose value is read"),
     pytest.param("ACTION(RETRY)(X)", ["1:14 A keyword with a value"], id="ours: a bracket without a keyword"),
-    pytest.param(
-        "ACTION(X) ) RETRY(A)", ["1:8 AMQ8747", "1:11 A keyword", "1:19 AMQ8747"], id="ours: after a mistake, the next keyword"
-    ),
-    pytest.param(
-        "ACTION(X) ) RETRY RETRY(A)", ["1:8 AMQ8747", "1:11 A keyword", "1:25 AMQ8747"], id="ours: which has a bracket"
-    ),
+    pytest.param("ACTION(X) ) RETRY(A)", ["1:8 AMQ8747", "1:11 A keyword", "1:19 AMQ8747"],
+        id="ours: after a mistake, the next keyword"),
+    pytest.param("ACTION(X) ) RETRY RETRY(A)", ["1:8 AMQ8747", "1:11 A keyword", "1:25 AMQ8747"],
+        id="ours: which has a bracket"),
     pytest.param("ACTION(RETRY) ) 'A", ["1:15 A keyword", "1:17 never closed"], id="ours: after a mistake, an open quote"),
     pytest.param("ACTION(RETRY) DESTQ('A +", ["1:21 never closed"], id="ours: an open quote before a continuation"),
     pytest.param("ACTION(RETRY", ["1:7 never closed"], id="ours: an open bracket at the end"),
     pytest.param("DESTQ('A ACTION(RETRY)", ["1:7 never closed"], id="ours: an open quote"),
     pytest.param("ACTION(RETRY) +\n* end", ["1:15 after '+', which continues"], id="ours: nothing follows a continuation"),
     pytest.param("ACTION(RETRY)\nACTION(DISCARD) +\n   RETRY(A+\nB)", ["3:10 AMQ8747 RETRY"], id="places on continued lines"),
-    pytest.param(
-        "ACTION(X)\nREASON(A)\nDESTQ('A' B) ACTION(FWD)\n",
+    pytest.param("ACTION(X)\nREASON(A)\nDESTQ('A' B) ACTION(FWD)\n",
         ["1:8 AMQ8747", "2:1 The rule has no ACTION", "2:8 AMQ8747", "3:1 AMQ8759 FWDQ", "3:11 one value"],
-        id="seed: every error is reported, in order",
-    ),
-]
+        id="seed: every error is reported, in order"),
+]  # fmt: skip
 
 
 def place(wanted: str) -> tuple[int, ...]:
@@ -365,27 +339,15 @@ PRINTED = [
     pytest.param("RETRY(2) ACTION(RETRY)", "ACTION(RETRY) RETRY(2)\n", id="in the order of the documentation"),
     pytest.param("DESTQ('it''s') ACTION(RETRY)", "DESTQ('it''s') ACTION(RETRY)\n", id="a quote is doubled"),
     pytest.param("DESTQ('AB') ACTION(RETRY)", "DESTQ(AB) ACTION(RETRY)\n", id="quotes only if the value needs them"),
-    pytest.param(
-        f"APPLNAME({'*' * 46}) DESTQ({'*' * 9}A) ACTION(RETRY)",
-        f"DESTQ({'*' * 9}A) ACTION(RETRY)\n",
-        id="asterisks alone are no condition",
-    ),
-    pytest.param(
-        f"DESTQ({'*' * 48}A) ACTION(RETRY) RETRY(5)",
-        f"DESTQ({'*' * 48}A) ACTION(RETRY) +\n  RETRY(5)\n",
-        id="a line of 72 characters with its mark is full",
-    ),
-    pytest.param(
-        f"DESTQ({'*' * 49}A) ACTION(RETRY) RETRY(5)",
-        f"DESTQ({'*' * 49}A) +\n  ACTION(RETRY) RETRY(5)\n",
-        id="one more character begins a line",
-    ),
-    pytest.param(
-        f"DESTQ({'*' * 60}A) DESTQM({'*' * 60}A) REASON(2053) ACTION(FWD) FWDQ(A)",
-        f"DESTQ({'*' * 60}A) +\n  DESTQM({'*' * 60}A) +\n  REASON(MQRC_Q_FULL) ACTION(FWD) FWDQ(A)\n",
-        id="three lines",
-    ),
-]
+    pytest.param(f"APPLNAME({'*' * 46}) DESTQ({'*' * 9}A) ACTION(RETRY)", f"DESTQ({'*' * 9}A) ACTION(RETRY)\n",
+        id="asterisks alone are no condition"),
+    pytest.param(f"DESTQ({'*' * 48}A) ACTION(RETRY) RETRY(5)", f"DESTQ({'*' * 48}A) ACTION(RETRY) +\n  RETRY(5)\n",
+        id="a line of 72 characters with its mark is full"),
+    pytest.param(f"DESTQ({'*' * 49}A) ACTION(RETRY) RETRY(5)", f"DESTQ({'*' * 49}A) +\n  ACTION(RETRY) RETRY(5)\n",
+        id="one more character begins a line"),
+    pytest.param(f"DESTQ({'*' * 60}A) DESTQM({'*' * 60}A) REASON(2053) ACTION(FWD) FWDQ(A)",
+        f"DESTQ({'*' * 60}A) +\n  DESTQM({'*' * 60}A) +\n  REASON(MQRC_Q_FULL) ACTION(FWD) FWDQ(A)\n", id="three lines"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), PRINTED)
@@ -397,27 +359,9 @@ def test_a_rule_is_printed(text: str, expected: str) -> None:
 
 PIECES = [
     *(f"{word}(" for word in ("ACTION", "FWDQ", "FWDQM", "INPUTQ", "RETRY", "WAIT", "REASON", "DESTQ", "action")),
-    *(
-        "RETRY",
-        "FWD",
-        "MQRC_Q_FULL",
-        "'",
-        "''",
-        "(",
-        ")",
-        ",",
-        " ",
-        "\n",
-        "\r\n",
-        "+\n",
-        "-\n",
-        "*",
-        "\n*",
-        "&DESTQ",
-        "2053",
-        "A.B",
-    ),
-]
+    *("RETRY", "FWD", "MQRC_Q_FULL", "'", "''", "(", ")", ",", " ", "\n", "\r\n", "+\n", "-\n", "*", "\n*", "&DESTQ", "2053",
+      "A.B"),
+]  # fmt: skip
 any_text = st.text() | st.lists(st.sampled_from(PIECES) | st.text(max_size=2), max_size=40).map("".join)
 
 
