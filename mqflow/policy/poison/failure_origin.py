@@ -3,6 +3,7 @@
 This module uses the file names of frames; it reads no file.
 """
 
+import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ def raised_by(error: BaseException) -> Raised:
 
 def calling_frame() -> str:
     """Return the innermost frame of the application on this thread's stack, as `raised_by` does; empty without such a frame."""
-    stack = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_stack(None)]
+    caller = sys._getframe(1)  # noqa: SLF001 - without it, the frame where `walk_stack` starts depends on the version of Python
+    stack = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_stack(caller)]
     return frame_in(stack[::-1])
 
 
