@@ -48,6 +48,7 @@ __all__ = (
     "PipelinedConnection",
     "Put",
     "QueueManager",
+    "ReturningConnection",
     "SettledMany",
     "Subscribed",
     "SubscriptionHandle",
@@ -319,7 +320,16 @@ class Connection(Protocol):
 
 
 @runtime_checkable
-class InlineConnection(Connection, Protocol):
+class ReturningConnection(Connection, Protocol):
+    """A connection that can return messages to their places although no handler got them: no BackoutCount rises."""
+
+    def give_back(self, count: int) -> None:
+        """Return the messages of the last `count` units of work to their places. The open unit of work is the first unit."""
+        ...
+
+
+@runtime_checkable
+class InlineConnection(ReturningConnection, Protocol):
     """A connection in this process. An event loop can call the verbs directly: only waits for messages and commits block."""
 
     @property
@@ -387,7 +397,7 @@ class FusedConnection(Connection, Protocol):
 
 
 @runtime_checkable
-class PipelinedConnection(Connection, Protocol):
+class PipelinedConnection(ReturningConnection, Protocol):
     """A connection that has several units of work at a time: one round trip commits some units and gets others.
 
     The other verbs act on the first unit of work that is not committed. `commit`, `backout`, every get and MQDISC first put
@@ -406,10 +416,6 @@ class PipelinedConnection(Connection, Protocol):
         only with a later get. Never raises an `MQIError`. If no answer comes, each commit has the error 2549. If the
         connection was lost before this call, each commit has 2009: the queue manager has backed these units out.
         """
-        ...
-
-    def give_back(self, count: int) -> None:
-        """Return the messages of the last `count` units of work to their places; no BackoutCount rises."""
         ...
 
 

@@ -379,6 +379,10 @@ class _InlineFaultyConnection(_FaultyConnection):
         """Start the commit. A fault at `Moment.BEFORE` is raised immediately, a fault at `AFTER` when the commit is durable."""
         fault = self._line.strike("MQCMIT")
         if fault is None:
+    def give_back(self, count: int) -> None:
+        """Return the messages to their places. Faults of MQBACK strike here."""
+        self._line.around("MQBACK", "", lambda: self._inline.give_back(count))
+
             return self._inline.begin_commit(done, behind=behind)
         lost = self._line.failure
         if fault.moment is Moment.AFTER:

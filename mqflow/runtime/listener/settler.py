@@ -3,7 +3,8 @@
 No unit is committed twice. This module makes no decision about messages.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -22,7 +23,7 @@ from mqflow.runtime.listener.unit import BackOut, Refusal, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents, message_ids
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.runtime.message_notes import message_key
-from mqflow.verbs import Got
+from mqflow.verbs import Got, ReturningConnection
 
 __all__ = ("SessionLost", "Settler")
 
@@ -72,14 +73,29 @@ class Settler:
             self._report_lost(unit, error)
         self._forgive_ahead()
 
-    def forgive_unhandled(self, *, is_lost: bool) -> None:
-        """Record that messages did not cause their backout, because their unit still waited for more messages, or got more.
+    async def give_back_unhandled(self, *, is_lost: bool) -> None:
+        """Give the messages back whose unit still waited for more messages, or got more.
 
-        If the connection is lost (`is_lost`), this also holds for the units that were got ahead.
+        If the connection is lost (`is_lost`), record that these messages, and those that were got ahead, did not cause their
+        backout.
         """
-        self._forgive(self._session.lingering)
         if is_lost:
+            self._forgive(self._session.lingering)
             self._forgive_ahead()
+        else:
+            await self.give_back(self._session.lingering)
+
+    async def give_back(self, messages: Sequence[Got]) -> None:
+        """Return the messages of the open unit of work to their places: no handler has got them, so no BackoutCount rises.
+
+        If the queue manager cannot do this, the end of the session backs them out. Then this backout is no failed attempt.
+        """
+        connection = self._session.connection
+        if messages and isinstance(connection, ReturningConnection):
+            with anyio.CancelScope(shield=True), suppress(MQIError):  # if the connection is lost, the messages are backed out
+                await self._session.call(connection.give_back, 1)
+                return
+        self._forgive(messages)
 
     def forgive(self, unit: Unit) -> None:
         """Record that the messages of this unit did not cause their next backout."""

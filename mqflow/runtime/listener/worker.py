@@ -112,7 +112,7 @@ class Worker:
         try:
             await (self._run(allowed) if gate is None else self._run_through(gate, allowed))
         except BaseException as error:
-            self._settler.forgive_unhandled(is_lost=_is_lost(error))
+            await self._settler.give_back_unhandled(is_lost=_is_lost(error))
             await self._settler.last_answers()
             raise
 
@@ -201,8 +201,8 @@ class Worker:
                     first = exchange.unit[0].descriptor.message_id
                     self._pass = await gate.passed(len(unit.deliveries), first, wanted)
                 finally:
-                    if self._pass is None:  # no handler gets these messages: the end of the session backs them out
-                        self._settler.forgive(unit)
+                    if self._pass is None:  # no handler gets these messages
+                        await self._settler.give_back(exchange.unit)
         return unit
 
     async def _handle_behind(self, gate: "Gate", deliveries: Sequence[Delivery]) -> Outcome:

@@ -13,6 +13,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MessageFlag, OpenOption, PutOption
 from mqflow.policy.poison.disposition import Completed, Failed
 from mqflow.runtime.gate import Gate, Pass
+from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import ManualClock
@@ -197,13 +198,16 @@ async def test_a_worker_that_waited_for_a_message_when_the_breaker_opened_keeps_
     assert [0, 1] == [each.backout_count for each in mq.told(Delivered) if each.message_id == trial.message_id]
 
 
+@pytest.mark.parametrize("counts", [0, 1], ids=["given back", "backed out"])
 async def test_a_message_that_a_worker_keeps_until_the_trial_loses_no_attempt_with_an_application_that_is_cut_off(
-    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, counts: int
 ) -> None:
     app, service = App(), Service()
     rules = Backout(threshold=1, queue="BOQ")
     app.listener("IN", concurrency=2, backout=rules, breaker=CircuitBreaker(failures=1, open_s=30))(service.__call__)
-    monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
+    if counts:  # then the notes tell the next process about the backout
+        monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
+        mq.faults.add(Fault(verb="MQBACK"))
 
     async with mq.run(app) as running:
         await anyio.sleep(1)  # both workers wait for a message
@@ -217,6 +221,7 @@ async def test_a_message_that_a_worker_keeps_until_the_trial_loses_no_attempt_wi
         await anyio.sleep(60)
 
     assert (["first"], {"second": 1}) == ([message.text() for message in mq.browse("BOQ")], service.done)
+    assert [0, counts] == [each.backout_count for each in mq.told(Delivered)]
 
 
 @pytest.mark.parametrize("order", ["stop", "pause"])
@@ -241,7 +246,7 @@ async def test_a_message_that_a_worker_keeps_until_the_trial_is_given_back_when_
             assert 2 == len(mq.browse("IN"))
 
     assert 1 == len(service.calls)
-    assert ["first", "second"] == sorted(message.text() for message in mq.browse("IN"))
+    assert [("first", 1), ("second", 0)] == sorted((message.text(), message.backout_count) for message in mq.browse("IN"))
     assert not mq.told(BreakerHalfOpened)
 
 

@@ -186,12 +186,15 @@ async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_the_
     assert (0, 0) == (mq.depth("BOQ"), mq.depth("IN"))
 
 
+@pytest.mark.parametrize("counts", [0, 1], ids=["given back", "backed out"])
 async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_an_application_that_is_cut_off(
-    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, counts: int
 ) -> None:
     app, handled = App(), list[list[str]]()
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
-    monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
+    if counts:  # then the notes tell the next process about the backout
+        monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
+        mq.faults.add(Fault(verb="MQBACK"))
 
     @app.listener("IN", batch=Batch(max=10, wait_ms=5_000))
     async def handle(bodies: list[str]) -> None:
@@ -205,4 +208,5 @@ async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_an_a
         await anyio.sleep(60)
 
     assert [["1"]] == handled
+    assert [counts] == [each.backout_count for each in mq.told(Delivered)]
     assert (0, 0) == (mq.depth("BOQ"), mq.depth("IN"))
