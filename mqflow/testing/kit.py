@@ -32,6 +32,7 @@ from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.faults import Faults
+from mqflow.runtime.listener.listener import RunningListener
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
 from mqflow.world import World
@@ -47,6 +48,7 @@ _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
 _BLANK: Final = MessageDescriptor()
+_IDLE_WAITS: Final = frozenset({InlineSession._wait.__code__, RunningListener._watch.__code__})  # noqa: SLF001 - to know them in a stack
 _START_OR_END_S: Final = 3_600.0
 """After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs."""
 _NOISY_S_MAX: Final = 600.0
@@ -153,6 +155,7 @@ class QueueManagerKit:
                 "mqflow's own pytest plugin. Remove the marker or the mode of the other asyncio or trio plugin."
             )
         notes = [(app, self._note)]
+        self.clock.idle_waits = _IDLE_WAITS
         known = [each for each in app.included if each.name in others]
         notes += [(each, others[each.name]._note) for each in known]  # noqa: SLF001 - another object of this class
         for each, note in notes:
@@ -266,6 +269,7 @@ class QueueManagerKit:
             handle = connection.open(queue, options)
             found: list[Found] = []
             while (got := connection.get(handle, how)) is not None:
+        self.clock.quiet_moves = 0
                 found.append(Found(got, queue, self.events))
             return found
         finally:

@@ -3,18 +3,23 @@
 The event loops advance the clock: `virtual_time` for asyncio, `virtual_trio` for trio. This file imports neither of the two.
 """
 
+import math
 import random
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from types import CoroutineType, FrameType, GeneratorType
-from typing import Any, Final
+from pathlib import Path
+from types import CodeType, CoroutineType, FrameType, GeneratorType
+from typing import Any, Final, TypeVar
+
+import anyio
 
 __all__ = (
     "EPOCH_S",
     "PATIENCE_S",
     "POLL_S",
     "DeadlockError",
+    "Ending",
     "SeededRandom",
     "TurnCounter",
     "VirtualClock",
@@ -27,14 +32,19 @@ EPOCH_S: Final = 1_767_225_600.0
 PATIENCE_S: Final = 0.25
 """The real seconds that a loop waits before it reports a deadlock: a thread that the loop does not know can still wake it."""
 POLL_S: Final = 0.01
+T = TypeVar("T")
+
 _TURNS_FREE: Final = 1_000
+_QUIET_JUMPS: Final = 1_000
+"""After so many jumps of the clock without an event, a run in which only idle listeners have timers counts as a deadlock."""
 _TURN_S: Final = 0.001
 _AWAITS_MAX: Final = 1_000
 _PLUMBING: Final = ("/asyncio/", "/anyio/", "/trio/", "/contextlib.py")
+_MQFLOW: Final = f"{Path(__file__).parents[1]}/"
 
 
 class DeadlockError(AssertionError):
-    """Nothing can happen any more: every task waits, and no timer is set."""
+    """Nothing can happen any more: every task waits, and no timer is set, except those of idle listeners."""
 
 
 class VirtualClock:
@@ -50,6 +60,10 @@ class VirtualClock:
         self._now_s = 0.0
         self._lock = threading.Lock()
         self._holders = 0
+        #: The functions in which an idle listener waits: their timers alone let nothing happen.
+        self.idle_waits: frozenset[CodeType] = frozenset()
+        #: The number of moves since the last event of the application.
+        self.quiet_moves = 0
 
     def wall(self) -> float:
         """Return the seconds since 1970-01-01 UTC, in virtual time."""
@@ -65,11 +79,22 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         """Move the clock forward; timers that are due by then fire when the loop runs next."""
-        if seconds < 0:
+        if not 0 <= seconds < math.inf:  # true for nan too
             raise ValueError(
-                f"Virtual time cannot run backwards, so it cannot advance by {seconds:g} s. jump_wall() moves the calendar"
+                f"Virtual time runs forward, so it cannot advance by {seconds:g} s. jump_wall() moves the calendar"
             )
         self._now_s += seconds
+        self.quiet_moves += 1
+
+    @property
+    def is_quiet(self) -> bool:
+        """True if the clock has moved so often without an event that the next timer may be one of an idle listener."""
+        return self.quiet_moves > _QUIET_JUMPS and bool(self.idle_waits)
+
+    def idles(self, coroutine: object) -> bool:
+        """Return whether this is the coroutine of an idle listener, and not of the test."""
+        frames = tuple(_frames(coroutine))
+        return any(frame.f_code in self.idle_waits for frame in frames) and not _of_user(frames)
 
     def jump_wall(self, seconds: float) -> None:
         """Set the calendar forward or back, as an operator or NTP does; timers do not change."""
@@ -133,12 +158,34 @@ class TurnCounter:
         self._turns = 0
 
 
+class Ending:
+    """Ends a run in which nothing can happen any more: it cancels the run, which then raises the error."""
+
+    def __init__(self) -> None:
+        self.error: DeadlockError | None = None
+        self._scope: anyio.CancelScope | None = None
+
+    async def run(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return the result of `main`. Raises the error of `end`."""
+        with anyio.CancelScope() as self._scope:
+            return await main()
+        raise self.error or AssertionError("only a deadlock cancels this scope")
+
+    def end(self, error: DeadlockError) -> None:
+        """Cancel the run because of this error. Raises the error if the run was cancelled before, or has not begun."""
+        if self.error is not None or self._scope is None:
+            raise self.error or error
+        self.error = error
+        self._scope.cancel()
+
+
 def deadlock(clock: VirtualClock, waiting: Iterable[tuple[str, object]]) -> DeadlockError:
-    """Return the error that names each waiting task, its coroutine and its position in the code."""
-    lines = sorted(f"  {name}: {_where(coroutine)}" for name, coroutine in waiting)
+    """Return the error that names each waiting task and its position in the code, those of the test and its handlers first."""
+    found = sorted((*_where(coroutine), name) for name, coroutine in waiting)
+    lines = [f"  {'the test' if name.endswith('Ending.run') else name}: {place}" for _, place, name in found]
     return DeadlockError(
-        f"After {clock.monotonic():g} virtual seconds nothing can happen any more. No timer is set, and these tasks wait for "
-        "each other, or for an unannounced thread (VirtualClock.held() announces one):\n" + "\n".join(lines)
+        f"After {clock.monotonic():g} virtual seconds nothing can happen any more. Only idle listeners have timers, and these "
+        "tasks wait for each other, or for an unannounced thread (VirtualClock.held() announces one):\n" + "\n".join(lines)
     )
 
 
@@ -147,14 +194,27 @@ def waits_for_thread(coroutine: object) -> bool:
     return any(frame.f_code.co_name == "run_sync_in_worker_thread" for frame in _frames(coroutine))
 
 
-def _where(coroutine: object) -> str:
-    """Return the position of a coroutine: the innermost frame outside the event loop's own code."""
+def _where(coroutine: object) -> tuple[bool, str]:
+    """Return the position of a coroutine: its innermost frame in the test or the application.
+
+    If it has no such frame, return true, and its innermost frame outside the event loop's own code.
+    """
     frames = tuple(_frames(coroutine))
-    own = [frame for frame in frames if not any(part in frame.f_code.co_filename for part in _PLUMBING)]
+    own = [frame for frame in frames if not _is_plumbing(frame)]
+    users = _of_user(frames)
     if not frames:
-        return "not started"
-    frame = own[-1] if own else frames[0]
-    return f"{frame.f_code.co_qualname} ({frame.f_code.co_filename}:{frame.f_lineno})"
+        return True, "not started"
+    frame = (users or own or frames[:1])[-1]
+    return not users, f"{frame.f_code.co_qualname} ({frame.f_code.co_filename}:{frame.f_lineno})"
+
+
+def _is_plumbing(frame: FrameType) -> bool:
+    return any(part in frame.f_code.co_filename for part in _PLUMBING)
+
+
+def _of_user(frames: Iterable[FrameType]) -> list[FrameType]:
+    """Return the frames that belong neither to mqflow nor to the event loop."""
+    return [each for each in frames if not each.f_code.co_filename.startswith(_MQFLOW) and not _is_plumbing(each)]
 
 
 def _frames(coroutine: object) -> Iterator[FrameType]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, assert_never
 
 import anyio
 
-from mqflow.testing.virtual_clock import PATIENCE_S, POLL_S, TurnCounter, VirtualClock, deadlock, waits_for_thread
+from mqflow.testing.virtual_clock import PATIENCE_S, POLL_S, Ending, TurnCounter, VirtualClock, deadlock, waits_for_thread
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("Backend", "run")
@@ -38,8 +38,9 @@ def run(
     time = VirtualClock() if clock is None else clock
     match backend:
         case "asyncio":
-            options = {"loop_factory": partial(_VirtualLoop, time)}
-            return anyio.run(main, backend="asyncio", backend_options=options)
+            ending = Ending()
+            options = {"loop_factory": partial(_VirtualLoop, time, ending)}
+            return anyio.run(ending.run, main, backend="asyncio", backend_options=options)
         case "trio":
             from mqflow.testing.virtual_trio import run_on_trio  # noqa: PLC0415 - trio is optional
 
@@ -53,9 +54,10 @@ class _Jumping(selectors.DefaultSelector):
 
     loop: asyncio.AbstractEventLoop
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: VirtualClock, ending: Ending) -> None:
         super().__init__()
         self._clock = clock
+        self._ending = ending
         self._turns = TurnCounter(clock)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -66,13 +68,23 @@ class _Jumping(selectors.DefaultSelector):
         self._turns.idle()
         if self._real_work() and (events := self._listen()):
             return events
-        if timeout is not None:
+        if timeout is not None and not (self._clock.is_quiet and self._only_idle()):
             self._clock.advance(timeout)
             return []
         events = super().select(PATIENCE_S)
         if not events:
-            raise deadlock(self._clock, ((task.get_name(), task.get_coro()) for task in asyncio.all_tasks(self.loop)))
+            tasks = asyncio.all_tasks(self.loop)
+            self._ending.end(deadlock(self._clock, ((task.get_name(), task.get_coro()) for task in tasks)))
         return events
+
+    def _only_idle(self) -> bool:
+        """Return whether every timer belongs to an idle listener. Reads private parts of asyncio and anyio: timers, tasks."""
+        for timer in self.loop._scheduled:  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+            # getattr, because the callback of a timer can be any function.
+            task = getattr(getattr(timer._callback, "__self__", None), "_host_task", None)  # noqa: SLF001 - see above
+            if not timer.cancelled() and not (isinstance(task, asyncio.Task) and self._clock.idles(task.get_coro())):
+                return False
+        return True
 
     def _real_work(self) -> bool:
         return self._clock.is_held or any(waits_for_thread(task.get_coro()) for task in asyncio.all_tasks(self.loop))
@@ -89,8 +101,8 @@ class _Jumping(selectors.DefaultSelector):
 class _VirtualLoop(asyncio.SelectorEventLoop):
     """An asyncio loop on the virtual clock."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        selector = _Jumping(clock)
+    def __init__(self, clock: VirtualClock, ending: Ending) -> None:
+        selector = _Jumping(clock, ending)
         self._clock = clock
         super().__init__(selector)
         selector.loop = self

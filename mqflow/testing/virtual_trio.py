@@ -7,16 +7,18 @@ optional.
 import math
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
 import trio
 from trio._core import _run as trio_run
+from trio._core._run_context import GLOBAL_RUN_CONTEXT
 
 from mqflow.testing.virtual_clock import (
     PATIENCE_S,
     POLL_S,
-    DeadlockError,
+    Ending,
     TurnCounter,
     VirtualClock,
     deadlock,
@@ -37,16 +39,11 @@ In that case that task runs first.
 
 def run_on_trio(main: Callable[[], Coroutine[Any, Any, T]], time: VirtualClock, seed: int) -> T:
     """Run `main` on trio, as `virtual_time.run` does; return the result of `main`."""
-    jumping = _Jumping(time)
-
-    async def watched() -> T:
-        with trio.CancelScope() as scope:
-            jumping.scope = scope
-            return await main()
-        raise jumping.error or AssertionError("only a deadlock cancels this scope")
-
+    ending = Ending()
+    jumping = _Jumping(time, ending)
+    options = {"clock": _Clock(time, jumping), "instruments": [jumping]}
     with _dice(seed):
-        return anyio.run(watched, backend="trio", backend_options={"clock": _Clock(time, jumping), "instruments": [jumping]})
+        return anyio.run(ending.run, main, backend="trio", backend_options=options)
 
 
 class _Clock(trio.abc.Clock):
@@ -69,17 +66,18 @@ class _Clock(trio.abc.Clock):
 class _Jumping(trio.abc.Instrument):
     """Moves the clock to the next deadline instead of letting the loop wait for it."""
 
-    def __init__(self, time: VirtualClock) -> None:
+    def __init__(self, time: VirtualClock, ending: Ending) -> None:
         self._time = time
+        self._ending = ending
         self._turns = TurnCounter(time)
         self._deadline: float | None = None
         self._listening_since: float | None = None
-        self.scope: trio.CancelScope | None = None
-        self.error: DeadlockError | None = None
 
     def idle(self, deadline: float) -> float:
         """Return how many real seconds the loop may wait, now that no task can run before `deadline`."""
         self._turns.idle()
+        if self._time.is_quiet and self._only_idle():
+            deadline = math.inf
         self._deadline = deadline
         if deadline <= self._time.monotonic():
             return 0.0
@@ -88,8 +86,8 @@ class _Jumping(trio.abc.Instrument):
         if deadline == math.inf:
             if self._listens(PATIENCE_S):
                 return POLL_S
-            if self.error is not None:  # the tasks were cancelled before, and still no task runs
-                raise self.error
+            if self._ending.error is not None:  # the tasks were cancelled before, and still no task runs
+                raise self._ending.error
         return _IDLE_S
 
     def before_io_wait(self, timeout: float) -> None:
@@ -100,9 +98,18 @@ class _Jumping(trio.abc.Instrument):
         elif timeout == _IDLE_S and deadline < math.inf:
             self._time.advance(deadline - self._time.monotonic())
             _soon(_nothing)
-        elif timeout == _IDLE_S and self.scope is not None:
-            self.error = deadlock(self._time, ((task.name, task.coro) for task in _tasks(trio.lowlevel.current_root_task())))
-            _soon(self.scope.cancel)
+        elif timeout == _IDLE_S:
+            waiting = ((task.name, task.coro) for task in _tasks(trio.lowlevel.current_root_task()))
+            _soon(partial(self._ending.end, deadlock(self._time, waiting)))
+
+    def _only_idle(self) -> bool:
+        """Return whether every deadline belongs to an idle listener. Reads private parts of trio: deadlines and tasks."""
+        for deadline, _, scope in GLOBAL_RUN_CONTEXT.runner.deadlines._heap:  # noqa: SLF001 - see above
+            if scope._registered_deadline == deadline:  # noqa: SLF001 - as above
+                tasks = () if scope._cancel_status is None else scope._cancel_status._tasks  # noqa: SLF001 - as above
+                if not tasks or not all(self._time.idles(task.coro) for task in tasks):
+                    return False
+        return True
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - trio's signature
         """End the current wait for threads, because a task runs."""
@@ -132,7 +139,7 @@ def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:
     below = [] if root is None else [task for nursery in root.child_nurseries for task in nursery.child_tasks]
     while below:
         task = below.pop()
-        if "trio._core" not in task.name:
+        if "trio._core" not in task.name and not task.name.startswith("<Trio"):
             yield task
         below += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
 

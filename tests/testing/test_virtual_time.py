@@ -9,6 +9,8 @@ import pytest
 import trio.testing
 from anyio.lowlevel import checkpoint
 
+from mqflow import App
+from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import DeadlockError, SeededRandom, VirtualClock
 from mqflow.testing.virtual_time import Backend, run
 from mqflow.world import SYSTEM_CLOCK, THREADS
@@ -77,9 +79,10 @@ def test_advancing_the_clock_by_hand_makes_timers_due(backend: Backend) -> None:
     assert run(main, backend=backend, clock=clock) == 61
 
 
-def test_advancing_backwards_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"cannot advance by -1 s"):
-        VirtualClock().advance(-1)
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_advancing_by_no_time_that_can_pass_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match=rf"cannot advance by {seconds:g} s"):
+        VirtualClock().advance(seconds)
 
 
 @both
@@ -100,6 +103,43 @@ def test_a_deadlock_is_an_error_that_names_each_waiting_task_and_its_line(backen
     assert "estragon: " in text
     assert "waits_for_godot" in text
     assert "test_virtual_time.py:" in text
+
+
+@pytest.mark.parametrize("listens", [False, True])
+@both
+def test_the_error_of_a_receive_that_waits_for_ever_names_the_line_of_the_test_first(backend: Backend, listens: bool) -> None:  # noqa: FBT001 - a column
+    mq, app = QueueManagerKit(), App()
+    mq.mqsc("DEFINE QLOCAL(IN)", "DEFINE QLOCAL(IDLE) BOTHRESH(1)")
+
+    async def handle(body: str) -> None: ...
+
+    async def main() -> None:
+        async with mq.run(app), app.consumer("IN") as consumer:
+            await consumer.receive()
+
+    if listens:
+        app.listener("IDLE")(handle)
+    with pytest.raises(DeadlockError) as caught:
+        run(main, backend=backend, clock=mq.clock)
+
+    qualified, line = main.__qualname__, main.__code__.co_firstlineno + 2
+    assert f"  the test: {qualified} ({__file__}:{line})" == str(caught.value).splitlines()[1]
+
+
+@both
+def test_a_test_can_sleep_for_days_beside_an_idle_listener(backend: Backend) -> None:
+    mq, app = QueueManagerKit(), App()
+    mq.define("IDLE")
+
+    @app.listener("IDLE")
+    async def handle(body: str) -> None: ...
+
+    async def main() -> float:
+        async with mq.run(app):
+            await anyio.sleep(2 * 86_400)
+            return anyio.current_time()
+
+    assert 2 * 86_400 == run(main, backend=backend, clock=mq.clock)
 
 
 @both
