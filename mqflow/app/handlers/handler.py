@@ -7,7 +7,7 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -101,7 +101,8 @@ class Handler:
         self._only_payload: Final = next(iter(wanted.positions)) if is_only else ""
         #: The parameters that receive a header field or a property.
         self.from_message: Final = tuple(wanted.from_message)
-        self._call: Final = _injected(function, self.name) if wanted.injects else function
+        given = (*wanted.positions, *(each.parameter for each in wanted.from_message))
+        self._call: Final = _injected(function, self.name, given) if wanted.injects else function
         #: One limiter for each run, because a limiter belongs to an event loop, and tests run an application on several loops.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
 
@@ -286,12 +287,21 @@ def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
     return isinstance(parameter.default, model.Dependant) or any(isinstance(extra, model.Dependant) for extra in extras)
 
 
-def _injected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _injected(function: Callable[..., Any], name: str, given: Collection[str]) -> Callable[..., Any]:
+    """Return the function, called with its dependencies. `given` has the names of the arguments that it gets itself."""
     from fast_depends import inject  # noqa: PLC0415 - only a handler that uses Depends loads it
+    from fast_depends.core import CallModel  # noqa: PLC0415 - as above
+
+    def checked(model: CallModel) -> CallModel:
+        for parameter in (each.field_name for each in model.flat_params if each.default_value is ...):
+            if parameter not in given:
+                problem = "a dependency gets its arguments from the parameters of the handler with the same names"
+                raise ConfigurationError(f"{name}: a dependency takes {parameter!r}, and {problem}. Add {parameter!r} to them.")
+        return model
 
     try:
-        return inject(function, cast=False, serializer_cls=None)
-    except (AssertionError, TypeError) as error:
+        return inject(function, cast=False, serializer_cls=None, wrap_model=checked)
+    except (AssertionError, TypeError, ValueError) as error:
         cure = "Depends takes a function, not its result, and an async dependency needs a handler with `async def`"
         raise ConfigurationError(f"{name}: Depends cannot be used: {str(error).rstrip('.')}. {cure}.") from error
 

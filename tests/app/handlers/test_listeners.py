@@ -94,21 +94,22 @@ async def test_a_handler_may_ask_for_the_message_the_context_and_nothing_else(mq
     assert [(b"x", "blue", 1, "handle")] == seen
 
 
-async def test_a_dependency_is_injected(mq: QueueManagerKit) -> None:
+async def test_a_dependency_is_injected_and_gets_the_parameters_of_the_handler_by_name(mq: QueueManagerKit) -> None:
     app, seen = App(), []
 
-    async def database() -> str:
-        return "the database"
+    async def database(message: Message) -> str:
+        return f"the database of {message.queue}"
 
     @app.listener("IN")
-    async def handle(order: Order, db: Annotated[str, Depends(database)]) -> None:
+    async def handle(order: Order, message: Message, db: Annotated[str, Depends(database)]) -> None:
+        assert message.queue
         seen.append((order.number, db))
 
     async with mq.run(app):
         await mq.put("IN", ORDER)
         await anyio.sleep(1)
 
-    assert [(7, "the database")] == seen
+    assert [(7, "the database of IN")] == seen
 
 
 async def test_a_plain_function_runs_in_a_thread_and_puts_in_the_unit_of_work(mq: QueueManagerKit) -> None:
