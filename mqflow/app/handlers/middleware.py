@@ -92,6 +92,8 @@ class PublishMiddleware(Protocol):
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return the result of `call_next`. To change the message, pass another message to `call_next`.
 
+        The commit of `App.put` waits for this method. So after `call_next`, this method must not wait for another `App.put`.
+
         If this method returns no `Put`, the put raises `TypeError`. Otherwise the message could be lost without an error.
         """
         ...

@@ -47,16 +47,26 @@ class _CallWithin(PutCall):
         self.ready: Final = anyio.Event()
 
     def holds_up(self, way: Way) -> bool:
-        """Return whether an outer call of the same task holds a unit of work of this session (`way`) open."""
-        outer = self.outer
+        """Return whether an outer call of the same task, or of a parent of it, holds a unit of work of this session open."""
+        outer, tasks = self.outer, _task_and_parents(self.task_id)
         while outer is not None:
-            if outer.unit is not None and outer.unit.way is way and outer.task_id == self.task_id:
+            if outer.unit is not None and outer.unit.way is way and outer.task_id in tasks and not outer.ready.is_set():
                 return True
             outer = outer.outer
         return False
 
 
 _WITHIN: Final[ContextVar[_CallWithin | None]] = ContextVar("mqflow_put", default=None)
+
+
+def _task_and_parents(task_id: int) -> set[int]:
+    """Return the task, the task whose task group has it, and so on: each of them waits for the tasks of its task group."""
+    parents = {task.id: task.parent_id for task in anyio.get_running_tasks()}
+    found, each = set[int](), task_id if task_id in parents else None
+    while each is not None:
+        found.add(each)
+        each = parents.get(each)
+    return found
 
 
 class PutSession:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import Event, InDoubt
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.runtime.runtime import only_exception
+from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.testing.virtual_time import Backend, run
 from mqflow.verbs import Put
@@ -370,12 +373,16 @@ def test_asyncios_own_cancellation_of_one_caller_leaves_the_shared_commit_alone(
     assert 1 == len(producers.doubts) == len(producers.doubts[0].put_message_ids)
 
 
+@pytest.mark.parametrize("in_task", [False, True], ids=["itself", "in a task"])
 @both
-def test_middleware_that_puts_after_its_put_gets_an_error_and_not_a_deadlock(backend: Backend) -> None:
+def test_middleware_that_puts_after_its_put_gets_an_error_and_not_a_deadlock(backend: Backend, *, in_task: bool) -> None:
     class PutsAgain:
         async def publish(self, message: Outgoing, call_next: Send) -> Put:
             put = await call_next(message)
-            if message.body == b"one":
+            if message.body == b"one" and in_task:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(app.put, "OUT", "another")
+            elif message.body == b"one":
                 await app.put("OUT", "another")
             return put
 
@@ -383,12 +390,37 @@ def test_middleware_that_puts_after_its_put_gets_an_error_and_not_a_deadlock(bac
 
     async def main() -> None:
         async with app.running(manager, listen=False):
-            with pytest.raises(RuntimeError, match="call_next"):
+            with pytest.raises((RuntimeError, ExceptionGroup)) as refused:
                 await app.put("OUT", "one")
+            assert "Put before call_next" in str(only_exception(refused.value))
 
     run(main, backend=backend)
 
     assert [] == manager.messages()
+
+
+@both
+def test_middleware_can_start_a_task_that_puts_and_outlives_it(backend: Backend) -> None:
+    class Audits:
+        tasks: TaskGroup
+
+        async def publish(self, message: Outgoing, call_next: Send) -> Put:
+            put = await call_next(message)
+            if message.body == b"one":
+                self.tasks.start_soon(app.put, "OUT", "audit")
+            return put
+
+    audits, mq = Audits(), QueueManagerKit()
+    mq.define("OUT")
+    app = App(middleware=[audits])
+
+    async def main() -> None:
+        async with mq.run(app), anyio.create_task_group() as audits.tasks:
+            await app.put("OUT", "one")
+
+    run(main, backend=backend, clock=mq.clock)
+
+    assert ["one", "audit"] == [message.text() for message in mq.browse("OUT")]
 
 
 @both
