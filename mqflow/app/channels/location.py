@@ -6,6 +6,7 @@
 """
 
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +23,7 @@ from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 
 if TYPE_CHECKING:
     from mqflow.embedded.administration.interface import Administration
+    from mqflow.embedded.storage.sqlite_store import SqliteStore
 
 __all__ = (
     "SERVED_SOCKET",
@@ -36,6 +38,10 @@ __all__ = (
 
 SERVED_SOCKET: Final = "served.sock"
 """The name of the socket through which a process serves an embedded queue manager. It is in the queue manager's folder."""
+_LOOKS: Final = 200
+_LOOK_S: Final = 0.025
+"""How often and how long to wait for a process that owns a folder and does not serve it."""
+_DIAL_S: Final = 1.0
 _DEFAULT_NAME: Final = "QM1"
 _EMBEDDED_SCHEMES: Final = ("embedded", "embedded+unix")
 _FORMS: Final = (
@@ -112,8 +118,10 @@ def open_queue_manager(
     The settings have the user and, for IBM MQ, TLS. Without settings, an embedded queue manager gets the user of this process.
     For IBM MQ and over TCP, the settings are then loaded with `load()`.
 
-    Raises `ConfigurationError` for a URL of another form, and for a client package that cannot be used. Raises `FolderError`
-    if the folder is in use by another process, was made by a newer version, or is not that of a queue manager.
+    A command owns a data folder only for a moment. So this function waits for another owner that does not serve the folder, for
+    up to 5 seconds. Raises `FolderError` if that owner stays, or serves the folder. Raises it also if the folder was made by a
+    newer version, or is not that of a queue manager. Raises `ConfigurationError` for a URL of another form, and for a client
+    package that cannot be used.
     """
     location = locate(url)
     user = "" if settings is None else settings.user
@@ -130,14 +138,41 @@ def open_queue_manager(
 
     if location.path is None:
         return EmbeddedQueueManager(location.queue_manager, clock=clock, user=user)
-    from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - loaded only for such a URL
-
-    store = SqliteStore(location.path, clock=clock, runner=runner)
+    store = _store(location.path, clock, runner)
     try:
         return EmbeddedQueueManager(location.queue_manager, store=store, clock=clock, user=user)
     except BaseException:
         store.close()
         raise
+
+
+def _store(folder: Path, clock: Clock, runner: Runner) -> "SqliteStore":
+    """Return the storage of the folder. Waits for another owner that does not serve the folder."""
+    from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - loaded only for such a URL
+    from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - as above
+
+    for _ in range(_LOOKS):
+        try:
+            return SqliteStore(folder, clock=clock, runner=runner)
+        except FolderInUseError:
+            if _is_served(folder / SERVED_SOCKET):
+                raise
+        Event().wait(_LOOK_S)
+    return SqliteStore(folder, clock=clock, runner=runner)
+
+
+def _is_served(socket: Path) -> bool:
+    """Return whether a process listens at the socket. A killed process leaves its socket in the folder."""
+    from mqflow.embedded.wire.client.dial import dial  # noqa: PLC0415 - loaded only for a folder that is in use
+    from mqflow.embedded.wire.protocol.addresses import UnixAddress  # noqa: PLC0415 - as above
+
+    try:
+        dial(UnixAddress(socket), None, _DIAL_S).close()
+    except BlockingIOError:  # a suspended process, with a full backlog
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
@@ -198,7 +233,7 @@ def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQu
         return open_queue_manager(url, settings=settings)
     except FolderInUseError:
         location = locate(url)
-        if location.path is None or not (location.path / SERVED_SOCKET).is_socket():
+        if location.path is None or not _is_served(location.path / SERVED_SOCKET):
             raise
         return open_queue_manager(served_url(location), settings=settings)
 

@@ -11,16 +11,18 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import anyio
 import pytest
 from msgspec.structs import replace
 
+from mqflow.app.channels.location import locate
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.processes import child_process, workers
-from mqflow.cli.processes.workers import WorkersOptions, run_workers
+from mqflow.cli.processes.workers import WorkersOptions, _owner, run_workers
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderInUseError
 from mqflow.embedded.storage.sqlite_store import SqliteStore
@@ -369,13 +371,25 @@ def test_another_queue_manager_of_the_application_must_be_served(python: Callabl
     assert not Path("arguments").exists()
 
 
-def test_a_folder_whose_owner_does_not_serve_it_cannot_be_shared(python: Callable[[str], None]) -> None:
+def test_a_folder_whose_owner_does_not_serve_it_cannot_be_shared(
+    python: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     python("exit 2")
+    waits: list[float] = []
+    monkeypatch.setattr("mqflow.cli.processes.workers.Event", lambda: SimpleNamespace(wait=waits.append))
 
     with EmbeddedQueueManager("QM1", store=SqliteStore(Path("qm"))), pytest.raises(FolderInUseError, match=f" {os.getpid()}"):
         run_workers(replace(OPTIONS, url="embedded:./qm?qmgr=QM1"), Settings(), None)
 
+    assert 5.0 == pytest.approx(sum(waits))
     assert not Path("arguments").exists()
+
+
+def test_a_command_that_owns_the_folder_for_a_moment_does_not_keep_the_workers_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = EmbeddedQueueManager("QM1", store=SqliteStore(Path("qm")))
+    monkeypatch.setattr("mqflow.cli.processes.workers.Event", lambda: SimpleNamespace(wait=lambda _: owner.close()))
+
+    assert _owner(locate("embedded:./qm?qmgr=QM1")) is None
 
 
 def test_a_folder_that_is_served_already_is_used(python: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
