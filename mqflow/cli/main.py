@@ -6,6 +6,7 @@ This file has the names and the help lines of all commands, so `mqflow --help` i
 import importlib
 import os
 import sys
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
@@ -136,7 +137,8 @@ class _LazyGroup(click.Group):
         except Exception as error:
             if ctx.params["debug"]:
                 raise
-            click.echo(f"mqflow: {sentence_of(error)}", err=True)
+            with suppress(OSError):  # as in `_ClickError.show`
+                click.echo(f"mqflow: {sentence_of(error)}", err=True)
             ctx.exit(exit_code_of(error))
 
 
@@ -162,14 +164,13 @@ class _ClickError(click.ClickException):
         self._is_help = type(error).__name__ == "NoArgsIsHelpError"
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the error on stderr."""
-        if self._is_help:
-            click.echo(self.message, file=file, err=True)
-            return
-        if self._ctx is not None:
+        """Print the error on stderr. If stderr cannot be written, the text is lost, but not the exit code."""
+        text = self.message if self._is_help else f"mqflow: {self.message}"
+        if self._ctx is not None and not self._is_help:
             hint = f"Try '{self._ctx.command_path} {self._ctx.help_option_names[-1]}' for help."
-            click.echo(f"{self._ctx.get_usage()}\n{hint}\n", file=file, err=True)
-        click.echo(f"mqflow: {self.message}", file=file, err=True)
+            text = f"{self._ctx.get_usage()}\n{hint}\n\n{text}"
+        with suppress(OSError):
+            click.echo(text, file=file, err=True)
 
 
 def _plugin_lines() -> dict[str, str]:
@@ -204,7 +205,8 @@ def main(debug: bool, env_file: str | None) -> None:  # noqa: ARG001, FBT001 - c
     --url, MQFLOW_URL or `url` in mqflow.toml names the queue manager of a command. The default is the embedded queue manager
     QM1 in ./data.
     """
-    if os.environ.get("NO_COLOR"):  # https://no-color.org; rich reads this variable, click does not
+    # https://no-color.org; rich reads these variables, click does not
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         click.get_current_context().color = False
     if env_file is not None:
         _read_variables(env_file)
@@ -220,7 +222,7 @@ def _read_variables(file: str) -> None:
     except ModuleNotFoundError as error:
         raise click.UsageError("--env-file needs python-dotenv: pip install 'mqflow[env]'.") from error
     try:
-        with open(file, encoding="utf-8") as stream:  # noqa: PTH123 - the name in the error is the name that was typed
+        with open(file, encoding="utf-8-sig") as stream:  # noqa: PTH123 - the name in the error is the name that was typed
             variables = dotenv_values(stream=stream)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error

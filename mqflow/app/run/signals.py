@@ -135,10 +135,12 @@ class _StopRequest:
 
 def end_process(code: int) -> NoReturn:
     """End the process immediately with this exit code. The queue manager backs out all open units of work."""
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    try:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # also if the reader of stdout has ended
+        os._exit(code)
 
 
 def _leave(left: str) -> None:

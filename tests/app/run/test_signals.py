@@ -186,6 +186,16 @@ async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> Non
     assert not runtime.cancel()
 
 
+def test_the_third_signal_ends_a_process_whose_output_nobody_takes() -> None:
+    script = "from mqflow.app.run.signals import end_process; print('booked', end=''); end_process(75)"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([sys.executable, "-c", script], env=buffered, stdout=full, timeout=60, check=False)
+
+    assert 75 == ended.returncode
+
+
 def test_a_plain_handler_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(
         "import os, signal, time\n"
