@@ -1,15 +1,17 @@
 """Functions that open the queue manager in the options of a command, or connect to it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
-from mqflow.app.channels.location import OpenQueueManager, locate, reach_queue_manager
+from mqflow.app.channels.location import Location, OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.storage.folder import DataFolder
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.errors import MQIError
@@ -20,6 +22,7 @@ from mqflow.world import SYSTEM_WORLD
 __all__ = (
     "administered",
     "connected",
+    "is_missing",
     "message_id_from",
     "opened",
     "stager_for",
@@ -60,18 +63,28 @@ def stager_for(url: str | None) -> Stager:
     return Stager(staging_queue(url), SYSTEM_WORLD)
 
 
+def is_missing(location: Location) -> bool:
+    """Return whether there is no queue manager at the path of the location: no socket, no folder, or a folder without data.
+
+    A folder that this user may not search counts as one with data, and so does a file. To open it is then an error.
+    """
+    path = location.path
+    if path is None or not path.exists():
+        return path is not None
+    return location.kind == "embedded" and os.access(path, os.X_OK) and DataFolder(path).remains is None
+
+
 @contextmanager
 def opened(url: str | None) -> Iterator[OpenQueueManager]:
     """Yield the queue manager that the option or the settings name. Close it at the end.
 
-    If a process of `mqflow run` has opened the queue manager, the command connects to that process.
-
-    Raises `ConfigurationError` if the folder of the queue manager does not exist. Without this check, a misspelt folder would
-    become a new queue manager.
+    If a process of `mqflow run` has opened the queue manager, the command connects to that process. Raises `ConfigurationError`
+    if the folder has no queue manager. Without this check, a misspelt folder, or any other folder, would become a new queue
+    manager.
     """
     settings = load({"url": url})
     location = locate(settings.url)
-    if location.path is not None and not location.path.exists():
+    if is_missing(location):
         remedy = "start the process that serves it" if location.kind == "served" else "create it with `mqflow mqsc`"
         raise ConfigurationError(f"{settings.url}: there is no queue manager at {location.path} yet; {remedy}.")
     queue_manager = reach_queue_manager(settings.url, settings=settings)

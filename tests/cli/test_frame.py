@@ -62,10 +62,14 @@ def test_a_mistyped_command_gets_a_similar_name(run: Run) -> None:
     assert "No such command 'wombat'.\n" in run("wombat").stderr
 
 
-def test_no_color_removes_the_colours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_no_color_and_a_terminal_without_escapes_remove_the_colours(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     monkeypatch.setenv("MQFLOW_URL", "embedded::memory:?qmgr=QM1")
+    monkeypatch.setenv("TERM", "xterm")
     coloured = CliRunner().invoke(main, ["mqsc"], input="DEFINE QLOCALE(Q)", color=True).output
-    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv(name, value)
     plain = CliRunner().invoke(main, ["mqsc"], input="DEFINE QLOCALE(Q)", color=True).output
 
     assert "\x1b[31m" in coloured
@@ -117,12 +121,20 @@ def test_debug_shows_the_traceback_of_an_error(run: Run, queues: None) -> None:
     assert "UNKNOWN_OBJECT_NAME" in repr(run("--debug", "get", "NOWHERE").exception)
 
 
-def test_a_misspelt_folder_does_not_become_a_queue_manager(run: Run, tmp_path: Path) -> None:
-    result = run("get", "Q", "--url", "embedded:./dta")
+@pytest.mark.parametrize("words", [("get", "Q"), ("dlq", "run", "Q"), ("explain", "bare_shop:app"), ("mqsc", "bare_shop:app")])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_misspelt_folder_does_not_become_a_queue_manager(
+    run: Run, tmp_path: Path, words: tuple[str, ...], *, exists: bool
+) -> None:
+    (tmp_path / "bare_shop.py").write_text("from mqflow import App\napp = App()\n")
+    if exists:
+        (tmp_path / "dta").mkdir()
 
-    assert 2 == result.exit_code
+    result = run(*words, "--url", "embedded:./dta", stdin="ACTION(RETRY)")
+
+    assert (0 if "explain" in words else 2) == result.exit_code
     assert "there is no queue manager at dta yet" in result.stderr
-    assert not (tmp_path / "dta").exists()
+    assert [] == list(tmp_path.glob("dta/*"))
 
 
 def test_a_url_that_leads_nowhere_is_wrong_usage(run: Run) -> None:
@@ -148,7 +160,7 @@ def test_the_documentation_lists_every_command_and_every_exit_code() -> None:
 def test_a_file_of_variables_is_weaker_than_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.environ", os.environ | {"MQFLOW_LOG_LEVEL": "error"})
     file = tmp_path / "dev.env"
-    file.write_text("# for the laptop\nexport MQFLOW_DRAIN_S='7.5'\nMQFLOW_LOG_LEVEL=debug\n")
+    file.write_text("\ufeffexport MQFLOW_DRAIN_S='7.5'\n# for the laptop\nMQFLOW_LOG_LEVEL=debug\n")
 
     CliRunner().invoke(main, ["--env-file", str(file), "reason", "2085"])
 

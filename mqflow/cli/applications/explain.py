@@ -15,6 +15,7 @@ from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.outputs import outputs
+from mqflow.cli.connection_options import is_missing
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.state.topic_tree import TopicTree
@@ -81,7 +82,7 @@ def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: 
     ]
     _show(f"application {prefix.removesuffix(':')}".strip(), rows, as_json=as_json)
     overrides = {each: settings.listener(prefix + each.name, prefix + each.queue) for each in app.listeners}
-    if location.path is not None and not location.path.exists():
+    if is_missing(location):
         note(f"warning: there is no queue manager at {location.path} yet, so no queue can be inquired.")
         for listener, own in overrides.items():
             _show(prefix + listener.queue, list(_options(listener, own)), as_json=as_json)

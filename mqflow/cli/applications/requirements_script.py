@@ -4,19 +4,18 @@ The script has DEFINE and SET AUTHREC commands for `mqflow mqsc` and runmqsc. Th
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 import click
 from msgspec import Struct
 
-from mqflow.app.channels.location import locate, reach_queue_manager
+from mqflow.app.channels.location import locate
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.requirements import Known, Requirements, Use, requirements
 from mqflow.cli.applications.application_loader import load_application
-from mqflow.cli.connection_options import stager_for
+from mqflow.cli.connection_options import opened, stager_for
 from mqflow.embedded.mqsc.values import quoted
 from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.embedded.state.users import login
@@ -129,7 +128,7 @@ def requirements_script(application: str, url: str | None, **options: Unpack[Req
     if url is None:
         yield from _script(needs, Known(dead_letter_queue=options["dead_letter_queue"] or ""), header)
     else:
-        with closing(reach_queue_manager(url)) as queue_manager:
+        with opened(url) as queue_manager:
             administration = queue_manager.administration
             dead_letter_queue = options["dead_letter_queue"] or administration.queue_manager.dead_letter_queue
             topics = TopicTree({topic.name: topic for topic in administration.publishing.topics()})
