@@ -9,6 +9,7 @@ from mqflow.cli.option_types import WholeLines, json_option, url_option
 __all__ = ("command",)
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+_USER = "Connect as this user. A prompt asks for the password, or without a terminal the first line of stdin is the password."
 
 
 @click.group("dlq", cls=WholeLines)
@@ -19,7 +20,7 @@ def command() -> None:
 @command.command("run", short_help="Handle a dead-letter queue with a rules table, as runmqdlq does.")
 @click.argument("queue", default="")
 @click.argument("queue_manager", default="", metavar="[QMGR]")
-@click.option("-u", "user", metavar="USER", default="", help="Connect as this user; the first line of stdin is the password.")
+@click.option("-u", "user", metavar="USER", default="", help=_USER)
 @click.option("-c", "client", is_flag=True, help="Connect as a client: to the process that serves an embedded queue manager.")
 @click.option("--rules", type=_FILE, help="Read the rules table from this file instead of stdin.")
 @click.option("--reload", "reloads", is_flag=True, help="With --rules: load the new rules when the file changes.")

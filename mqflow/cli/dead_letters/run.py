@@ -4,6 +4,7 @@ The message numbers and the exit codes are those of runmqdlq; the sentences are 
 Source: IBM q083420 (invocation), q005670 (INPUTQ, INPUTQM); the behaviour of IBM's sample program amqsdlq.
 """
 
+import getpass
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from mqflow.app.channels.location import is_client_url, locate, reach_queue_mana
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ReconnectSettings, Secret, load
 from mqflow.app.errors import ConfigurationError, shown_url
+from mqflow.cli.connection_options import is_missing
 from mqflow.cli.dead_letters.reconnecting_link import Link
 from mqflow.cli.dead_letters.report import print_json, print_message, print_problems, prints_json, say
 from mqflow.cli.text.json_lines import plain
@@ -84,7 +86,7 @@ def exit_code_of(number: int) -> int:
 
 def run_handler(options: DlqOptions) -> int:
     """Handle messages until the end. Return the exit code."""
-    password = sys.stdin.buffer.readline().decode().rstrip("\r\n") if options.user else ""
+    password = _password(options.user) if options.user else ""
     if options.rules is None and sys.stdin.isatty():
         note("Type the rules table and end it with Ctrl-D, or use < FILE or --rules FILE:")
     text = read_text(options.rules)
@@ -98,6 +100,13 @@ def run_handler(options: DlqOptions) -> int:
         print_message(ended.number, ended.text)
         return exit_code_of(ended.number)
     return 0
+
+
+def _password(user: str) -> str:
+    """Return the password from a prompt, which does not show it, or without a terminal from the first line of stdin."""
+    if sys.stdin.isatty():
+        return getpass.getpass(f"Password of {user}: ")
+    return sys.stdin.buffer.readline().decode().rstrip("\r\n")
 
 
 def read_table(text: str) -> RulesTable:
@@ -120,7 +129,7 @@ def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: 
         # The options replace all other settings of the user.
         settings = replace(settings, user=options.user, password=Secret(password), password_file="", token_file="")
     location = locate(settings.url)
-    if location.kind == "embedded" and location.path is not None and not location.path.exists():
+    if location.kind == "embedded" and is_missing(location):
         raise ConfigurationError(f"{settings.url}: there is no queue manager at {location.path} yet.")
     url = served_url(location) if options.client and location.kind == "embedded" else settings.url
     try:

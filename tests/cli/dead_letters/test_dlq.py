@@ -399,10 +399,24 @@ def test_a_check_of_captured_messages_is_a_table_and_knows_no_queue(run: Run) ->
     ]) == (code, printed.splitlines())  # fmt: skip
 
 
-@pytest.mark.parametrize(("options", "asks"), [((), True), (("--rules", "rules.tbl"), False)])
-def test_a_person_at_a_terminal_is_asked_for_the_table(
-    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *, asks: bool
+@pytest.mark.parametrize(
+    ("options", "asks", "prompts"),
+    [
+        ((), True, []),
+        (("--rules", "rules.tbl"), False, []),
+        (("-u", "amelie", "--rules", "rules.tbl"), False, ["Password of amelie: "]),
+    ],
+)
+def test_a_person_at_a_terminal_is_asked_for_the_table_and_the_password(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], prompts: list[str], *, asks: bool
 ) -> None:
+    prompted: list[str] = []
+
+    def ask(prompt: str) -> str:
+        prompted.append(prompt)
+        return "secret"
+
+    monkeypatch.setattr("getpass.getpass", ask)
     Path("rules.tbl").write_text("WAIT(NO)\nACTION(DISCARD)\n")
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("mqflow.cli.dead_letters.run.sys", terminal)
@@ -410,7 +424,7 @@ def test_a_person_at_a_terminal_is_asked_for_the_table(
     handled = run("dlq", "run", *options, stdin="WAIT(NO)\nACTION(DISCARD)\n")
 
     said = "Type the rules table and end it with Ctrl-D, or use < FILE or --rules FILE:"
-    assert (0, asks) == (handled.exit_code, handled.stderr.splitlines()[0] == said)
+    assert (0, asks, prompts) == (handled.exit_code, handled.stderr.splitlines()[0] == said, prompted)
 
 
 def test_a_table_in_another_encoding_is_refused_with_the_place(run: Run, tmp_path: Path) -> None:
