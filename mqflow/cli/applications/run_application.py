@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mqflow.app.application import App
 from mqflow.app.channels.location import SERVED_SOCKET, locate
-from mqflow.app.config.settings import Settings
+from mqflow.app.config.settings import Settings, load
 from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.run.signals import EXIT_CUT_OFF, end_process, run_until_signal, threads_left
 from mqflow.cli.applications.application_loader import load_application
@@ -273,7 +273,7 @@ def _reload(
         from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ConfigurationError("--reload needs watchfiles: pip install 'mqflow[reload]'.") from error
-    wait_s = Settings().drain_s if drain_s is None else drain_s
+    wait_s = load().drain_s if drain_s is None else drain_s
     more = [*(("--url", url) if url else ()), *more]
     command_line = run_command(application, *more, backend=backend, drain_s=wait_s, start_limit_s=start_limit_s)
     run_process(

@@ -1,6 +1,7 @@
 """The hooks that show the state of `mqflow run`: a line while it reconnects, and a file that exists while it is ready."""
 
 import math
+from errno import EEXIST
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -22,9 +23,14 @@ class ReadyFile:
     wants: Final = (ReadinessChanged,)
 
     def __init__(self, path: Path) -> None:
-        """Remove the file if a killed process has left it. Raises `OSError` if the path cannot be written."""
+        """Remove the file if a killed process has left it.
+
+        Raises `OSError` if the path cannot be written, or if the file is not empty: then it is another file.
+        """
         self._path: Final = path
         path.touch()
+        if path.is_file() and path.stat().st_size:
+            raise OSError(EEXIST, "the file is not empty, so it is not a ready file", str(path))
         path.unlink()
 
     def __call__(self, event: Event) -> None:

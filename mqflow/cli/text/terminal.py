@@ -88,9 +88,13 @@ def note(text: str) -> None:
 
 
 def in_foreground(terminal: TextIO) -> bool:
-    """Return whether this process is in the terminal's foreground group. Worker processes of `mqflow run` are not."""
+    """Return whether this process is in the terminal's foreground group, and the terminal can erase a line.
+
+    Worker processes of `mqflow run` are not in this group.
+    """
     try:
-        return terminal.isatty() and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+        can_erase = terminal.isatty() and os.environ.get("TERM") != "dumb"
+        return can_erase and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
     except (OSError, ValueError):
         return False
 

@@ -334,20 +334,26 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return given
 
 
-def test_a_process_that_reloads_gets_the_options_of_the_command(run: Run, watched: list[dict[str, Any]]) -> None:
+def test_a_process_that_reloads_gets_the_options_of_the_command(
+    run: Run, watched: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = (
         "--backend", "trio", "--drain", "7.5", "--wait", "3", "--url", "embedded::memory:", "--only", "a b", "--http", "0",
     )  # fmt: skip
 
     plain, full = run("run", "shop:app", "--reload"), run("run", "shop:app", "--reload", "--log-format", "json", *options)
 
-    assert (0, 0) == (plain.exit_code, full.exit_code)
+    monkeypatch.setenv("MQFLOW_DRAIN_S", "40")
+    patient = run("run", "shop:app", "--reload")
+
+    assert [0] * 3 == [each.exit_code for each in (plain, full, patient)]
     command = f"{sys.executable} -m mqflow.cli run shop:app --backend"
     more = "--url embedded::memory: --only 'a b' --log-format json --http 0 --wait 3"
     same = {"paths": (".",), "target_type": "command", "watch_filter": "Python"}
     assert [
         same | {"target": f"{command} asyncio --drain 25", "sigint_timeout": 30},
         same | {"target": f"{command} trio --drain 7.5 {more}", "sigint_timeout": 13},
+        same | {"target": f"{command} asyncio --drain 40", "sigint_timeout": 45},
     ] == watched
 
 

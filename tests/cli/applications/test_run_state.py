@@ -2,6 +2,8 @@
 
 import io
 import logging
+import os
+import pty
 from pathlib import Path
 
 import anyio
@@ -171,6 +173,15 @@ def test_the_file_exists_while_the_application_is_ready(tmp_path: Path) -> None:
     assert [False, True, False, True, False, False] == seen
 
 
+def test_a_file_with_content_is_no_ready_file_and_stays(tmp_path: Path) -> None:
+    (path := tmp_path / "app.py").write_text("app = 1")
+
+    with pytest.raises(OSError, match="the file is not empty, so it is not a ready file"):
+        ReadyFile(path)
+
+    assert "app = 1" == path.read_text()
+
+
 def test_a_file_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nowhere"):
         ReadyFile(tmp_path / "nowhere" / "ready")
@@ -178,3 +189,16 @@ def test_a_file_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path) 
 
 def test_a_stream_that_is_not_a_terminal_has_no_line() -> None:
     assert not in_foreground(io.StringIO())
+
+
+def test_a_terminal_that_cannot_erase_a_line_has_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.tcgetpgrp", lambda _: os.getpgrp())
+    owner, terminal = pty.openpty()
+    seen: list[bool] = []
+
+    with os.fdopen(owner), os.fdopen(terminal) as shown:
+        for term in ("xterm", "dumb"):
+            monkeypatch.setenv("TERM", term)
+            seen.append(in_foreground(shown))
+
+    assert [True, False] == seen
