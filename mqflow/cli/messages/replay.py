@@ -28,6 +28,7 @@ from mqflow.events import Disposed, Event, Settled
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.options import MessageFlag, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.selectors.fields import selectable
 from mqflow.mqi.selectors.selector import compile_selector
 from mqflow.policy.dead_letters.original_message import Restored, restored
@@ -189,7 +190,7 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
         for attributes in _queues(app):
             queue_manager.administration.define(attributes)
         if define is not None:
-            mqsc.run(read_text(define), queue_manager.administration)
+            _define(define, queue_manager)
 
         others = {each.name: queue_manager for each in app.included}
 
@@ -207,6 +208,17 @@ def _to_handlers(app: App, deliveries: Sequence[Restored], define: Path | None, 
 
         anyio.run(main)
     return outcomes.failed
+
+
+def _define(file: Path, queue_manager: EmbeddedQueueManager) -> None:
+    """Run the MQSC file. If a command fails, raise `ClickException`. The queue of a listener can exist already."""
+    failed = [
+        each.text
+        for each in mqsc.run(read_text(file), queue_manager.administration).responses
+        if each.verdict is not mqsc.Verdict.DONE and each.reason != Reason.OBJECT_ALREADY_EXISTS
+    ]
+    if failed:
+        raise click.ClickException(f"{file}: {' '.join(failed)} No message was passed.")
 
 
 def _queues(app: App) -> list[QueueAttributes]:

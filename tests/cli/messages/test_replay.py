@@ -122,6 +122,21 @@ def test_definitions_are_refused_for_a_real_queue(run: Run, tmp_path: Path) -> N
     assert 3 == run("browse", "SMALL").exit_code
 
 
+def test_a_failed_definition_ends_the_replay_and_a_queue_that_exists_does_not(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "good.mqsc").write_text("DEFINE QLOCAL(OTHER)\nDEFINE QLOCAL(BOOKED)\n")
+    (tmp_path / "bad.mqsc").write_text("DEFINE QLOCALE(BOOKED)\nDELETE QLOCAL(NOWHERE)\n")
+    captured = replace(CAPTURED, queue="OTHER")
+
+    good = passed(run, tmp_path, "defining_shop", captured, "--define", "good.mqsc")
+    code, said, took = passed(run, tmp_path, "misdefining_shop", captured, "--define", "bad.mqsc")
+
+    assert (0, "other an order\n") == (good[0], good[2])
+    assert (1, "other an order\n") == (code, took)
+    assert said.startswith("mqflow: bad.mqsc: AMQ8405: Syntax error in line 1, column 8: ")
+    assert "DELETE on NOWHERE" in said
+    assert said.endswith(" No message was passed.\n")
+
+
 # -- the listener of each message
 
 SHOP = """
