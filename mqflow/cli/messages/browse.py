@@ -49,13 +49,14 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
     number = 0
     with connected(url) as connection:
         for got in browse(connection, queue):
+            if number == limit:
+                note(f"There are more messages on {safe(queue)}; --limit shows more than {limit:,}.")
+                break
             shown = view(queue, got.descriptor, got.body)
             if not all(matches(shown.facts, name, pattern) for name, pattern in wanted):
                 continue
             number += 1
             _print(_with_story(shown, url), number, as_json=as_json)
-            if number == limit:
-                break
     if not number:
         end_without_messages(queue, where)
 

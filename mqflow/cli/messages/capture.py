@@ -10,6 +10,7 @@ import click
 from mqflow.app.captures import Captured, redacted, written
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, matches
+from mqflow.cli.messages.get import write_out
 from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
@@ -62,7 +63,7 @@ def command(
             count += 1
             if count == limit:
                 break
-        lines.flush()
+        write_out(lines)
     if not count:
         note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)

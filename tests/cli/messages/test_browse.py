@@ -63,13 +63,18 @@ def bodies(text: str) -> list[str]:
     [
         ((), ["a", "b", "long body", "c", "d"]),
         (("--limit", "2"), ["a", "b"]),
+        (("--limit", "5"), ["a", "b", "long body", "c", "d"]),
         (("--where", "body=?", "--limit", "3"), ["a", "b", "c"]),
         (("--where", "body=*b*", "--where", "body=long*"), ["long body"]),
         (("--where", f"message_id={'04' * 24}"), ["c"]),
     ],
 )
 def test_browse_shows_the_matching_messages_up_to_the_limit(run: Run, options: tuple[str, ...], shown: list[str]) -> None:
-    assert shown == bodies(run("browse", "ORDERS.IN", "--json", *options).stdout)
+    browsed = run("browse", "ORDERS.IN", "--json", *options)
+
+    assert shown == bodies(browsed.stdout)
+    more = f"There are more messages on ORDERS.IN; --limit shows more than {len(shown)}.\n"
+    assert (more if "--limit" in options and len(shown) < 5 else "") == browsed.stderr
 
 
 @pytest.mark.usefixtures("five")
