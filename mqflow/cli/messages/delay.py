@@ -84,7 +84,10 @@ def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None
 @_queue_option
 @url_option
 def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> None:
-    """Cancel delayed messages by MESSAGE_ID, as `mqflow put` and `mqflow delay list` print it."""
+    """Cancel delayed messages by MESSAGE_ID, as `mqflow put` and `mqflow delay list` print it.
+
+    Exits with 1 if one of them is not on the staging queue.
+    """
     queue = queue or staging_queue(url)
     identifiers = [message_id_from(text) for text in message_id]
     missing = 0

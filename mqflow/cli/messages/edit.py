@@ -85,7 +85,7 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
             note("The text has not changed, so nothing was moved.")
             sys.exit(EXIT_NOTHING)
         settings = load({"url": url})
-        by = f"{getpass.getuser()}@{os.uname().nodename}"
+        by = f"{_user()}@{os.uname().nodename}"
         with connected(url) as connection, uninterrupted():  # after a Ctrl-C too, the command says that the message moved
             moved = put_back_edited(connection, settings, queue, seen, target, data, by=by)
             is_needed = False
@@ -96,6 +96,13 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
             note(f"The edited text is still in {file}. Delete its folder when you do not need it any more.")
         else:
             _delete(folder)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container can run under a user number without a name
+        return f"user {os.getuid()}"
 
 
 def _delete(folder: Path) -> None:

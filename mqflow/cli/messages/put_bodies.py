@@ -3,6 +3,7 @@
 import gzip
 import sys
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -81,7 +82,7 @@ def _json_lines(lines: Iterator[bytes], file: BinaryIO | None, from_line: int) -
     number = 0
     try:
         for number, line in enumerate(lines, 1):
-            text = line.strip()
+            text = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
             if text and number >= from_line:
                 yield Body(_json(text, number), number, file.tell() if file else 0)
     except _READ_ERRORS as error:

@@ -1,6 +1,7 @@
 """`mqflow edit`: one message in an editor, checked, and put back as exactly one copy whatever fails."""
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -59,6 +60,17 @@ def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(r
     [entry] = story(tmp_path / "data" / LEDGER_FILE, bytes.fromhex(poison))
     assert isinstance(entry.event, Edited)
     assert [] == list(tmp_path.glob("mqflow-edit-*"))
+
+
+@pytest.mark.usefixtures("editor")
+def test_a_user_without_a_name_can_edit_a_message(run: Run, poison: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+
+    moved = run("edit", "ORDERS.BOQ", poison, "--json")
+
+    assert f"user {os.getuid()}@{os.uname().nodename}" == json.loads(moved.stdout)["by"]
 
 
 @pytest.mark.usefixtures("editor")
