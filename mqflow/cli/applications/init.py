@@ -34,7 +34,9 @@ _LABEL_CHARS: Final = 40
 
 def _files(kind: str, name: str) -> dict[str, str]:
     """Return the files of a kind, by path, with their texts for a project of this name."""
-    label = _NOT_IN_LABELS.sub("-", name.lower())[:_LABEL_CHARS].strip("-") or "application"
+    label = _NOT_IN_LABELS.sub("-", name.lower())[:_LABEL_CHARS].strip("-")
+    if label in {"", "mqflow"}:  # a project with the name of its dependency would replace it
+        label = "application"
 
     def filled(text: str) -> str:
         return text.replace("{name}", name).replace("{module}", name.replace("-", "_")).replace("{label}", label)
@@ -72,8 +74,8 @@ def command(folder: Path, kinds: tuple[str, ...]) -> None:
         raise ConfigurationError(f"--{' and --'.join(kinds)} exclude each other: give one in each command.")
     kind = next(iter(kinds), "application")
     name = folder.resolve().name
-    if kind == "plugin" and not name.replace("-", "_").isidentifier():
-        raise ConfigurationError(f"{name} cannot be the name of a plugin: it needs letters, digits and hyphens, as acme-audit.")
+    if kind == "plugin" and not (name.isascii() and name.replace("-", "_").isidentifier()):
+        raise ConfigurationError(f"{name} cannot be the name of a plugin: use letters, digits and hyphens.")
     files = _files(kind, name)
     if kind in _BESIDE:
         _write(folder / kind, files)

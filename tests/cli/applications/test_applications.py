@@ -337,11 +337,21 @@ def test_init_makes_a_plugin_whose_test_passes_and_whose_entry_point_leads_to_it
     assert "class Plugin" in (tmp_path / "acme-audit" / "acme_audit.py").read_text()
 
 
-def test_init_refuses_the_name_of_a_plugin_that_no_module_can_have(run: Run, tmp_path: Path) -> None:
-    result = run("init", "--plugin", "2 plugins")
+@pytest.mark.parametrize("name", ["2 plugins", "prüfer"])
+def test_init_refuses_the_name_of_a_plugin_that_no_module_can_have(run: Run, tmp_path: Path, name: str) -> None:
+    result = run("init", "--plugin", name)
 
-    assert "2 plugins cannot be the name of a plugin" in result.stderr
-    assert not (tmp_path / "2 plugins").exists()
+    assert f"{name} cannot be the name of a plugin" in result.stderr
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("My Shop_2", "my-shop-2"), ("mqflow", "application"), ("«»", "application"), ('a"b', "a-b")]
+)
+def test_init_gives_the_project_a_name_that_pip_accepts(run: Run, tmp_path: Path, folder: str, name: str) -> None:
+    run("init", folder)
+
+    assert name == tomllib.loads((tmp_path / folder / "pyproject.toml").read_text())["project"]["name"]
 
 
 def test_the_containerfile_of_init_installs_the_dependencies(run: Run, tmp_path: Path) -> None:
