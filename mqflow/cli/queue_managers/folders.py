@@ -83,4 +83,4 @@ def status_of(place: Path) -> dict[str, Any]:
             name = queue_manager_name_at(place)
         except MQIError as error:
             status = f"{_STATUS_BY_REASON.get(error.reason, 'active, but does not answer')} ({int(error.reason)})"
-    return {"queue_manager": name, "status": status, "process": pid or "", "standby": standby or "", "data": str(place)}
+    return {"queue_manager": name, "status": status, "process": pid or None, "standby": standby or None, "data": str(place)}

@@ -42,7 +42,7 @@ def command(
     """Run the MQSC commands of FILE, of stdin (-), or from a prompt; or print the commands that an application needs.
 
     A file for IBM MQ works here too: the command names unsupported attributes and leaves them out. After a failed command the
-    next command runs. Exits with 10 if a command failed.
+    next command runs. Exits with 10 if a command failed. END or Ctrl-D ends the prompt.
 
     With MODULE:APP, print the DEFINE and SET AUTHREC commands that the application needs to run as a user without other
     authorities. With --url, leave out the definitions that this queue manager already has.
@@ -108,6 +108,8 @@ def _prompt(queue_manager: str) -> Iterator[str]:
             lines.append(input("> " if lines else f"{queue_manager}> "))
         except EOFError:
             click.echo()
+            if lines:
+                yield "\n".join(lines)
             return
         if not is_unfinished("\n".join(lines)):
             yield "\n".join(lines)

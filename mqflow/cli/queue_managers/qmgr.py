@@ -280,14 +280,17 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
 @_data
 @json_option
 def status(name: str | None, folder: Path | None, **options: Any) -> None:
-    """Show the state of a queue manager and its standbys (dspmq)."""
-    if name or folder:
-        rows = [status_of(existing(name or "NAME", folder)[0])]
-    else:
-        rows = list(statuses(sorted(path.parent for path in Path().glob("*/queue_manager.db"))))
+    """Show the state of a queue manager and its standbys (dspmq).
+
+    Without NAME, show every queue manager whose folder is in the current folder.
+    """
+    places = [] if name or folder else sorted(path.parent for path in Path().glob("*/queue_manager.db"))
+    rows = [status_of(existing(name or "NAME", folder)[0])] if name or folder else list(statuses(places))
     if options["as_json"]:
         for row in rows:
             click.echo(json_line(row))
+        return
+    if not rows and places:  # a note names each folder that cannot be used
         return
     if not rows:
         closed = ", ".join(
@@ -297,7 +300,7 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
         note(f"There is no queue manager in the folders here{except_in}; name its folder with --data.")
         return
     columns = ("queue manager", "status", "process", "standby", "data")
-    show_table(columns, [tuple(map(str, row.values())) for row in rows], numbers=frozenset({2, 3}))
+    show_table(columns, [tuple(str(value or "") for value in row.values()) for row in rows], numbers=frozenset({2, 3}))
 
 
 @command.command("backup", short_help="Copy the durable data to a new folder.")
@@ -380,7 +383,9 @@ def tls(name: str, host: tuple[str, ...], folder: Path | None, clients: tuple[st
 @click.argument("user")
 @_data
 @click.option("--remove", is_flag=True, help="Remove the user.")
-@click.option("--password-file", type=click.File("r"), help="Read the password from this file; default: a prompt.")
+@click.option(
+    "--password-file", type=click.File(encoding="utf-8-sig"), help="Read the password from this file; default: a prompt."
+)
 @click.option("--administrator", is_flag=True, help="Let the user administer the queue manager over TCP.")
 def user_command(
     name: str,
@@ -403,7 +408,7 @@ def user_command(
         return
     if problem := why_no_user(user):
         raise ConfigurationError(f"{problem}.")
-    password = password_file.read().rstrip("\n") if password_file else _prompt_for_password(user)
+    password = password_file.read().rstrip("\r\n") if password_file else _prompt_for_password(user)
     if not password:
         raise ConfigurationError("The password must not be empty.")
     users.set(user, password, administrator=administrator)

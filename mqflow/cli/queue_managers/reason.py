@@ -117,9 +117,9 @@ def _reason(text: str) -> Reason:
     known = {each.name: each for each in Reason} | {str(int(each)): each for each in Reason}
     if name in known:
         return known[name]
-    if name.isdecimal():  # no hint: a similar number means something else
+    if name.isdecimal():
         raise click.BadParameter(f"{text!r} is not a known reason code; `mqflow reason --page` lists all known codes.")
-    close = closest(name, known)
+    close = closest(name, (each.name for each in Reason))  # no number: a similar number means something else
     hint = (
         f"Did you mean {close}?" if close else "It takes a number or a name: 2085 or Q_FULL. `mqflow reason --page` lists all."
     )

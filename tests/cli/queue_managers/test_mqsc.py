@@ -64,12 +64,14 @@ def test_a_prompt_runs_each_command_when_it_is_complete_until_end(run: Run, monk
 
     ended = run("mqsc", stdin="PING +\nQMGR\nDELETE QLOCAL(NOWHERE)\nEND\nPING QMGR\n")
     left = run("mqsc", stdin="PING QMGR")
+    cut = run("mqsc", stdin="PING +\n")
     as_json = run("mqsc", "--json", stdin="DELETE QLOCAL(NOWHERE)")
     Path("ping.mqsc").write_text("PING QMGR")
     of_file = run("mqsc", "ping.mqsc", stdin="DELETE QLOCAL(NOWHERE)")
 
     assert (0, f"QM1> > {PING}\nQM1> {NOWHERE}\nQM1> ") == (ended.exit_code, ended.stdout)
     assert (0, f"QM1> {PING}\nQM1> \n") == (left.exit_code, left.stdout)
+    assert (0, True) == (cut.exit_code, "The script ends, but '+' says that the command goes on." in cut.stdout)
     assert (0, "QM1> QM1> \n", f"{NOWHERE}\n") == (as_json.exit_code, as_json.stdout, as_json.stderr)
     assert PING == of_file.stdout.splitlines()[0]
 

@@ -30,11 +30,12 @@ def test_an_unknown_name_is_refused_with_a_similar_one(run: Run) -> None:
     assert "Did you mean CONNECTION_BROKEN?" in result.stderr
 
 
-def test_an_unknown_number_is_refused_without_a_guess(run: Run) -> None:
-    result = run("reason", "99")
+@pytest.mark.parametrize(("code", "said"), [("99", "is not a known reason code"), ("2O35", "is not a reason code")])
+def test_an_unknown_number_is_refused_without_a_guess(run: Run, code: str, said: str) -> None:
+    result = run("reason", code)
 
     assert 2 == result.exit_code
-    assert "'99' is not a known reason code" in result.stderr
+    assert f"{code!r} {said}" in result.stderr
     assert "Did you mean" not in result.stderr
 
 

@@ -354,6 +354,10 @@ def test_status_without_a_queue_manager_is_a_note(run: Run, tmp_path: Path, monk
 
     assert ("", 0) == (result.stdout, result.exit_code)
     assert "There is no queue manager in the folders here; name its folder with --data.\n" == result.stderr
+    Path("LINKED").mkdir(mode=0o700)
+    Path("LINKED/queue_manager.db").symlink_to(tmp_path / "QM1/queue_manager.db")
+    [note] = run("qmgr", "status").stderr.splitlines()
+    assert note.endswith("Too many levels of symbolic links.")
 
 
 def test_an_owner_that_does_not_answer_is_active_with_the_reason(run: Run) -> None:
@@ -361,7 +365,7 @@ def test_an_owner_that_does_not_answer_is_active_with_the_reason(run: Run) -> No
         found = json.loads(run("qmgr", "status", "QM1", "--json").stdout)
 
     status = "active, but does not answer (2059)"
-    expected = {"queue_manager": "QM1", "status": status, "process": os.getpid(), "standby": "", "data": "QM1"}
+    expected = {"queue_manager": "QM1", "status": status, "process": os.getpid(), "standby": None, "data": "QM1"}
     assert expected == found
 
 
@@ -444,6 +448,9 @@ def test_a_user_is_added_and_removed(run: Run) -> None:
 
     added = run(*words, "--password-file", "password", "--administrator")
     again = run(*words, "--password-file", "empty")
+    Path("of Windows").write_bytes(b"\xef\xbb\xbfcorrect horse\r\n")
+    assert 0 == run(*words, "--password-file", "of Windows").exit_code
+    assert UsersFile(Path("QM1") / USERS_FILE, os.urandom).knows("alice", "correct horse")
     removed = run(*words, "--remove")
     missing = run(*words, "--remove")
 
