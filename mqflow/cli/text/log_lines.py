@@ -29,6 +29,8 @@ _MESSAGE_ID: Final = re.compile(r"message [0-9a-f]{36}([0-9a-f]{12})\b")
 _OF_EVERY_RECORD: Final = frozenset({*logging.makeLogRecord({}).__dict__, "asctime", "message", "taskName"})
 _LEVELS: Final = {logging.WARNING: "!", logging.ERROR: "!!", logging.CRITICAL: "!!"}
 _TRACEBACKS_MAX: Final = 1_000
+_COLUMNS: Final = 80
+"""The columns of a terminal whose width is 0, such as a serial line: nobody has told the system the width."""
 _MQFLOW: Final = str(Path(mqflow.__file__).parent)
 
 
@@ -107,7 +109,7 @@ class TerminalLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the lines of the record. No line is wider than the terminal."""
-        columns = self._columns()
+        columns = self._columns() or _COLUMNS
         first, *more = record.getMessage().split("\n")
         first = _MESSAGE_ID.sub(r"..\1", first)
         time = datetime.fromtimestamp(record.created).astimezone()

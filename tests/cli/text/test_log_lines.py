@@ -52,8 +52,9 @@ def raised(text: str) -> Exception:
         return error
 
 
-def test_no_line_on_a_terminal_is_wider_than_the_terminal(log: Callable[..., Written]) -> None:
-    written = log("console", 80)
+@pytest.mark.parametrize("columns", [80, 0])
+def test_no_line_on_a_terminal_is_wider_than_the_terminal(log: Callable[..., Written], columns: int) -> None:
+    written = log("console", columns)
 
     LogEvents()(ended(raised("no order " * 40)))
 
