@@ -88,10 +88,14 @@ class Fault(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for field, holds, takes in (
             ("verb", self.verb in {"", CONNECT, *_VERBS}, f"'' for any verb, or one of {', '.join((CONNECT, *_VERBS))}"),
-            ("nth", self.nth >= 1, "1 or more"),
-            ("times", self.times >= 1, "1 or more"),
-            ("delay_s", self.delay_s >= 0, "0 or more seconds"),
-            ("reason", self.reason or self.delay_s, "a reason code; 0 only with delay_s, for a slow call"),
+            ("nth", isinstance(self.nth, int) and self.nth >= 1, "1 or more"),
+            ("times", isinstance(self.times, int) and self.times >= 1, "1 or more"),
+            ("delay_s", isinstance(self.delay_s, int | float) and self.delay_s >= 0, "0 or more seconds"),
+            (
+                "reason",
+                isinstance(self.reason, int) and (self.reason or self.delay_s),
+                "a reason code; 0 only with delay_s, for a slow call",
+            ),
             ("moment", isinstance(self.moment, Moment), "Moment.BEFORE or Moment.AFTER"),
         ):
             if not holds:
@@ -221,7 +225,7 @@ class Faults:
         return struck if struck is not None and struck.reason else None
 
     def _matching(self, verb: str, object_name: str) -> list[Fault]:
-        """Return the faults that strike this call. Every fault counts the call, also if an earlier fault strikes."""
+        """Return the faults that strike this call. Every fault counts the call, even if an earlier fault strikes."""
         return [planned.fault for planned in (*self._outages, *self._planned) if planned.strikes(verb, object_name)]
 
 
@@ -375,14 +379,14 @@ class _InlineFaultyConnection(_FaultyConnection):
         """True if the commit of the open unit of work only removes messages. This is no call of the MQI."""
         return self._inline.only_removes
 
-    def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
-        """Start the commit. A fault at `Moment.BEFORE` is raised immediately, a fault at `AFTER` when the commit is durable."""
-        fault = self._line.strike("MQCMIT")
-        if fault is None:
     def give_back(self, count: int) -> None:
         """Return the messages to their places. Faults of MQBACK strike here."""
         self._line.around("MQBACK", "", lambda: self._inline.give_back(count))
 
+    def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
+        """Start the commit. A fault at `Moment.BEFORE` is raised immediately, a fault at `AFTER` when the commit is durable."""
+        fault = self._line.strike("MQCMIT")
+        if fault is None:
             return self._inline.begin_commit(done, behind=behind)
         lost = self._line.failure
         if fault.moment is Moment.AFTER:

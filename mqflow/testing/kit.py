@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mqflow.app.application import App
 from mqflow.app.handlers.message import Message, PropertyValue
+from mqflow.app.handlers.mistakes import check_number
 from mqflow.app.handlers.outgoing_message import outgoing, put_in_unit_of_work
 from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded import mqsc
@@ -31,8 +32,8 @@ from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.testing.faults import Faults
 from mqflow.runtime.listener.listener import RunningListener
+from mqflow.testing.faults import Faults
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
 from mqflow.world import World
@@ -47,8 +48,8 @@ _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_F
 _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
-_BLANK: Final = MessageDescriptor()
 _IDLE_WAITS: Final = frozenset({InlineSession._wait.__code__, RunningListener._watch.__code__})  # noqa: SLF001 - to know them in a stack
+_BLANK: Final = MessageDescriptor()
 _START_OR_END_S: Final = 3_600.0
 """After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs."""
 _NOISY_S_MAX: Final = 600.0
@@ -154,8 +155,8 @@ class QueueManagerKit:
                 "mq.run() needs a test that runs in virtual time: a coroutine function with the fixture `mq`, run by "
                 "mqflow's own pytest plugin. Remove the marker or the mode of the other asyncio or trio plugin."
             )
-        notes = [(app, self._note)]
         self.clock.idle_waits = _IDLE_WAITS
+        notes = [(app, self._note)]
         known = [each for each in app.included if each.name in others]
         notes += [(each, others[each.name]._note) for each in known]  # noqa: SLF001 - another object of this class
         for each, note in notes:
@@ -221,6 +222,12 @@ class QueueManagerKit:
         Raises `AssertionError` if fewer messages come within `within_s`, or if messages still come after ten virtual
         minutes. The error lists queue depths and the last events.
         """
+        for name, given, unit in (
+            ("at_least", at_least, "messages"),
+            ("within_s", within_s, "seconds"),
+            ("quiet_s", quiet_s, "seconds"),
+        ):
+            check_number("drain", name, given, unit)
         found: list[Found] = []
         started = came = self.clock.monotonic()
         while True:
@@ -262,6 +269,7 @@ class QueueManagerKit:
 
     def _note(self, event: Event) -> None:
         self.events.append(event)
+        self.clock.quiet_moves = 0
 
     def _read(self, queue: str, options: OpenOption, how: GetOptions) -> list[Found]:
         connection = self.queue_manager.connect(application_name="mqflow test")
@@ -269,7 +277,6 @@ class QueueManagerKit:
             handle = connection.open(queue, options)
             found: list[Found] = []
             while (got := connection.get(handle, how)) is not None:
-        self.clock.quiet_moves = 0
                 found.append(Found(got, queue, self.events))
             return found
         finally:
