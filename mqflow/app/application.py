@@ -500,7 +500,8 @@ class App:
 
         The request expires after `timeout_s` seconds, unless it has another `expiry`, or a `delay`. Without the keyword
         `persistent`, DEFPSIST of the queue decides. Most programs answer a persistent request with a persistent reply. The
-        reply queue, a temporary dynamic queue, refuses such a reply (2048). The other keyword arguments are those of `put`.
+        reply queue, a temporary dynamic queue, refuses such a reply (2048). The other keyword arguments are those of `put`,
+        without `reply_to`.
 
         Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both errors have the MsgId of the
@@ -532,6 +533,7 @@ class App:
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen = chosen_target("consumer", queue, wanted)
+        check_switch("consumer", "transacted", transacted)
         return self._run().consumer(chosen or queue, selector=selector, transacted=transacted)
 
     # -- runs

@@ -118,7 +118,9 @@ COMMITS = pytest.mark.parametrize("commit", [lambda connection: connection.commi
     [
         ({"verb": "put"}, "Fault(verb='put') strikes no call. verb takes '' for any verb, or one of MQCONNX, MQBACK"),
         ({"nth": 0}, "Fault(nth=0) strikes no call. nth takes 1 or more"),
+        ({"nth": "2"}, "Fault(nth='2') strikes no call. nth takes 1 or more"),
         ({"times": 0}, "Fault(times=0) strikes no call. times takes 1 or more"),
+        ({"reason": "2009"}, "Fault(reason='2009') strikes no call. reason takes a reason code"),
         ({"delay_s": -1.0}, "delay_s takes 0 or more seconds"),
         ({"reason": 0}, "reason takes a reason code; 0 only with delay_s, for a slow call"),
         ({"moment": "after"}, "moment takes Moment.BEFORE or Moment.AFTER"),

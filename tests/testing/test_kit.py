@@ -193,6 +193,12 @@ async def test_a_drain_may_wait_long_without_messages(mq: QueueManagerKit) -> No
     assert 1 == len(await mq.drain("Q", quiet_s=601))
 
 
+@pytest.mark.parametrize("given", [{"at_least": "1"}, {"within_s": None}, {"quiet_s": "1 s"}])
+async def test_a_drain_until_no_number_is_refused(mq: QueueManagerKit, given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=rf"drain\({next(iter(given))}=.*: it takes a number of (messages|seconds)"):
+        await mq.drain("Q", **given)
+
+
 @pytest.mark.parametrize("given", ["app:app", None, App])
 async def test_the_error_for_another_object_than_an_application_says_what_to_give(mq: QueueManagerKit, given: Any) -> None:
     with pytest.raises(TypeError, match="it takes the App itself"):

@@ -50,6 +50,8 @@ class Secret:
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"Secret(...): it takes a text, and this is a {type(value).__name__}.")
         self._value = value
 
     def reveal(self) -> str:
@@ -162,6 +164,9 @@ class QueueManagerSettings(Struct, frozen=True, kw_only=True):
     #: TLS on the channel to IBM MQ.
     tls: TLSSettings = TLSSettings()
 
+    def __post_init__(self) -> None:
+        _check_password(self)
+
 
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings of an application, as `load` returns them. The names of the fields are the keys of `mqflow.toml`."""
@@ -217,6 +222,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: A sentence for each `MQFLOW_` variable that mqflow does not know and therefore ignores.
     warnings: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check_password(self)
+
     def url_over(self, declared: str | None) -> str:
         """Return the URL to use: the URL of these settings if it is set, otherwise `declared`, otherwise the default.
 
@@ -247,6 +255,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             parts |= {"url": _BY_HAND} if own.url else {}
             parts |= {key.removeprefix(above): each for key, each in self.sources.items() if key.startswith(above)}
         return _with_password(msgspec.structs.replace(self, url=own.url, sources=parts, **fields), above)
+
+
+def _check_password(settings: Settings | QueueManagerSettings) -> None:
+    """Raise `SettingsError` for a password that is no `Secret`, because a repr or a log would show it."""
+    password: object = settings.password
+    if password is not None and not isinstance(password, Secret):
+        problem = f'this {type(password).__name__} is not accepted; it takes Secret("...") of {Secret.__module__}.'
+        raise SettingsError("password", f"{type(settings).__name__}(...)", problem)
 
 
 def check_settings(settings: object) -> None:
@@ -351,13 +367,15 @@ def load(
     An argument that is None counts as not given. The file is searched in `folder` (default: the current folder) and in the
     folders above it, unless MQFLOW_CONFIG names it. Raises `SettingsError` for an unknown key, for a value of the wrong kind,
     and for a file that cannot be read. An unknown variable gives only a warning, because orchestrators set such variables
-    (MQFLOW_PORT).
+    (MQFLOW_PORT). Raises `TypeError` for arguments that are no dict.
     """
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise TypeError(f"load({arguments!r:.40}): it takes a dict of settings: load({{'drain_s': 5}}).")
     environment = os.environ if environment is None else environment
     given: _Layer = {}
     warnings: list[str] = []
     for layer in (
-        _from_file(environment, folder or Path.cwd()),
+        _from_file(environment, Path(folder or "")),
         _from_environment(environment, warnings),
         _from_arguments(arguments or {}),
     ):

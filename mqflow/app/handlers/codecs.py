@@ -81,10 +81,10 @@ def encode(payload: Any, codec: Codec | str | None = None) -> Encoded:
     Raises `ConfigurationError` if the codec of a put is a name: only declarations look up names, once. Raises `ValueError` for
     nan and inf, which JSON does not have.
     """
-    if isinstance(codec, str):  # a `str` has an `encode` of its own
-        problem = "the codec of a put is an object. App, listener and publisher also take the name of a plugin"
-        raise ConfigurationError(f"codec={codec!r}: {problem}.")
     if codec is not None:
+        if isinstance(codec, str) or not hasattr(codec, "encode"):  # a `str` has an `encode` of its own
+            problem = "the codec of a put is an object. App, listener and publisher also take the name of a plugin"
+            raise ConfigurationError(f"codec={codec!r}: {problem}.")
         return codec.encode(payload)
     if isinstance(payload, bytes | bytearray | memoryview):
         return bytes(payload), Format.NONE, 0

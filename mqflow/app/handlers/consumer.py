@@ -159,7 +159,7 @@ class Consumer:
         (no limit). After both errors, no message was received.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
-        if not (wait_ms >= 0 or wait_ms == WAIT_UNLIMITED):  # true for nan too
+        if not (isinstance(wait_ms, int) and wait_ms >= WAIT_UNLIMITED):
             raise ValueError(f"receive(wait_ms={wait_ms!r}): it takes 0 or more milliseconds. Leave it out for no limit.")
         with self._only_this("receive"):
             return await self._receive(None if payload_type is Message else self._decoder_for(payload_type), wait_ms)

@@ -184,7 +184,7 @@ def _check(queue: str, keywords: PutKeywords) -> None:
             problem = f"{name}={identifier!r:.60}: it takes 24 bytes, for example b'ORDER-1'.ljust(24, b'\\0')"
             raise error_for(Reason.MD_ERROR, "MQPUT", queue, detail=problem)
     priority = given.get("priority")
-    if priority is not None and not isinstance(priority, int):
+    if priority is not None and not (isinstance(priority, int) and not isinstance(priority, bool) and priority in range(10)):
         raise error_for(Reason.PRIORITY_ERROR, "MQPUT", queue, detail=f"priority={priority!r}: it takes a number from 0 to 9")
     reply_to = given.get("reply_to")
     if reply_to is not None and not isinstance(reply_to, str):
@@ -241,6 +241,8 @@ def _persistence(persistent: object) -> Persistence:
 
 def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Outgoing:
     """Return the publication to put. Raises the errors of `outgoing`, and `MQIError` 2046 for `retain` with a delay."""
+    if not isinstance(retain, bool):
+        raise TypeError(f"publish({topic!r}, retain={retain!r}): it takes True or False.")
     message = outgoing(topic, payload, **keywords)
     check_delay(message.delay_ms, message.descriptor, name=topic, retained=retain)
     return replace(message, publishes=True, retain=retain)
@@ -370,6 +372,9 @@ def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
 
     Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot have, and `TypeError` for a value of another type.
     """
+    given_message: object = message
+    if not isinstance(given_message, Outgoing):
+        raise TypeError(f"send({given_message!r:.60}): it takes an Outgoing(...). A payload is put with `put`.")
     if not message.properties:
         return message.descriptor, message.body
     given: Mapping[str, object] = message.properties

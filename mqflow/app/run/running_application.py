@@ -282,8 +282,11 @@ class RunningApplication:
         """Pause or resume (`held`) a listener, or change the number of its workers. The log gets a line about it.
 
         `listener` is a name or a queue, as `listeners` returns it. Raises `LookupError` for an unknown listener, and
-        `ValueError` for an impossible number of workers.
+        `ValueError` for an order without `held` and `concurrency`, or with a value that is not possible.
         """
+        if held is concurrency is None or not isinstance(held, bool | None):
+            takes = "held=True pauses the listener, held=False resumes it, and concurrency=4 changes the number of its workers"
+            raise ValueError(f"order({listener!r}, held={held!r}, concurrency={concurrency!r}) is no order: {takes}.")
         known = self.listeners()
         if not any(listener in {each.name, each.queue} for each in known):
             names = ", ".join(each.name for each in known) or "none"
@@ -371,6 +374,8 @@ class RunningApplication:
     ) -> T:
         self._check_place()
         check_timeout(timeout_s)
+        if keywords.get("reply_to") is not None:
+            raise TypeError("A request takes no reply_to: its reply comes to a queue of its own. For another queue, use `put`.")
         if self._declared.codec is None:
             check_payload_type(reply, "request(reply=...)", "give the App a codec")
         decode = decoder_for(reply, self._declared.codec)

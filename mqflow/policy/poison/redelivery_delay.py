@@ -25,6 +25,9 @@ class Pace(Struct, frozen=True, kw_only=True):
     jitter: float = 0.25
 
     def __post_init__(self) -> None:
+        fields = (self.first_s, self.factor, self.max_s, self.jitter)
+        if not all(isinstance(each, int | float) for each in fields):
+            raise ValueError(f"{self} is not a valid pace: each field is a number.")
         for claim, holds in (
             ("first_s is 0 or more seconds", self.first_s >= 0),
             ("factor is 1 or more", 1 <= self.factor < math.inf),

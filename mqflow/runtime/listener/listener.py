@@ -127,8 +127,8 @@ class RunningListener:
 
     def check(self, concurrency: int | None) -> None:
         """Raise `ValueError` if the listener cannot have this number of workers."""
-        if concurrency is not None and concurrency < 1:
-            raise ValueError(f"concurrency {concurrency}: a listener has 1 worker or more. `pause` stops its gets.")
+        if concurrency is not None and not (type(concurrency) is int and concurrency >= 1):
+            raise ValueError(f"concurrency {concurrency!r}: a listener has 1 worker or more. `pause` stops its gets.")
         if concurrency not in {None, 1} and self._state.spec.strict_order:
             raise ValueError(f"{self.name} is in strict order, so it has one worker.")
 

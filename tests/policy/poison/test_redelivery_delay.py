@@ -1,5 +1,7 @@
 """Pauses before a redelivery grow from the first failure on, have a random part, and are bounded."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,8 +100,9 @@ def test_pauses_never_get_shorter_as_failures_repeat(pace: Pace, count: int, mor
         ({"max_s": float("inf")}, "max_s is first_s or more seconds"),
         ({"jitter": 1.5}, "jitter is between 0 and 1"),
         ({"jitter": -0.5}, "jitter is between 0 and 1"),
+        ({"max_s": "30"}, "each field is a number"),
     ],
 )
-def test_the_error_for_an_invalid_pace_names_the_accepted_values(values: dict[str, float], expected: str) -> None:
+def test_the_error_for_an_invalid_pace_names_the_accepted_values(values: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError, match=f"is not a valid pace: {expected}[.]$"):
         Pace(**values)
