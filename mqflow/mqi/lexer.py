@@ -14,7 +14,18 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("BRACKETS", "STRING", "Continued", "Scanner", "Token", "TokenKind", "continued", "mark_of", "source_lines")
+__all__ = (
+    "BRACKETS",
+    "STRING",
+    "Continued",
+    "Scanner",
+    "Token",
+    "TokenKind",
+    "capitals",
+    "continued",
+    "mark_of",
+    "source_lines",
+)
 
 
 class TokenKind(Enum):
@@ -52,13 +63,13 @@ class Token(Struct, frozen=True, gc=False):
 
     @property
     def folded(self) -> str:
-        """The text as a queue manager reads it: in capitals, unless it is quoted.
+        """The text as a queue manager reads it: in capitals, unless it is quoted."""
+        return self.text if self.kind is TokenKind.STRING else capitals(self.text)
 
-        A letter outside ASCII never becomes a letter of ASCII: "ß" does not become "SS", which is a name.
-        """
-        if self.kind is TokenKind.STRING:
-            return self.text
-        return self.text.upper() if self.text.isascii() else "".join(map(_capital, self.text))
+
+def capitals(text: str) -> str:
+    """Return the text in capitals. A letter outside ASCII never becomes one of ASCII: "ß" does not become "SS", a name."""
+    return text.upper() if text.isascii() else "".join(map(_capital, text))
 
 
 def _capital(letter: str) -> str:

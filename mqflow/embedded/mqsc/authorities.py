@@ -24,7 +24,7 @@ from mqflow.embedded.mqsc.display import Cell, Record
 from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind, expanded
 from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
-from mqflow.mqi.lexer import Token
+from mqflow.mqi.lexer import Token, capitals
 
 __all__ = (
     "DELETING",
@@ -173,8 +173,8 @@ def _profile(subject: Clause, parameters: Parameters, kind: AuthorityKind) -> st
 
 
 def _folded(token: Token) -> str:
-    """Return the profile in the brackets. The profile @class has one form, also if it is quoted."""
-    return token.folded.upper() if token.folded.startswith("@") else token.folded
+    """Return the profile in the brackets. The profile @class has one form, even if it is quoted."""
+    return capitals(token.folded) if token.folded.startswith("@") else token.folded
 
 
 def _whose(parameters: Parameters) -> Whose | None:

@@ -30,7 +30,7 @@ class Clause(Struct, frozen=True):
     @property
     def word(self) -> str:
         """The keyword, in capitals."""
-        return self.keyword.text.upper()
+        return self.keyword.folded
 
 
 class Parameters(Struct):

@@ -138,7 +138,7 @@ def _word(token: Token) -> str:
     """Return the word in capitals, and the full word for a synonym. Return an empty text for a string or a bracket."""
     if token.kind is not TokenKind.WORD:
         return ""
-    return SYNONYMS.get(token.text.upper(), token.text.upper())
+    return SYNONYMS.get(token.folded, token.folded)
 
 
 def _noun(verb: str, tokens: Sequence[Token]) -> str:

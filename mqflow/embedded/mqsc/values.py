@@ -11,7 +11,7 @@ from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.mqi.attributes.queue import AttributeSpec, QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
-from mqflow.mqi.lexer import STRING, Token
+from mqflow.mqi.lexer import STRING, Token, capitals
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_value", "typed", "without_secrets", "word_of")
@@ -28,8 +28,8 @@ def read_value(spec: AttributeSpec, token: Token) -> Value:
     text = token.folded.rstrip()
     if spec.chars:
         return _text(spec, text, token)
-    if spec.words is not None and text.upper() in spec.words:
-        return typed(spec, spec.words[text.upper()])
+    if spec.words is not None and (word := capitals(text)) in spec.words:
+        return typed(spec, spec.words[word])
     digits = text.removeprefix("-")
     if spec.low < spec.high and digits.isdecimal() and digits.isascii() and len(digits) <= _DIGITS_MAX:
         number = int(text)

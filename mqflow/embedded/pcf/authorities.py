@@ -13,6 +13,7 @@ from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
+from mqflow.mqi.lexer import capitals
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIL, CFIN, CFST, PCFError
 from mqflow.mqi.reason_codes import Reason
@@ -168,7 +169,7 @@ def _is_meant(profile: str, name: str, options: int) -> bool:
 
 
 def _folded(profile: str) -> str:
-    return profile.upper() if profile.startswith("@") else profile
+    return capitals(profile) if profile.startswith("@") else profile
 
 
 def _profile(request: Request) -> str:

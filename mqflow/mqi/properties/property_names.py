@@ -2,8 +2,8 @@
 
 A full name begins with its folder: a program writes `colour` for `usr.colour`. This module knows no value and no message.
 Source: IBM, "Property names", "Property name restrictions", "Mapping from property names to MQRFH2 folder and element names",
-MQINQMP (Name); rc2442, rc2513. No page of IBM at hand for: the MQ names of the folder mqps, except MQTopicString. Our
-own rule: each part between dots must be an identifier, not only the first part, because each part is the name of an element.
+MQINQMP (Name); rc2442, rc2513. The MQ names of the folder mqps, except MQTopicString, are from memory, without a page of IBM.
+mqflow's own rule: each part between dots must be an identifier, because each part is the name of an element.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from typing import Final
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.headers.rfh2_folder import NAME_BYTES_MAX
+from mqflow.mqi.lexer import capitals
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
@@ -124,7 +125,7 @@ def _check_reserved(name: str) -> None:
     first = name.partition(".")[0]
     if name.startswith(("JMS", "usr.JMS")) and name not in _SETTABLE_JMS:
         raise _no_name(name, f"Only {', '.join(sorted(_SETTABLE_JMS))} can be set of the names that begin with JMS")
-    if name.upper() in _KEYWORDS:
+    if capitals(name) in _KEYWORDS:
         raise _no_name(name, "It is a keyword of selection strings")
     if first.lower() in {"root", "body"}:
         raise _no_name(name, f"{first} is reserved")

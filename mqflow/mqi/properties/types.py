@@ -17,6 +17,7 @@ from mqflow.mqi.ccsid import decode, encode
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.headers.rfh2_folder import PropertyValue
 from mqflow.mqi.layout import byte_order
+from mqflow.mqi.lexer import capitals
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.reason_codes import Reason
 
@@ -161,8 +162,8 @@ def _as_text(value: str | float | bytes) -> str:
 
 
 def _of_text(name: str, text: str, wanted: PropertyType) -> PropertyValue:
-    if wanted is PropertyType.BOOLEAN and text.upper() in _BOOLEANS:
-        return _BOOLEANS[text.upper()]
+    if wanted is PropertyType.BOOLEAN and (word := capitals(text)) in _BOOLEANS:
+        return _BOOLEANS[word]
     if wanted is PropertyType.BYTE_STRING and " " not in text:
         with suppress(ValueError):
             return bytes.fromhex(text)

@@ -233,6 +233,11 @@ PROBLEMS = [
     ("PING +", 6, "The script ends, but '+'"),
     ("PING QMGR" + " " * LINE_CHARS_MAX, LINE_CHARS_MAX + 1, "longer than 2048"),
     ("DIS QL(A) DESCR \0", 17, "does not take"),
+    # Letters whose capitals are in ASCII.
+    ("DıSPLAY QUEUE(A)", 1, "is not an MQSC command. Did you mean DISPLAY?"),  # noqa: RUF001
+    ("DISPLAY ſUB(A)", 9, "There is no DISPLAY"),  # noqa: RUF001
+    ("DEFINE QLOCAL(A) uſage(XMITQ)", 18, "does not take"),  # noqa: RUF001
+    ("DEFINE QLOCAL(A) USAGE('xmıtq')", 24, "is not valid"),  # noqa: RUF001
 ]
 
 
