@@ -118,6 +118,13 @@ def test_a_selector_that_makes_no_sense_is_2459(program: Program, queue: str) ->
         program.open(queue, BOTH, selection="colour =")
 
 
+@pytest.mark.parametrize("selection", ["1 = 2", "FALSE AND colour = 'red'"])
+def test_a_selector_that_is_false_without_any_property_is_2504(program: Program, queue: str, selection: str) -> None:
+    """q023000: such a string gets MQRC_SELECTOR_ALWAYS_FALSE from the call that presented it."""
+    with refused(Reason.SELECTOR_ALWAYS_FALSE):
+        program.open(queue, BOTH, selection=selection)
+
+
 @pytest.mark.parametrize(
     ("options", "more"),
     [

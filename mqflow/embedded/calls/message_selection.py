@@ -1,7 +1,7 @@
 """Selection strings: gets and browses of a handle skip the messages that its selection string does not select.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. No page of IBM at hand for: the length limit (2519), and which opens
-get 2516.
+Source: IBM, MQOD SelectionString; q023000 (2504); rc2459, rc2516. No page of IBM at hand for: the length limit (2519), and
+which opens get 2516.
 """
 
 from typing import Final
@@ -21,14 +21,15 @@ _CHARS_MAX: Final = 10_240
 
 
 def check_selection(text: str) -> None:
-    """Refuse with 2459 an invalid selection string."""
+    """Refuse an invalid selection string, as `compile_selection` does."""
     compile_selection(text)
 
 
 def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
     """Compile a selection string to a selector. Return None for an empty string.
 
-    Refuses an invalid string with 2459 or 2519, and an open without input or browse with 2516.
+    Refuses an invalid string with 2459 or 2519, and an open without input or browse with 2516. Refuses with 2504 a string that
+    is false without a look at any property.
     """
     if not text:
         return None
@@ -37,9 +38,13 @@ def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = IN
     if object_type != ObjectType.Q or not bits & (INPUT | OpenOption.BROWSE):
         raise Refusal(Reason.SELECTOR_INVALID_FOR_TYPE, "A selection string goes with a queue opened for input or browse")
     try:
-        return compile_selector(text)
+        selector = compile_selector(text)
     except SelectorError as error:
         raise Refusal(Reason.SELECTOR_SYNTAX_ERROR, str(error)) from error
+    properties: list[str] = []
+    if not selector(properties.append) and not properties:
+        raise Refusal(Reason.SELECTOR_ALWAYS_FALSE, "No message can make the selection string true")
+    return selector
 
 
 def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.mqi.lexer import STRING, Continued, Scanner, Token, TokenKind
+from mqflow.mqi.lexer import STRING, Continued, Scanner, Token, TokenKind, capitals
 
 __all__ = ("SelectorError", "Word", "WordKind", "words_of")
 
@@ -53,7 +53,8 @@ _SCANNER: Final = Scanner(
         TokenKind.STRING: STRING,
         TokenKind.QUOTE: "'",
         TokenKind.FLOAT: r"(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|\d+[eE][+-]?\d+[dDfF]?|\d+[dDfF]",
-        TokenKind.INTEGER: r"0[xX][0-9A-Fa-f]{1,16}[lL]?|\d{1,19}[lL]?",
+        # A zero in front makes the number octal (q023010), so 09 is two words.
+        TokenKind.INTEGER: r"0[xX][0-9A-Fa-f]{1,16}[lL]?|0[0-7]{0,22}[lL]?|[1-9]\d{0,18}[lL]?",
         TokenKind.WORD: r"(?:[^\W\d]|\$)[\w$]*(?:\.(?:[^\W\d]|\$)[\w$]*)*",
         TokenKind.SYMBOL: r"<>|<=|>=|[=<>()+\-*/,]",
     }
@@ -62,7 +63,7 @@ _VALUES: Final[Mapping[TokenKind, Callable[[str], str | bytes | int | float]]] =
     TokenKind.BYTES: lambda text: bytes.fromhex(text[3:-1]),
     TokenKind.STRING: str,
     TokenKind.FLOAT: lambda text: float(text.rstrip("dDfF")),
-    TokenKind.INTEGER: lambda text: int(text.rstrip("lL"), 16 if text[:2] in {"0x", "0X"} else 10),
+    TokenKind.INTEGER: lambda text: int(text.rstrip("lL"), 16 if text[:2] in {"0x", "0X"} else 8 if text[0] == "0" else 10),
 }
 _SHOWN_CHARS: Final = 20
 
@@ -83,7 +84,7 @@ def _word(token: Token, written: str) -> Word:
         return Word(WordKind.LITERAL, written, position, _VALUES[token.kind](token.text))
     if token.kind is TokenKind.SYMBOL:
         return Word(WordKind.SYMBOL, written, position)
-    keyword = written.upper()
+    keyword = capitals(written)
     if keyword not in KEYWORDS:
         return Word(WordKind.NAME, written, position)
     if keyword in {"TRUE", "FALSE"}:

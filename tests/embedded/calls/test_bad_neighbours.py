@@ -149,7 +149,7 @@ def test_a_subscription_that_could_not_be_kept_is_refused(
 def test_a_waiter_with_a_long_selector_keeps_no_application_from_committing(queue_manager: EmbeddedQueueManager) -> None:
     """The selector is evaluated for each message that becomes available, on the thread of the storage."""
     connection = queue_manager.connect()
-    waiting = connection.open(ObjectDescriptor(QUEUE, selection="1+" * 5_000 + "1=1"), OpenOption.INPUT_SHARED)
+    waiting = connection.open(ObjectDescriptor(QUEUE, selection="1+" * 5_000 + "a=1"), OpenOption.INPUT_SHARED)
     assert connection.on_arrival(waiting, GetOptions(options=GetOption.NO_SYNCPOINT), lambda: None) is not None
 
     assert still_works(queue_manager)

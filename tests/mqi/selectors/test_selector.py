@@ -65,6 +65,10 @@ ROWS = [
     ("price = .95e1", True, "no digit before the point"),
     ("weight = 0x9C4", True, "hexadecimal"),
     ("weight = 2500L", True, "suffix of a long"),
+    ("weight = 04704", True, "octal"),
+    ("weight = 02500", False, "octal"),
+    ("weight = 09", None, "09 is not an octal number"),
+    ("weight > 0 AND weight > 00L", True, "octal"),
     ('key = 0x"2F1C"', True, "byte string"),
     ("key = '2F1C'", False, "bytes are not text"),
     ("Root.MQMD.Priority = 4", True, "names with full stops"),
@@ -169,7 +173,7 @@ def test_the_deepest_selector_needs_at_most_a_third_of_pythons_stack(opens: str,
     assert deep(sys.getrecursionlimit() * 2 // 3 - len(inspect.stack())) in {True, False}
 
 
-@pytest.mark.parametrize("name", ["Äpfel", "größe", "$cost", "_a", "π.r2", "a.ß"])
+@pytest.mark.parametrize("name", ["Äpfel", "größe", "$cost", "_a", "π.r2", "a.ß", "ıs", "lıke", "falſe"])  # noqa: RUF001 - letters whose capitals are in ASCII
 def test_a_property_may_have_any_letters_in_its_name(name: str) -> None:
     assert f"usr.{name}" == settable_name(f"usr.{name}")
     assert compile_selector(f"{name} = 1")({name: 1}.get)
