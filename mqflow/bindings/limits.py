@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_text
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -120,6 +120,8 @@ def numbers_fit(reason: Reason, verb: str, queue_manager: str) -> Iterator[None]
     """Raise this reason if the block makes a structure that has no room for a number."""
     try:
         yield
+    except MQIError as error:  # of the MQMD, with the name of the field
+        raise error_for(reason, verb, queue_manager=queue_manager, detail=error.detail) from error
     except struct.error as error:
         raise error_for(reason, verb, queue_manager=queue_manager, detail=f"A number has more than 32 bits: {error}") from error
 

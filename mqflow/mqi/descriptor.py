@@ -10,6 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from mqflow.mqi.errors import error_for
+from mqflow.mqi.layout import oversized
 from mqflow.mqi.names import padded, stripped
 from mqflow.mqi.options import Encoding, MessageType, Persistence
 from mqflow.mqi.reason_codes import Reason
@@ -95,40 +96,46 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
         return self.persistence == Persistence.PERSISTENT
 
     def to_bytes(self, version: Literal[1, 2] = 2, *, little_endian: bool = True) -> bytes:
-        """Return the MQMD structure: 324 bytes (version 1, without group and segment fields) or 364 (version 2)."""
+        """Return the MQMD structure: 324 bytes (version 1, without group and segment fields) or 364 (version 2).
+
+        Raises `MQIError` 2026 (MQRC_MD_ERROR), with the name of the field, if a number has more than 32 bits.
+        """
         order = "<" if little_endian else ">"
-        first = struct.pack(
-            order + _V1,
-            b"MD  ",
-            version,
-            self.report,
-            self.message_type,
-            self.expiry_tenths,
-            self.feedback,
-            self.encoding,
-            self.ccsid,
-            padded(self.format, 8),
-            self.priority,
-            self.persistence,
-            self.message_id,
-            self.correlation_id,
-            self.backout_count,
-            padded(self.reply_to_queue, 48),
-            padded(self.reply_to_queue_manager, 48),
-            padded(self.user_identifier, 12),
-            self.accounting_token,
-            padded(self.application_identity_data, 32),
-            self.put_application_type,
-            padded(self.put_application_name, 28),
-            padded(self.put_date, 8),
-            padded(self.put_time, 8),
-            padded(self.application_origin_data, 4),
-        )
-        if version == 1:
-            return first
-        return first + struct.pack(
-            order + _V2, self.group_id, self.sequence_number, self.offset, self.message_flags, self.original_length
-        )
+        try:
+            first = struct.pack(
+                order + _V1,
+                b"MD  ",
+                version,
+                self.report,
+                self.message_type,
+                self.expiry_tenths,
+                self.feedback,
+                self.encoding,
+                self.ccsid,
+                padded(self.format, 8),
+                self.priority,
+                self.persistence,
+                self.message_id,
+                self.correlation_id,
+                self.backout_count,
+                padded(self.reply_to_queue, 48),
+                padded(self.reply_to_queue_manager, 48),
+                padded(self.user_identifier, 12),
+                self.accounting_token,
+                padded(self.application_identity_data, 32),
+                self.put_application_type,
+                padded(self.put_application_name, 28),
+                padded(self.put_date, 8),
+                padded(self.put_time, 8),
+                padded(self.application_origin_data, 4),
+            )
+            if version == 1:
+                return first
+            return first + struct.pack(
+                order + _V2, self.group_id, self.sequence_number, self.offset, self.message_flags, self.original_length
+            )
+        except struct.error as error:
+            raise error_for(Reason.MD_ERROR, "MQMD", detail=oversized(self) or str(error)) from error
 
     @classmethod
     def from_bytes(cls, data: bytes, *, little_endian: bool = True) -> "MessageDescriptor":

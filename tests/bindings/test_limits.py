@@ -108,3 +108,7 @@ def test_a_number_that_a_structure_cannot_hold_is_an_error_of_the_verb() -> None
 
     expected = "MQSUB (QM1) failed: MQRC_SD_ERROR (2424). A number has more than 32 bits: "
     assert (Reason.SD_ERROR, expected) == (raised.value.reason, str(raised.value)[: len(expected)])
+
+    with pytest.raises(MQIError) as raised, numbers_fit(Reason.MD_ERROR, "MQPUT", "QM1"):
+        MessageDescriptor(feedback=2**31).to_bytes()
+    assert str(raised.value).startswith("MQPUT (QM1) failed: MQRC_MD_ERROR (2026). feedback 2147483648 has more than 32 bits")

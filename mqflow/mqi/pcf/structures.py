@@ -6,16 +6,18 @@ Source: IBM, "Structures for PCF commands and responses": the layout tables of M
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
 from mqflow.mqi.ccsid import encode
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.layout import FIELD_CCSID, byte_order
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, oversized
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.pcf.codes import StructureType
+from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
     "CCSID_OF_MESSAGE",
@@ -164,13 +166,28 @@ def to_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int
     """Return the message as bytes; a text with `ccsid` 0 is written in the character set of the message.
 
     Raises `MQIError` 2119 if a text has a character that the character set lacks, and 2115 if the character set is unknown.
+    Raises `PCFError`, with the reason for the structure (for example MQRC_CFIN_ERROR), if a number has too many bits.
     """
     order = byte_order(encoding)
     header = message.header
     control = int(header.last)
     numbers = (header.type, CFH_BYTES, header.version, header.command, header.sequence_number, control, header.completion)
-    packed = struct.pack(order + "9i", *numbers, header.reason, len(message.parameters))
+    with _numbers_fit(header):
+        packed = struct.pack(order + "9i", *numbers, header.reason, len(message.parameters))
     return packed + b"".join(_written(parameter, order, ccsid) for parameter in message.parameters)
+
+
+@contextmanager
+def _numbers_fit(structure: CFH | Parameter) -> Iterator[None]:
+    """Raise the reason for this structure if a number in it has too many bits."""
+    try:
+        yield
+    except struct.error as error:
+        name = type(structure).__name__
+        short, bits = name.removesuffix("64"), 64 if name.endswith("64") else 32
+        parameter = 0 if isinstance(structure, CFH) else structure.parameter
+        detail = f"{name} of parameter {parameter}: {oversized(structure, bits) or error}"
+        raise PCFError(Reason[f"{short}_ERROR"], "Writing a PCF message", detail, parameter) from error
 
 
 def readable_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int) -> tuple[bytes, int]:
@@ -182,21 +199,22 @@ def readable_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsi
 
 
 def _written(parameter: Parameter, order: Literal["<", ">"], ccsid: int) -> bytes:
-    match parameter:
-        case CFIN() | CFIN64() | CFIL() | CFIL64() | CFIF():
-            return _numbers(parameter, order)
-        case CFST() | CFSL() | CFSF():
-            return _text(parameter, order, ccsid)
-        case CFBS(number, value):
-            return _packed(order, StructureType.BYTE_STRING, number, (len(value),), value)
-        case CFBF(number, operator, value):
-            return _packed(order, StructureType.BYTE_STRING_FILTER, number, (operator, len(value)), value)
-        case CFGR(number, members):
-            # The length is that of the group structure alone; the members follow the structure.
-            group = _packed(order, StructureType.GROUP, number, (len(members),))
-            return group + b"".join(_written(member, order, ccsid) for member in members)
-        case unknown:
-            assert_never(unknown)
+    with _numbers_fit(parameter):
+        match parameter:
+            case CFIN() | CFIN64() | CFIL() | CFIL64() | CFIF():
+                return _numbers(parameter, order)
+            case CFST() | CFSL() | CFSF():
+                return _text(parameter, order, ccsid)
+            case CFBS(number, value):
+                return _packed(order, StructureType.BYTE_STRING, number, (len(value),), value)
+            case CFBF(number, operator, value):
+                return _packed(order, StructureType.BYTE_STRING_FILTER, number, (operator, len(value)), value)
+            case CFGR(number, members):
+                # The length is that of the group structure alone; the members follow the structure.
+                group = _packed(order, StructureType.GROUP, number, (len(members),))
+                return group + b"".join(_written(member, order, ccsid) for member in members)
+            case unknown:
+                assert_never(unknown)
 
 
 def _numbers(parameter: CFIN | CFIN64 | CFIL | CFIL64 | CFIF, order: str) -> bytes:

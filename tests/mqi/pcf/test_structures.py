@@ -28,7 +28,7 @@ from mqflow.mqi.pcf.structures import (
     PCFMessage,
     to_bytes,
 )
-from mqflow.mqi.reason_codes import reason_name
+from mqflow.mqi.reason_codes import Reason, reason_name
 
 LITTLE, BIG = 546, 273
 
@@ -173,6 +173,27 @@ def test_the_bytes_of_a_message_are_those_of_the_layout_tables() -> None:
     expected += struct.pack(">4iq", 23, 24, 7, 0, -2)
     expected += struct.pack(">6i", 6, 28, 3, 0, 2, 2) + b"a bc"
     assert expected == to_bytes(message, encoding=BIG)
+
+
+OVERSIZED = [
+    (CFH(command=2**31), (), Reason.CFH_ERROR, "CFH of parameter 0: command 2147483648 has more than 32 bits"),
+    (CFH(), (CFIN(3, -(2**31) - 1),), Reason.CFIN_ERROR, "CFIN of parameter 3: value -2147483649 has more than 32 bits"),
+    (CFH(), (CFIL64(7, (1, 2**63)),), Reason.CFIL_ERROR, f"CFIL64 of parameter 7: value {2**63} has more than 64 bits"),
+    (CFH(), (CFGR(9, (CFIF(8, 2**31, 1),)),), Reason.CFIF_ERROR, "CFIF of parameter 8: operator 2147483648 has more than 32"),
+    (CFH(), (CFST(2**31, "x"),), Reason.CFST_ERROR, "CFST of parameter 2147483648: parameter 2147483648 has more than 32"),
+]
+
+
+@pytest.mark.parametrize(
+    ("head", "parameters", "reason", "words"), OVERSIZED, ids=[str(reason.name) for _, _, reason, _ in OVERSIZED]
+)
+def test_a_number_with_too_many_bits_is_refused_with_its_structure_and_field(
+    head: CFH, parameters: tuple[Parameter, ...], reason: Reason, words: str
+) -> None:
+    with pytest.raises(PCFError) as refused:
+        to_bytes(PCFMessage(head, parameters))
+
+    assert (reason, words) == (refused.value.reason, refused.value.detail[: len(words)])
 
 
 def test_a_reason_of_pcf_is_called_by_its_name() -> None:
