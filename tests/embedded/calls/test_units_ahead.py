@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.store import Snapshot, StoredMessage, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
@@ -225,14 +227,37 @@ class UnreadableStore(ScriptedStore):
         raise UNKNOWN
 
 
-def test_a_message_that_cannot_be_read_does_not_change_the_answer_of_the_commit_before_it() -> None:
+@pytest.fixture
+def unreadable() -> Iterator[EmbeddedQueueManager]:
+    """The message on the queue is only in the store."""
     known, queue = QueueManagerAttributes(name="QM1"), QueueAttributes(name="Q")
     snapshot = Snapshot(queue_manager=known, queues=(queue,), serials=(StoredSerials("Q", 0, (1,)),), next_serial=2)
     with EmbeddedQueueManager("QM1", store=UnreadableStore(snapshot=snapshot)) as queue_manager:
-        connection = queue_manager.connect()
-        handle = connection.open("Q", OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
-        connection.put(handle, MessageDescriptor(priority=9), b"2", PutOption.SYNCPOINT)
+        yield queue_manager
 
-        assert [] == connection.exchange_at_once(handle, IN_UNIT, commit=True, most=2, bytes_max=100)
-        assert [] == connection.take_ahead(handle, IN_UNIT, most=1, units=2, bytes_max=100)
-        assert [2] == [found.depth for found in queue_manager.administration.queues() if found.name == "Q"]
+
+def test_a_message_that_cannot_be_read_does_not_change_the_answer_of_the_commit_before_it(
+    unreadable: EmbeddedQueueManager,
+) -> None:
+    connection = unreadable.connect()
+    handle = connection.open("Q", OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
+    connection.put(handle, MessageDescriptor(priority=9), b"2", PutOption.SYNCPOINT)
+
+    assert [] == connection.exchange_at_once(handle, IN_UNIT, commit=True, most=2, bytes_max=100)
+    assert [] == connection.take_ahead(handle, IN_UNIT, most=1, units=2, bytes_max=100)
+    assert [2] == [found.depth for found in unreadable.administration.queues() if found.name == "Q"]
+
+
+def test_a_get_of_several_messages_that_cannot_read_one_marks_none_as_in_flight(unreadable: EmbeddedQueueManager) -> None:
+    """Otherwise, the next start would count a backout of a message that no program got."""
+    connection = unreadable.connect()
+    handle = connection.open("Q", OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
+    connection.put(handle, replace(PERSISTENT, priority=9), b"2", PutOption.NO_SYNCPOINT)
+
+    with pytest.raises(MQIError, match="2549"):
+        connection.get_many(handle, IN_UNIT, 2)
+    connection.backout()
+
+    store = unreadable._state.store
+    assert isinstance(store, UnreadableStore)
+    assert ([], []) == (store.marked, store.released)
