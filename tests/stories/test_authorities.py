@@ -149,8 +149,7 @@ async def test_without_connect_the_application_does_not_start(mq: QueueManagerKi
 async def test_to_delay_a_message_is_checked_against_its_target_when_it_is_sent(mq: QueueManagerKit) -> None:
     """JMS 2.0 delivery delay: "If the application is not authorized, then the send fails"."""
     mq.define("LATER")
-    app = App(name="sending")
-    async with mq.run(app, user="app"):
+    async with mq.run(app := App(name="sending"), user="app"):
         with pytest.raises(NotAuthorizedError, match="User app lacks PUT on queue LATER"):
             await app.put("LATER", b"x", delay=30)
         allow(mq, "LATER", "PUT")

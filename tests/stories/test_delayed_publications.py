@@ -47,8 +47,7 @@ async def test_a_message_for_each_matching_subscriber_waits_on_the_staging_queue
     define_subscription(mq, "S1", "A")
     define_subscription(mq, "S2", "B")
     mq.mqsc("DEFINE SUB(S3) TOPICSTR('other/topic') DEST(A)")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         put = await app.publish(TOPIC, b"70", delay=5)
         waiting = mq.browse(STAGING)
         await anyio.sleep(4.9)
@@ -65,8 +64,7 @@ async def test_a_message_for_each_matching_subscriber_waits_on_the_staging_queue
 async def test_matching_is_done_at_the_send(mq: QueueManagerKit) -> None:
     """Matching of a publication to available subscriptions occurs when the JMS application sends a message."""
     define_subscription(mq, "S1", "A")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.publish(TOPIC, b"70", delay=5)
         define_subscription(mq, "S2", "B")
         await anyio.sleep(6)
@@ -77,8 +75,7 @@ async def test_matching_is_done_at_the_send(mq: QueueManagerKit) -> None:
 async def test_a_copy_is_the_one_that_would_have_come_without_a_delay(mq: QueueManagerKit) -> None:
     """Ours: correlation, context, priority and properties as for a publication without a delay; each has its own MsgId."""
     define_subscription(mq, "S1", "A")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         for delay in (0, 5):
             await app.publish(TOPIC, "70", delay=delay, priority=7, properties={"unit": "barrel"}, persistent=True)
         await anyio.sleep(6)
@@ -95,8 +92,7 @@ async def test_a_copy_is_the_one_that_would_have_come_without_a_delay(mq: QueueM
 async def test_selectors_choose_among_delayed_publications(mq: QueueManagerKit) -> None:
     """Ours: a selector is evaluated on the sent message, not on the staged one."""
     define_subscription(mq, "S1", "A", "SELECTOR('unit = ''barrel''')")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         for unit in ("barrel", "ton"):
             await app.publish(TOPIC, unit, delay=5, properties={"unit": unit})
         await anyio.sleep(6)
@@ -129,8 +125,7 @@ async def test_only_a_topic_that_is_all_available_takes_them(mq: QueueManagerKit
     """Only supported if the target topic is configured with (N)PMSGDLV = ALLAVAIL; MQRC_PUBLICATION_FAILURE otherwise."""
     define_subscription(mq, "S1", "A")
     mq.mqsc(f"ALTER TOPIC(PRICES) {attribute}({rule})")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError) as refused:
             await app.publish(TOPIC, b"70", delay=5)
 
@@ -140,8 +135,7 @@ async def test_only_a_topic_that_is_all_available_takes_them(mq: QueueManagerKit
 
 async def test_a_retained_publication_cannot_be_delayed(mq: QueueManagerKit) -> None:
     """Use of retained publications and delivery delay is not supported ...: MQRC_OPTIONS_ERROR."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError, match="retained publication") as refused:
             await app.publish(TOPIC, b"70", delay=5, retain=True)
 
@@ -153,8 +147,7 @@ async def test_a_staging_queue_without_room_for_all_takes_none(mq: QueueManagerK
     define_subscription(mq, "S1", "A")
     define_subscription(mq, "S2", "B")
     mq.mqsc(f"ALTER QLOCAL({STAGING}) MAXDEPTH(1)")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError, match=STAGING) as refused:
             await app.publish(TOPIC, b"70", delay=5)
 
@@ -168,8 +161,7 @@ async def test_a_publication_whose_subscriber_has_unsubscribed_is_discarded_sile
 ) -> None:
     """If a delayed publication cannot be delivered because a subscriber has unsubscribed ... it is discarded silently."""
     define_subscription(mq, "S1", "A")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.publish(TOPIC, b"70", delay=5, persistent=persistent)
         mq.mqsc("DELETE SUB(S1)")
         await anyio.sleep(6)
@@ -184,8 +176,7 @@ async def test_a_publication_whose_subscriber_has_disconnected_is_discarded_sile
     stays, goes = mq.queue_manager.connect(), mq.queue_manager.connect()
     kept = subscribed(stays)
     subscribed(goes, queue)
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.publish(TOPIC, b"70", delay=5)
         assert 2 == mq.depth(STAGING)
         goes.disconnect()
@@ -214,8 +205,7 @@ async def test_a_publication_that_expires_while_it_waits_is_reported(mq: QueueMa
     """If a message expires while on the staging queue and one of the MQRO_EXPIRATION_* options is set ..."""
     define_subscription(mq, "S1", "A")
     wanted = MessageDescriptor(report=Report.EXPIRATION, reply_to_queue="REPORTS")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.publish(TOPIC, b"70", delay=5, expiry=6, descriptor=wanted)
     mq.clock.advance(10)
     async with mq.run(App()):
@@ -237,8 +227,7 @@ async def test_a_publication_that_its_queue_refuses(mq: QueueManagerKit, alter: 
     if alter:
         mq.mqsc(alter)
     define_subscription(mq, "S1", "A")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.publish(TOPIC, b"70", delay=5)
         mq.mqsc("ALTER QLOCAL(A) PUT(DISABLED)")
         await anyio.sleep(90)
@@ -251,8 +240,7 @@ async def test_a_persistent_publication_reaches_a_subscriber_on_a_temporary_queu
     """Ours: as without a delay, it is not persistent there."""
     connection = mq.queue_manager.connect()
     kept = subscribed(connection)
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.publish(TOPIC, b"70", delay=5, persistent=True)
         await anyio.sleep(6)
 

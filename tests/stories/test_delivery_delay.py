@@ -62,8 +62,7 @@ async def came_at(mq: QueueManagerKit, queue: str = "LATER") -> float:
 
 async def test_it_is_not_delivered_until_after_the_delay(mq: QueueManagerKit) -> None:
     """The queue manager does not deliver the message until after the specified delivery delay has elapsed."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         sent = mq.clock.monotonic()
         await app.put("LATER", b"x", delay=timedelta(seconds=5))
 
@@ -75,8 +74,7 @@ async def test_it_is_not_delivered_until_after_the_delay(mq: QueueManagerKit) ->
 
 async def test_a_shorter_delay_overtakes_a_longer_one(mq: QueueManagerKit) -> None:
     """This value is added to the time at which the message is sent."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         for delay_s in (30, 2, 10):
             await app.put("LATER", b"%d" % delay_s, delay=delay_s)
         await anyio.sleep(40)
@@ -86,8 +84,7 @@ async def test_a_shorter_delay_overtakes_a_longer_one(mq: QueueManagerKit) -> No
 
 async def test_the_message_arrives_as_it_was_sent(mq: QueueManagerKit) -> None:
     """Messages are placed on this queue with a header that indicates the delivery delay ...; everything is restored."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         put = await app.put(
             "LATER", "text", delay=1, properties={"colour": "blue"}, correlation_id=b"C" * 24, reply_to="REPORTS"
         )
@@ -102,8 +99,7 @@ async def test_the_message_arrives_as_it_was_sent(mq: QueueManagerKit) -> None:
 
 async def test_the_original_msgid_is_the_correlid_on_the_staging_queue(mq: QueueManagerKit) -> None:
     """It is put to this queue with a new message id. The original message id is placed in the correlation id."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         put = await app.put("LATER", b"x", delay=3_600)
         [staged] = mq.browse(STAGING)
 
@@ -113,8 +109,7 @@ async def test_the_original_msgid_is_the_correlid_on_the_staging_queue(mq: Queue
 
 async def test_a_delayed_message_can_be_taken_back(mq: QueueManagerKit) -> None:
     """This correlation id allows an application to retrieve a message from the staging queue when required."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         put = await app.put("LATER", b"x", delay=60)
         connection = mq.queue_manager.connect()
         handle = connection.open(STAGING, OpenOption.INPUT_SHARED)
@@ -134,8 +129,7 @@ async def test_persistence_and_priority_are_those_of_the_first_resolution(
 ) -> None:
     """Persistence or priority according to the queue definition ... is set on the first resolution and not the second."""
     mq.mqsc(f"ALTER QLOCAL(LATER) DEFPSIST({first})")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("LATER", b"x", delay=5, persistent=None)
         mq.mqsc(f"ALTER QLOCAL(LATER) DEFPRTY(9) DEFPSIST({then})")
         [found] = await mq.drain("LATER")
@@ -146,8 +140,7 @@ async def test_persistence_and_priority_are_those_of_the_first_resolution(
 async def test_the_name_is_resolved_again_at_the_delivery(mq: QueueManagerKit) -> None:
     """If the message is sent to a queue, resolution is driven twice."""
     mq.mqsc("DEFINE QALIAS(TO) TARGET(IN)")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("TO", b"x", delay=5, persistent=True)
         mq.mqsc("ALTER QALIAS(TO) TARGET(LATER)")
         [found] = await mq.drain("LATER")
@@ -178,8 +171,7 @@ async def test_a_handler_sends_it_in_its_unit_of_work(mq: QueueManagerKit) -> No
 
 async def test_a_delayed_message_cannot_be_got_in_its_own_unit_of_work(mq: QueueManagerKit) -> None:
     """To get a message again although its unit of work has not committed: this technique does not work with delivery delay."""
-    app = App()
-    async with mq.run(app), app.consumer("LATER") as consumer:
+    async with mq.run(app := App()), app.consumer("LATER") as consumer:
         await consumer.put("LATER", b"at once")
         await consumer.put("LATER", b"later", delay=5)
         first, second = await consumer.receive(), await consumer.receive(wait_ms=10_000)
@@ -247,8 +239,7 @@ async def test_basic_checks_at_the_send(mq: QueueManagerKit, alter: str, reason:
     """These checks include whether the queue is put disabled, if the message is bigger ..., and if the queue is full."""
     await mq.put("LATER", b"is there")
     mq.mqsc(f"ALTER QLOCAL(LATER) {alter}")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError) as refused:
             await app.put("LATER", b"a body", delay=5)
 
@@ -258,8 +249,7 @@ async def test_basic_checks_at_the_send(mq: QueueManagerKit, alter: str, reason:
 
 async def test_a_queue_that_is_not_there_is_refused_at_the_send(mq: QueueManagerKit) -> None:
     """Any failure to send a message with delivery delay results in the client throwing ... a suitable error message."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError, match=r"NOWHERE.*MQRC_UNKNOWN_OBJECT_NAME"):
             await app.put("NOWHERE", b"x", delay=5)
 
@@ -267,8 +257,7 @@ async def test_a_queue_that_is_not_there_is_refused_at_the_send(mq: QueueManager
 async def test_a_full_staging_queue_is_named(mq: QueueManagerKit) -> None:
     """In some situations, the error message might apply to the target destination, or the staging queue, or both."""
     mq.mqsc(f"ALTER QLOCAL({STAGING}) MAXDEPTH(0)")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError, match=rf"LATER.*MQRC_Q_FULL.*{STAGING}: MAXDEPTH is 0"):
             await app.put("LATER", b"x", delay=5)
 
@@ -276,8 +265,7 @@ async def test_a_full_staging_queue_is_named(mq: QueueManagerKit) -> None:
 async def test_a_message_with_no_room_on_the_staging_queue_is_refused_in_its_name(mq: QueueManagerKit) -> None:
     """The system queue must be altered so that its MAXMSGL and MAXDEPTH attributes are sufficient."""
     mq.mqsc(f"ALTER QLOCAL({STAGING}) MAXMSGL(1000)")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError, match=rf"LATER.*MQRC_MSG_TOO_BIG_FOR_Q.*{STAGING}: 1256 bytes"):
             await app.put("LATER", bytes(1_000), delay=5)
 
@@ -311,8 +299,7 @@ async def test_a_cluster_queue_takes_a_delayed_message_only_if_its_binding_is_no
 
 async def test_the_expiry_counts_from_the_put(mq: QueueManagerKit) -> None:
     """An expiry interval of 20,000 ms and a delivery delay of 5,000 ms ...; 15 seconds from the put, 50 tenths are left."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("LATER", b"x", delay=5, expiry=20)
         await anyio.sleep(15)
         [found] = mq.browse("LATER")
@@ -336,8 +323,7 @@ async def test_a_message_that_expires_on_the_staging_queue_is_reported_without_t
 
 async def test_put_disabled_on_the_staging_queue_stops_the_processor_and_put_enabled_starts_it(mq: QueueManagerKit) -> None:
     """Should you need to stop the delivery delay processor for any reason, set the PUT attribute ... to DISABLED."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("LATER", b"x", delay=5)
         await anyio.sleep(1)
         mq.mqsc(f"ALTER QLOCAL({STAGING}) PUT(DISABLED)")
@@ -353,8 +339,7 @@ async def test_put_disabled_on_the_staging_queue_stops_the_processor_and_put_ena
 
 async def test_a_staging_queue_that_comes_back_starts_the_processor(mq: QueueManagerKit) -> None:
     """If the staging queue is later defined, or altered to be get enabled, the delivery delay processor restarts."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("LATER", b"x", delay=5)
         mq.mqsc(f"ALTER QLOCAL({STAGING}) GET(DISABLED)")
         await anyio.sleep(30)
@@ -370,8 +355,7 @@ async def test_a_staging_queue_that_comes_back_starts_the_processor(mq: QueueMan
 async def test_get_disabled_on_the_staging_queue_is_one_event_and_its_end_another(mq: QueueManagerKit, queue: str) -> None:
     """If the staging queue ... is disabled for gets ..., the delivery delay processor shuts down."""
     mq.define("STAGED")
-    app = App(settings=Settings(delay_queue=queue))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue=queue))):
         await app.put("LATER", b"x", delay=5)
         await anyio.sleep(1)
         mq.mqsc(f"ALTER QLOCAL({queue}) GET(DISABLED)")
@@ -387,8 +371,7 @@ async def test_get_disabled_on_the_staging_queue_is_one_event_and_its_end_anothe
 
 async def test_a_staging_queue_that_is_defined_later_starts_the_processor(mq: QueueManagerKit) -> None:
     """If the staging queue has not been defined ... shuts down. If the staging queue is later defined ... restarts."""
-    app = App(settings=Settings(delay_queue="STAGED"))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue="STAGED"))):
         with pytest.raises(MQIError, match="MQRC_FUNCTION_NOT_SUPPORTED"):
             await app.put("LATER", b"x", delay=5)
         await anyio.sleep(30)
@@ -403,8 +386,7 @@ async def test_a_staging_queue_that_is_defined_later_starts_the_processor(mq: Qu
 
 async def test_it_goes_on_after_an_outage(mq: QueueManagerKit) -> None:
     """The delay processor ... is automatically restarted in the event of a recoverable failure."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("LATER", b"x", delay=5)
         await anyio.sleep(1)
         mq.faults.break_connections()
@@ -421,8 +403,7 @@ async def test_a_delay_on_the_alias_of_a_topic_is_a_delayed_publication(mq: Queu
         "DEFINE QALIAS(TO.PRICES) TARGTYPE(TOPIC) TARGET(PRICES)",
         "DEFINE SUB(BEFORE) TOPICSTR('prices') DEST(LATER)",
     )
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("TO.PRICES", b"70", delay=5)
         mq.mqsc("DEFINE SUB(AFTER) TOPICSTR('prices') DEST(IN)")
         [found] = await mq.drain("LATER")
@@ -524,8 +505,7 @@ async def test_a_message_that_no_queue_takes_is_tried_again_later(mq: QueueManag
     mq.mqsc("ALTER QMGR DEADQ(' ')")
     await mq.put("LATER", b"x", delay=5, persistent=True)
     mq.mqsc("ALTER QLOCAL(LATER) PUT(DISABLED)")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await anyio.sleep(100)
         await app.put("IN", b"another", delay=1)
         assert 1 == mq.depth("IN") + mq.depth(STAGING) - 1  # the message blocks no other
@@ -578,8 +558,7 @@ async def test_several_processors_deliver_each_message_once(mq: QueueManagerKit)
 async def test_messages_of_other_programs_on_the_queue_managers_own_queue_are_delivered_too(mq: QueueManagerKit) -> None:
     """Ours: a command, or the publication of a subscriber, does not know the application's `delay_queue`."""
     mq.define("STAGED")
-    app = App(settings=Settings(delay_queue="STAGED"))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue="STAGED"))):
         await app.put("LATER", b"mine", delay=5)
         await mq.put("LATER", b"theirs", delay=5)
         await anyio.sleep(10)
@@ -589,8 +568,7 @@ async def test_messages_of_other_programs_on_the_queue_managers_own_queue_are_de
 
 async def test_a_message_that_is_due_sooner_is_not_late(mq: QueueManagerKit) -> None:
     """Ours: a processor that waits for one message is woken for another."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("IN", b"tomorrow", delay=86_400)
         await anyio.sleep(10.1)
         sent = mq.clock.monotonic()
@@ -601,8 +579,7 @@ async def test_a_message_that_is_due_sooner_is_not_late(mq: QueueManagerKit) -> 
 
 async def test_an_application_that_stops_does_not_wait_for_later_messages(mq: QueueManagerKit) -> None:
     """Ours: messages wait on the staging queue, and no worker waits for them."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("LATER", b"x", delay=86_400)
         await anyio.sleep(10.1)
         stopped = mq.clock.monotonic()
@@ -632,8 +609,7 @@ async def test_a_message_staged_between_the_look_and_the_watch_is_found(mq: Queu
 
 async def test_a_delay_of_nothing_is_an_ordinary_put(mq: QueueManagerKit) -> None:
     """Messages that have a nonzero delivery delay are placed on this queue."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("LATER", b"x", delay=0)
 
         assert (1, 0) == (mq.depth("LATER"), mq.depth(STAGING))
@@ -661,8 +637,7 @@ async def test_a_thousand_jumps_of_the_wall_clock_make_no_message_early_or_late(
 
 async def test_no_message_is_there_before_it_is_due(mq: QueueManagerKit) -> None:
     """Ours: seen by the clock that never jumps, and by a program that only browses the queue."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         sent = mq.clock.monotonic()
         for delay_ms in range(100, 2_000, 37):
             await app.put("LATER", b"%d" % delay_ms, delay=delay_ms / 1_000)
@@ -719,8 +694,7 @@ async def test_restrictions_at_the_send(
     mq: QueueManagerKit, descriptor: MessageDescriptor, expiry: float | None, reason: Reason
 ) -> None:
     """Any attempt to use this combination results in a JMSException with a MQRC_OPTIONS_ERROR (MQRC_EXPIRY_ERROR) message."""
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError) as refused:
             await app.put("LATER", b"x", delay=5, descriptor=descriptor, expiry=expiry)
 
@@ -733,8 +707,7 @@ async def test_the_authority_to_put_to_the_target_is_checked_at_the_send_only(mq
     mq.mqsc("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('bert') AUTHADD(CONNECT,INQ)")
     mq.mqsc(f"SET AUTHREC PROFILE({STAGING}) OBJTYPE(QUEUE) PRINCIPAL('bert') AUTHADD(PUT)")
     grant = "SET AUTHREC PROFILE(LATER) OBJTYPE(QUEUE) PRINCIPAL('bert')"
-    app = App()
-    async with mq.run(app, user="bert"):
+    async with mq.run(app := App(), user="bert"):
         with pytest.raises(MQIError) as refused:
             await app.put("LATER", b"x", delay=5)
         mq.mqsc(f"{grant} AUTHADD(PUT,INQ)")

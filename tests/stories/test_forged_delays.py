@@ -93,8 +93,7 @@ def forge(mq: QueueManagerKit, staging_queue: str) -> None:
 async def test_with_put_on_the_staging_queue_alone_no_message_reaches_another_queue(
     mq: QueueManagerKit, staging_queue: str
 ) -> None:
-    app = App(settings=Settings(delay_queue=staging_queue))
-    async with mq.run(app, user="app"):
+    async with mq.run(app := App(settings=Settings(delay_queue=staging_queue)), user="app"):
         forge(mq, staging_queue)
         await anyio.sleep(60)
         await app.put("LATER", b"rightful", delay=5)

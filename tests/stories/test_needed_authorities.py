@@ -430,8 +430,7 @@ async def received(mq: QueueManagerKit, queue: str, times: int) -> tuple[list[by
     """Receive and back out; return the bodies, and the errors of `receive`."""
     bodies: list[bytes] = []
     errors: list[str] = []
-    app = App(name="consuming")
-    async with mq.run(app, user="app"), app.consumer(queue) as consumer:
+    async with mq.run(app := App(name="consuming"), user="app"), app.consumer(queue) as consumer:
         await mq.put("IN", b"poison")
         for _ in range(times):
             try:

@@ -174,9 +174,8 @@ async def test_none_takes_defpsist_of_the_queue_also_for_a_delayed_message(
     mq: QueueManagerKit, defined: str, persistence: int
 ) -> None:
     mq.define("OUT", defpsist=defined)
-    app = App()
 
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("OUT", b"now", persistent=None)
         await app.put("OUT", b"later", persistent=None, delay=5)
         found = await mq.drain("OUT", at_least=2)
@@ -187,9 +186,8 @@ async def test_none_takes_defpsist_of_the_queue_also_for_a_delayed_message(
 @both
 async def test_a_delayed_message_is_persistent_while_it_is_staged_and_afterwards(mq: QueueManagerKit) -> None:
     mq.define("OUT")
-    app = App()
 
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("OUT", b"later", delay=5)
         [staged] = mq.browse("SYSTEM.DDELAY.LOCAL.QUEUE")
         [found] = await mq.drain("OUT")
@@ -335,9 +333,8 @@ async def test_another_queue_that_refuses_persistent_messages_is_an_error(mq: Qu
     """Source: IBM q041190: on z/OS also a shared queue whose structure cannot be recovered refuses a persistent message."""
     mq.define("SHARED")
     mq.faults.add(Fault(verb="MQPUT", object_name="SHARED", reason=Reason.PERSISTENT_NOT_ALLOWED))
-    app = App()
 
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError, match=r"MQPUT on SHARED .*MQRC_PERSISTENT_NOT_ALLOWED \(2048\)"):
             await app.put("SHARED", b"x")
 

@@ -443,8 +443,7 @@ async def test_an_output_queue_that_was_changed_under_its_handle_is_opened_again
 
 
 async def test_an_output_queue_that_is_gone_permanently_is_named_at_the_put(mq: QueueManagerKit) -> None:
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.put("OUT", "1")
         mq.faults.add(Fault(verb="MQPUT", object_name="OUT", reason=Reason.Q_DELETED))
         mq.faults.add(Fault(verb="MQOPEN", object_name="OUT", reason=Reason.UNKNOWN_OBJECT_NAME))

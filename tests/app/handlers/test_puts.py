@@ -28,9 +28,8 @@ class RefusesAfterwards:
 
 async def test_a_put_after_which_middleware_raised_is_not_committed_with_the_next_put(mq: QueueManagerKit) -> None:
     mq.define("OUT")
-    app = App(middleware=[RefusesAfterwards()])
 
-    async with mq.run(app):
+    async with mq.run(app := App(middleware=[RefusesAfterwards()])):
         with pytest.raises(ValueError, match="not this one"):
             await app.put("OUT", "bad")
         await app.put("OUT", "good")
@@ -70,9 +69,8 @@ async def test_a_put_whose_middleware_returns_no_put_raises_and_puts_nothing(mq:
 @pytest.mark.parametrize("delay", [None, 5], ids=["at once", "later"])
 async def test_nothing_is_put_on_a_queue_that_a_model_makes_for_it(mq: QueueManagerKit, delay: float | None) -> None:
     """A dynamic queue is deleted with the handle of the session. The message would be lost, although the put succeeded."""
-    app = App()
 
-    async with mq.run(app):
+    async with mq.run(app := App()):
         for _ in range(2):
             with pytest.raises(MQIError, match=r"MQRC_Q_TYPE_ERROR \(2057\)"):
                 await app.put("SYSTEM.DEFAULT.MODEL.QUEUE", "x", delay=delay)

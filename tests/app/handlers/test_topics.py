@@ -93,8 +93,7 @@ async def test_a_durable_subscription_keeps_publications_while_the_application_i
 
 
 async def test_a_listener_without_a_durable_subscription_starts_with_retained_publications(mq: QueueManagerKit) -> None:
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.publish("Prices/Oil", Price(1), retain=True)
         await app.publish("Prices/Gas", Price(2))
     async with mq.run(desk()):
@@ -183,8 +182,7 @@ async def test_a_publication_of_a_handler_is_part_of_its_unit_of_work(mq: QueueM
 async def test_a_durable_subscription_is_ended_when_asked_for(mq: QueueManagerKit) -> None:
     async with mq.run(desk("desk-1")):
         pass
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         await app.unsubscribe("desk-1")
         with pytest.raises(MQIError) as told:
             await app.unsubscribe("desk-1")
@@ -193,8 +191,7 @@ async def test_a_durable_subscription_is_ended_when_asked_for(mq: QueueManagerKi
 
 
 async def test_a_topic_takes_delayed_publications_only_where_it_is_defined_to(mq: QueueManagerKit) -> None:
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         with pytest.raises(MQIError) as told:
             await app.publish("Prices", Price(1), delay=5)
 

@@ -100,8 +100,7 @@ async def test_the_dlq_handler_records_a_message_that_stays_as_soon_as_it_stays(
 
 async def delayed(mq: QueueManagerKit, *, settings: Settings = ON, seconds: float = 8, **wishes: object) -> None:
     """Send a message with a delay of five seconds, and wait the given number of seconds."""
-    app = App(name="orders", settings=settings)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=settings)):
         await app.put("LATER", b"a body", **{"delay": 5} | wishes)  # type: ignore[arg-type]  # the keywords of `App.put`
         await anyio.sleep(seconds)
 
@@ -198,8 +197,7 @@ async def test_a_message_that_expired_while_it_waited_is_known_to_have(mq: Queue
 async def test_a_publication_is_recorded_as_the_message_that_it_became(mq: QueueManagerKit) -> None:
     mq.mqsc("DEFINE TOPIC(PRICES) TOPICSTR('prices') PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)")
     mq.mqsc("DEFINE SUB(S1) TOPICSTR('prices/fruit') DEST(LATER)", "DEFINE SUB(S2) TOPICSTR('prices/fruit') DEST(BOQ)")
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         await app.publish("prices/fruit", b"70", delay=5)
         await anyio.sleep(6)
 
@@ -209,8 +207,7 @@ async def test_a_publication_is_recorded_as_the_message_that_it_became(mq: Queue
 
 
 async def test_releases_of_one_unit_of_work_share_a_message_of_records(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         for _ in range(10):
             await app.put("LATER", b"x", delay=2)
         await anyio.sleep(4)
@@ -220,8 +217,7 @@ async def test_releases_of_one_unit_of_work_share_a_message_of_records(mq: Queue
 
 
 async def test_a_unit_of_work_without_room_for_records_moves_each_message_alone(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         for _ in range(3):
             await app.put("LATER", b"x", delay=2)
         mq.mqsc("ALTER QMGR MAXUMSGS(6)")  # three gets and three puts
@@ -233,8 +229,7 @@ async def test_a_unit_of_work_without_room_for_records_moves_each_message_alone(
 
 async def test_a_queue_that_refuses_records_of_releases_holds_none_up(mq: QueueManagerKit) -> None:
     mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) MAXDEPTH(1)")
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         for delay_s in (2, 3, 4, 5):
             await app.put("LATER", b"x", delay=delay_s)
         await anyio.sleep(8)
@@ -275,8 +270,7 @@ def told(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | No
 
 
 async def test_each_message_that_a_consumer_commits_has_a_record(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app), app.consumer("IN") as consumer:
+    async with mq.run(app := App(name="orders", settings=ON)), app.consumer("IN") as consumer:
         for body in (b"one", b"three"):
             await mq.put("IN", body)
             message = await consumer.receive()
@@ -296,8 +290,7 @@ async def test_each_message_that_a_consumer_commits_has_a_record(mq: QueueManage
 
 
 async def test_a_consumer_puts_no_record_without_the_setting(mq: QueueManagerKit) -> None:
-    app = App(name="orders")
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders")):
         await mq.put("IN", b"one")
         await backed_out_once(app)
         async with app.consumer("IN") as consumer:
@@ -308,8 +301,7 @@ async def test_a_consumer_puts_no_record_without_the_setting(mq: QueueManagerKit
 
 
 async def test_a_poison_message_of_a_consumer_has_a_record_of_its_delivery_and_one_of_its_move(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         await mq.put("IN", b"poison")
         await backed_out_once(app)
         async with app.consumer("IN") as consumer:
@@ -324,8 +316,7 @@ async def test_a_poison_message_of_a_consumer_has_a_record_of_its_delivery_and_o
 
 
 async def test_the_record_of_a_move_that_was_backed_out_has_no_handler(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         await mq.put("IN", b"poison")
         await backed_out_once(app)
         await backed_out_once(app)
@@ -335,8 +326,7 @@ async def test_the_record_of_a_move_that_was_backed_out_has_no_handler(mq: Queue
 
 
 async def test_leaving_without_a_commit_is_recorded_as_the_backout_that_it_is(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         await mq.put("IN", b"one")
         async with app.consumer("IN") as consumer:
             await consumer.receive()
@@ -346,8 +336,7 @@ async def test_leaving_without_a_commit_is_recorded_as_the_backout_that_it_is(mq
 
 
 async def test_without_a_transaction_each_message_is_recorded_as_it_comes(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         await mq.put("IN", b"poison")
         await backed_out_once(app)
         await mq.put("IN", b"good")
@@ -359,8 +348,7 @@ async def test_without_a_transaction_each_message_is_recorded_as_it_comes(mq: Qu
 
 async def test_a_queue_that_refuses_a_consumers_records_holds_nothing_up(mq: QueueManagerKit) -> None:
     mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT(DISABLED)")
-    app = App(name="orders", settings=ON)
-    async with mq.run(app):
+    async with mq.run(app := App(name="orders", settings=ON)):
         await mq.put("IN", b"poison")
         await backed_out_once(app)
         await mq.put("IN", b"good")
@@ -374,8 +362,7 @@ async def test_a_queue_that_refuses_a_consumers_records_holds_nothing_up(mq: Que
 
 
 async def test_an_idle_consumer_says_once_a_minute_that_it_is_there(mq: QueueManagerKit) -> None:
-    app = App(name="orders", settings=ON)
-    async with mq.run(app), app.consumer("IN") as consumer:
+    async with mq.run(app := App(name="orders", settings=ON)), app.consumer("IN") as consumer:
         began = mq.clock.monotonic()
         assert await consumer.receive(wait_ms=200_500) is None
         took_s = mq.clock.monotonic() - began
@@ -391,9 +378,8 @@ async def test_a_consumers_record_is_there_if_and_only_if_its_commit_is(mq: Queu
         await mq.put("IN", f"{number}", persistent=True)
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(0)")
     mq.faults.add(Fault(verb="MQCMIT", nth=2, moment=moment))
-    app = App(name="orders", settings=ON)
 
-    async with mq.run(app), app.consumer("IN") as consumer:
+    async with mq.run(app := App(name="orders", settings=ON)), app.consumer("IN") as consumer:
         while await consumer.receive(wait_ms=1_000) is not None:
             with suppress(MQIError):
                 await consumer.commit()

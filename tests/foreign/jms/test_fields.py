@@ -76,8 +76,7 @@ def differences(theirs: QueueManagerKit, mq: QueueManagerKit, queue: str) -> lis
 async def test_a_text_and_bytes_have_the_same_fields(jms: Scenario, theirs: QueueManagerKit, mq: QueueManagerKit) -> None:
     """The MsgId and the times are equal too. The other types of JMS messages have the fields of these; mqflow hands them on."""
     jms("send")
-    app = App(name="shop")
-    async with mq.run(app):
+    async with mq.run(app := App(name="shop")):
         for payload in ("gr\u00fc\u00dfe", b"\0\1\xff"):
             await app.put("Q1", payload, properties=PROPERTIES)
 
@@ -149,8 +148,7 @@ async def test_a_delayed_message_while_it_waits_and_when_it_arrives(
 ) -> None:
     """JMSDeliveryTime is `mqext.Dtm`, in milliseconds since 1970."""
     jms("delay")
-    app = App(name="shop")
-    async with mq.run(app):
+    async with mq.run(app := App(name="shop")):
         await app.put("Q1", "later", delay=60, expiry=600, correlation_id=b"order 7".ljust(24, b"\0"))
         [[one], [other]] = [messages(each.queue_manager, EMBEDDED_STAGING_QUEUE) for each in (theirs, mq)]
         async with theirs.run(App(name="idle")):

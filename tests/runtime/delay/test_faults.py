@@ -114,8 +114,7 @@ async def test_a_staging_queue_in_order_of_arrival_is_gone_through_too(
 ) -> None:
     monkeypatch.setenv("MQFLOW_DELAY_QUEUE", "PLAIN")
     mq.define("PLAIN", defpsist="YES")
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         for queue in sent:
             await app.put(queue, b"x", delay=5, persistent=True)
         mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")

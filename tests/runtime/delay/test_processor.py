@@ -88,8 +88,7 @@ async def test_a_first_start_that_fails_is_attempted_once_a_second_and_delays_no
 async def test_a_processor_that_waits_inquires_the_put_attribute_once_a_second(
     mq: QueueManagerKit, queue: str, delayed: int
 ) -> None:
-    app = App(settings=Settings(delay_queue=queue))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue=queue))):
         for _ in range(delayed):
             await app.put("LATER", b"x", delay=600)
         await anyio.sleep(1.5)
@@ -102,8 +101,7 @@ async def test_a_processor_that_waits_inquires_the_put_attribute_once_a_second(
 
 @pytest.mark.parametrize("queue", ["STAGED", STAGING])
 async def test_a_message_is_delivered_in_the_millisecond_in_which_it_is_due(mq: QueueManagerKit, queue: str) -> None:
-    app = App(settings=Settings(delay_queue=queue))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue=queue))):
         for delay_s in (2.5, 5):
             await app.put("LATER", b"x", delay=delay_s)
         await anyio.sleep(10)
@@ -143,8 +141,7 @@ async def test_a_message_whose_unit_of_work_is_refused_stays_until_the_next_star
     mq: QueueManagerKit, queue: str
 ) -> None:
     """The commit of the common unit is refused, and then the commit of the first message's own unit."""
-    app = App(settings=Settings(delay_queue=queue))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue=queue))):
         for body in (b"1", b"2", b"3"):
             await app.put("LATER", body, delay=5)
         mq.faults.add(Fault(verb="MQCMIT", reason=Reason.ENVIRONMENT_ERROR, times=2))
@@ -169,8 +166,7 @@ async def test_a_message_whose_unit_of_work_is_refused_for_a_time_is_tried_again
     mq: QueueManagerKit, queue: str, reason: Reason
 ) -> None:
     """The commits are refused: one of the common unit, and four of the first message's own units."""
-    app = App(settings=Settings(delay_queue=queue))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue=queue))):
         for body in (b"1", b"2", b"3"):
             await app.put("LATER", body, delay=5)
         mq.faults.add(
@@ -191,8 +187,7 @@ async def test_a_message_whose_unit_of_work_is_refused_for_a_time_is_tried_again
 
 
 async def test_while_every_commit_is_refused_only_one_waiting_message_is_tried_each_second(mq: QueueManagerKit) -> None:
-    app = App(settings=Settings(delay_queue="STAGED"))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue="STAGED"))):
         for body in (b"1", b"2", b"3"):
             await app.put("LATER", body, delay=5)
         mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT, times=4 + 20))
@@ -211,8 +206,7 @@ async def test_a_processor_that_cannot_move_many_messages_starts_again_and_forge
     mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.runtime.delay.processor._REFUSED_MAX", 2)
-    app = App(settings=Settings(delay_queue="STAGED"))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue="STAGED"))):
         for body in (b"1", b"2", b"3"):
             await app.put("LATER", body, delay=5)
         mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT, times=4))
@@ -224,8 +218,7 @@ async def test_a_processor_that_cannot_move_many_messages_starts_again_and_forge
 
 @pytest.mark.parametrize("queue", ["STAGED", STAGING])
 async def test_a_commit_in_doubt_names_the_message_ids_that_the_puts_returned(mq: QueueManagerKit, queue: str) -> None:
-    app = App(settings=Settings(delay_queue=queue))
-    async with mq.run(app):
+    async with mq.run(app := App(settings=Settings(delay_queue=queue))):
         sent = [await app.put("LATER", b"x", delay=5) for _ in range(2)]
         mq.faults.add(Fault(verb="MQCMIT", moment=Moment.AFTER))
         await anyio.sleep(60)
@@ -235,8 +228,7 @@ async def test_a_commit_in_doubt_names_the_message_ids_that_the_puts_returned(mq
 
 
 async def test_a_commit_in_doubt_of_a_message_in_its_own_unit_names_only_that_message(mq: QueueManagerKit) -> None:
-    app = App()
-    async with mq.run(app):
+    async with mq.run(app := App()):
         first = await app.put("LATER", b"1", delay=5)
         await app.put("LATER", b"2", delay=5)
         mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT), Fault(verb="MQCMIT", nth=2, moment=Moment.AFTER))
