@@ -238,53 +238,27 @@ def _note(answered: list[int], serial: int, error: Exception | None) -> None:
     answered.append(serial)
 
 
-def test_a_backout_count_comes_back(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.write([BackoutCounted(1, 2)], None)
-    [stored] = reopened(tmp_path).messages
-
-    assert stored.descriptor.backout_count == 2
-
-
-def test_a_message_held_when_the_owner_ended_counts_as_backed_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("held_at", "harden", "written", "released", "expected"),
+    [
+        pytest.param(None, False, 2, False, 2, id="it was written"),
+        pytest.param(0, False, None, False, 1, id="the message was held when the owner ended"),
+        pytest.param(4, True, None, False, 5, id="it was held on a queue with HARDENBO"),
+        pytest.param(0, False, None, True, 0, id="it was released"),
+        pytest.param(0, False, 1, False, 1, id="the owner ended between the write of the backout and the release of the mark"),
+    ],
+)
+def test_a_backout_count_comes_back_and_is_the_same_however_often_the_store_is_opened(
+    tmp_path: Path, held_at: int | None, *, harden: bool, written: int | None, released: bool, expected: int
+) -> None:
     with defined(tmp_path) as store:
         write(store, added(1, 2))
-        store.mark_in_flight(2, 0, harden=False)
-    first, second = reopened(tmp_path).messages
-
-    assert first.descriptor.backout_count == 0
-    assert second.descriptor.backout_count == 1
-
-
-def test_a_crash_is_counted_once_however_often_the_store_is_opened(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.mark_in_flight(1, 4, harden=True)
+        marks = [] if held_at is None else [store.mark_in_flight(2, held_at, harden=harden)]
+        store.write([] if written is None else [BackoutCounted(2, written)], None)
+        store.release_in_flight(marks if released else [])
     reopened(tmp_path)
-    [stored] = reopened(tmp_path).messages
 
-    assert stored.descriptor.backout_count == 5
-
-
-def test_a_released_message_is_not_counted(tmp_path: Path) -> None:
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.release_in_flight([store.mark_in_flight(1, 0, harden=False)])
-    [stored] = reopened(tmp_path).messages
-
-    assert stored.descriptor.backout_count == 0
-
-
-def test_a_backout_that_is_both_written_and_marked_counts_once(tmp_path: Path) -> None:
-    """The owner ended between the write of the backout and the release of the mark."""
-    with defined(tmp_path) as store:
-        write(store, added(1))
-        store.mark_in_flight(1, 0, harden=False)
-        write(store, [BackoutCounted(1, 1)])
-    [stored] = reopened(tmp_path).messages
-
-    assert stored.descriptor.backout_count == 1
+    assert [0, expected] == [stored.descriptor.backout_count for stored in reopened(tmp_path).messages]
 
 
 def test_a_serial_is_never_given_again_after_its_message_is_gone(tmp_path: Path) -> None:
