@@ -1,7 +1,7 @@
 """Both forms of session behave alike: inline on the embedded queue manager, and with a thread on any other queue manager."""
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, cast
 
@@ -89,6 +89,11 @@ def opened(request: pytest.FixtureRequest, behind: EmbeddedQueueManager) -> Open
             await session.close()
 
     return opened
+
+
+async def consuming(made: Awaitable[Session]) -> tuple[Session, ObjectHandle]:
+    session = await made
+    return session, await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
 
 
 def put(behind: EmbeddedQueueManager, *bodies: bytes) -> None:
@@ -190,8 +195,7 @@ async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_n
     behind = EmbeddedQueueManager("QM1")
     behind.administration.define(QueueAttributes(name="Q"))
     put(behind, b"1", b"2")
-    session = await open_session(Refusing(behind), THREADS)
-    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+    session, handle = await consuming(open_session(Refusing(behind), THREADS))
 
     unit = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=linger_ms)
     refused = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=3)
@@ -201,42 +205,11 @@ async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_n
     assert (None, 2016) == (refused.settle_error, refused.get_error and refused.get_error.reason)
 
 
-async def test_a_thread_knows_the_messages_that_waited_for_more_when_their_connection_was_lost(
-    behind: EmbeddedQueueManager,
-) -> None:
-    put(behind, b"1", b"2")
-    faults = Faults(Fault(verb="MQGET", nth=4))
-    session = await open_session(faults.wrap(Blocking(behind)), THREADS)
-    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
-
-    lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=10_000)
-    await session.close()
-
-    assert ([], 2009) == (list(lost.unit), lost.get_error and lost.get_error.reason)
-    assert [b"1", b"2"] == [got.body for got in session.lingering]
-
-
-@pytest.mark.parametrize("kind", [Blocking, lambda behind: behind], ids=["threaded", "inline"])
-async def test_a_session_knows_the_messages_of_a_unit_that_a_later_get_lost_with_the_connection(
-    behind: EmbeddedQueueManager, kind: Callable[[EmbeddedQueueManager], Any]
-) -> None:
-    put(behind, b"1", b"2", b"3")
-    session = await open_session(Faults(Fault(verb="MQGET", nth=3)).wrap(kind(behind)), THREADS)
-    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
-
-    lost = await session.exchange(None, handle, SYNCPOINT, most=3)
-    await session.close()
-
-    assert ([], 2009) == (list(lost.unit), lost.get_error and lost.get_error.reason)
-    assert [b"1", b"2"] == [got.body for got in session.lingering]
-
-
 async def test_a_thread_knows_the_message_that_arrived_directly_before_the_loss_of_the_connection(
     behind: EmbeddedQueueManager,
 ) -> None:
     put(behind, b"1")
-    session = await open_session(Faults(Fault(verb="MQGET", nth=4)).wrap(Blocking(behind)), THREADS)
-    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+    session, handle = await consuming(open_session(Faults(Fault(verb="MQGET", nth=4)).wrap(Blocking(behind)), THREADS))
 
     async with anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, put, behind, b"2")
@@ -267,13 +240,30 @@ class BrokenAnswer(Blocking):
         return Broken()
 
 
-@pytest.mark.parametrize("linger_ms", [0, 20_000])
-async def test_a_thread_knows_the_messages_that_arrived_before_the_rest_of_their_answer_was_lost(
-    behind: EmbeddedQueueManager, linger_ms: int
+def losing(nth: int, kind: Callable[[EmbeddedQueueManager], Any] = Blocking) -> Callable[[EmbeddedQueueManager], Any]:
+    """Return what makes a queue manager whose connection is lost at this MQGET."""
+    return lambda behind: Faults(Fault(verb="MQGET", nth=nth)).wrap(kind(behind))
+
+
+def inline(behind: EmbeddedQueueManager) -> EmbeddedQueueManager:
+    return behind
+
+
+@pytest.mark.parametrize(
+    ("made", "count", "linger_ms"),
+    [
+        pytest.param(losing(4), 2, 10_000, id="on a thread, while they wait for more"),
+        pytest.param(losing(3), 3, 0, id="on a thread, at a later get"),
+        pytest.param(losing(3, inline), 3, 0, id="inline, at a later get"),
+        pytest.param(BrokenAnswer, 3, 0, id="before the rest of their answer"),
+        pytest.param(BrokenAnswer, 3, 20_000, id="before the rest of their answer, while they wait for more"),
+    ],
+)
+async def test_a_session_knows_the_messages_of_its_unit_when_the_connection_is_lost(
+    behind: EmbeddedQueueManager, made: Callable[[EmbeddedQueueManager], Any], count: int, linger_ms: int
 ) -> None:
-    put(behind, b"1", b"2", b"3")
-    session = await open_session(BrokenAnswer(behind), THREADS)
-    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+    put(behind, *(b"1", b"2", b"3")[:count])
+    session, handle = await consuming(open_session(made(behind), THREADS))
 
     lost = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=linger_ms)
     await session.close()
@@ -352,8 +342,7 @@ async def test_a_commit_without_an_answer_is_in_doubt_also_if_it_is_fused_with_a
     """A listener settles each unit together with the next get. Without a limit, a cut network blocks it until TCP's timeout."""
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     stuck = Stuck(behind.connect())
-    session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
-    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+    session, handle = await consuming(ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS))
 
     exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
     await session.close()
@@ -371,8 +360,7 @@ async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_co
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     put(behind, b"1")
     slow = Slow(behind.connect())
-    session = await ThreadedSession.connected(lambda: cast("Connection", slow), THREADS)
-    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+    session, handle = await consuming(ThreadedSession.connected(lambda: cast("Connection", slow), THREADS))
 
     exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
     await session.close()
@@ -449,8 +437,7 @@ async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager
     units: list[int] = []
 
     async def consume() -> None:
-        session = await open_session(behind, THREADS)
-        handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+        session, handle = await consuming(open_session(behind, THREADS))
         get = session.connection.get
 
         def counted(*args: Any) -> Got | None:
