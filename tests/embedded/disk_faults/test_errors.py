@@ -92,53 +92,36 @@ def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path)
     assert said["not removed"] == said["stored"] != "0"
 
 
-def test_a_disk_that_was_full_before_the_start_can_be_drained_too(disk: Disk, folder: Path) -> None:
-    data = folder / "data"
-    with defined(data) as store:
-        for serial in range(1, 51):
-            write(store, [MessageAdded(message(serial, bytes(5_000)))])
-    used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
-
-    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=used)
-
-    assert (0, "") == (ended.returncode, ended.stderr)
-    assert ["found 50", "kept 0"] == ended.stdout.splitlines()
-    assert [] == serials(reopened(data))
+def _used(data: Path) -> int:
+    return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
 
 
-def test_a_full_disk_can_be_drained_over_several_starts(disk: Disk, folder: Path) -> None:
-    data = folder / "data"
-    with defined(data) as store:
-        for serial in range(1, 51):
-            write(store, [MessageAdded(message(serial, bytes(5_000)))])
-    used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
-
-    said: list[str] = []
-    for _ in range(5):
-        ended = disk.run("tests.embedded.disk_faults.drain_full_disk", "11", folder=data, space=used)
-        assert (0, "") == (ended.returncode, ended.stderr)
-        said += ended.stdout.splitlines()
-
-    assert ["found 50", "kept 0", "found 39", "kept 0", "found 28", "kept 0", "found 17", "kept 0", "found 6", "kept 0"] == said
-    assert [] == serials(reopened(data))
-
-
-@pytest.mark.parametrize("end", ["closed", "killed"])
-def test_a_full_disk_can_be_drained_although_others_take_the_room_at_each_start(disk: Disk, folder: Path, end: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "end", "found"),
+    [((), "closed", [60]),
+     (("11",), "closed", [60, 49, 38, 27, 16, 5]),
+     (("10", "closed"), "closed", [60, 50, 40, 30, 20, 10]),
+     (("10", "killed"), "killed", [60, 50, 40, 30, 20, 10])],
+    ids=["at one start", "over several starts", "others take the room at each start", "each process is killed"],
+)  # fmt: skip
+def test_a_disk_that_was_full_before_the_start_can_be_drained_too(
+    disk: Disk, folder: Path, arguments: tuple[str, ...], end: str, found: list[int]
+) -> None:
     """The store itself has the room for removals, in its files: a disk that is full stays full."""
     data = folder / "data"
     with defined(data) as store:
         for serial in range(1, 61):
             write(store, [MessageAdded(message(serial, bytes(5_000)))])
+    used = _used(data)
 
     said: list[str] = []
-    for _ in range(6):
-        used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
-        ended = disk.run("tests.embedded.disk_faults.drain_full_disk", "10", end, folder=data, space=used)
+    for _ in found:
+        used = _used(data) if len(arguments) == 2 else used
+        ended = disk.run("tests.embedded.disk_faults.drain_full_disk", *arguments, folder=data, space=used)
         assert ("", 0 if end == "closed" else -signal.SIGKILL) == (ended.stderr, ended.returncode)
         said += ended.stdout.splitlines()
 
-    assert [line for left in (60, 50, 40, 30, 20, 10) for line in (f"found {left}", "kept 0")] == said
+    assert [line for left in found for line in (f"found {left}", "kept 0")] == said
     assert [] == serials(reopened(data))
 
 
@@ -147,9 +130,8 @@ def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, f
     with defined(data):
         pass
     (data / "ballast").unlink()
-    used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
 
-    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=used)
+    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=_used(data))
 
     assert "MQRC_STORAGE_MEDIUM_FULL (2192)" in ended.stderr.splitlines()[-1]
 
