@@ -1,7 +1,7 @@
 """If the store refuses a definition or subscription, it is taken back, and messages that arrived meanwhile are not lost."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from threading import Thread
 
 import pytest
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.objects import LocalQueue, ObjectHandle
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -34,6 +34,7 @@ from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 _INHIBIT_PUT = 10
 EVERYTHING = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.BROWSE
 NEXT = GetOptions(options=GetOption.NO_SYNCPOINT)
+ORDERS = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders")
 DURABLE = SubscriptionDescriptor(
     name="S",
     object_string="orders",
@@ -52,13 +53,29 @@ class Rig:
         self.administration.define(QueueAttributes(name="Q"))
         self.connection = self.queue_manager.connect()
 
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """The store refuses what the block does."""
+        self.store.refuses = FULL
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            yield
+        self.store.refuses = None
+
+    @contextmanager
+    def waiting(self, call: Callable[[], object], answer: Exception | None = FULL) -> Iterator[None]:
+        """Run the block while the call waits for the store. Then the store answers the call."""
+        self.store.holds = True
+        thread = Thread(target=call)
+        thread.start()
+        while not self.store.unanswered:
+            assert thread.is_alive()
+        yield
+        self.store.answer(answer)
+        thread.join()
+        self.store.holds = False
+
     def publish(self, body: bytes) -> None:
-        self.connection.put1(
-            ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"),
-            MessageDescriptor(),
-            body,
-            PutOption.NO_SYNCPOINT,
-        )
+        self.connection.put1(ORDERS, MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
 
     def bodies(self, subscribed: Subscribed) -> list[bytes]:
         found: list[bytes] = []
@@ -77,14 +94,8 @@ def rig() -> Iterator[Rig]:
 
 def test_a_message_put_during_a_clear_stays_if_the_clear_is_refused(rig: Rig) -> None:
     rig.connection.put1("Q", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
-    rig.store.holds = True
-    clearing = Thread(target=_refused_clear, args=(rig,))
-    clearing.start()
-    while not rig.store.unanswered:
-        assert clearing.is_alive()
-    rig.connection.put1("Q", MessageDescriptor(), b"2", PutOption.NO_SYNCPOINT)
-    rig.store.answer(FULL)
-    clearing.join()
+    with rig.waiting(_refused(lambda: rig.administration.clear("Q"))):
+        rig.connection.put1("Q", MessageDescriptor(), b"2", PutOption.NO_SYNCPOINT)
 
     handle = rig.connection.open("Q", EVERYTHING)
     assert [b"1", b"2"] == [got.body for got in rig.connection.get_many(handle, NEXT, 9)]
@@ -93,50 +104,32 @@ def test_a_message_put_during_a_clear_stays_if_the_clear_is_refused(rig: Rig) ->
 def test_a_get_that_waits_for_one_message_during_a_clear_wakes_if_the_clear_is_refused(rig: Rig) -> None:
     for byte in (b"1", b"2"):
         rig.connection.put1("Q", MessageDescriptor(message_id=byte * 24), byte, PutOption.NO_SYNCPOINT)
-    rig.store.holds = True
-    clearing = Thread(target=_refused_clear, args=(rig,))
-    clearing.start()
-    while not rig.store.unanswered:
-        assert clearing.is_alive()
     woken: list[bool] = []
     second = replace(NEXT, match=MatchOption.MSG_ID, message_id=b"2" * 24)
-    withdraw = rig.connection.on_arrival(rig.connection.open("Q", EVERYTHING), second, lambda: woken.append(True))
-    rig.store.answer(FULL)
-    clearing.join()
+    with rig.waiting(_refused(lambda: rig.administration.clear("Q"))):
+        withdraw = rig.connection.on_arrival(rig.connection.open("Q", EVERYTHING), second, lambda: woken.append(True))
 
     assert withdraw is not None
     assert [True] == woken
 
 
-def _while_refused(rig: Rig, change: Callable[[], None], meanwhile: Callable[[], None]) -> None:
-    """Run `meanwhile` before the store refuses the change."""
+def _refused(call: Callable[[], object]) -> Callable[[], None]:
+    """Return the call, which the store must refuse."""
 
-    def changing() -> None:
+    def calling() -> None:
         with refused(Reason.STORAGE_MEDIUM_FULL):
-            change()
+            call()
 
-    rig.store.holds = True
-    thread = Thread(target=changing)
-    thread.start()
-    while not rig.store.unanswered:
-        assert thread.is_alive()
-    meanwhile()
-    rig.store.answer(FULL)
-    thread.join()
-    rig.store.holds = False
+    return calling
 
 
 def test_a_queue_that_was_opened_before_its_definition_was_refused_is_deleted(rig: Rig) -> None:
     """The store does not know the queue: a persistent message for it would stop the queue manager."""
-    opened: list[ObjectHandle] = []
-    definition = QueueAttributes(name="NEW")
-
-    _while_refused(
-        rig, lambda: rig.administration.define(definition), lambda: opened.append(rig.connection.open("NEW", OpenOption.OUTPUT))
-    )
+    with rig.waiting(_refused(lambda: rig.administration.define(QueueAttributes(name="NEW")))):
+        opened = rig.connection.open("NEW", OpenOption.OUTPUT)
 
     with refused(Reason.Q_DELETED):
-        rig.connection.put(opened[0], MessageDescriptor(persistence=1), b"", PutOption.NO_SYNCPOINT)
+        rig.connection.put(opened, MessageDescriptor(persistence=1), b"", PutOption.NO_SYNCPOINT)
     assert rig.administration.queue("NEW") is None
 
 
@@ -147,15 +140,8 @@ TRIGGERED = "DEFINE PROCESS(RUN)\nDEFINE QLOCAL(INIT)\nDEFINE QLOCAL(T) TRIGGER 
 def test_a_queue_triggers_again_after_a_refused_change(rig: Rig, change: str) -> None:
     """The trigger monitor starts while the change waits for the store."""
     assert 0 == run(TRIGGERED, rig.administration).exit_code()
-    rig.store.holds = True
-    thread = Thread(target=run, args=(change, rig.administration))
-    thread.start()
-    while not rig.store.unanswered:
-        assert thread.is_alive()
-    rig.connection.close(rig.connection.open("INIT", OpenOption.INPUT_SHARED))
-    rig.store.answer(FULL)
-    thread.join()
-    rig.store.holds = False
+    with rig.waiting(lambda: run(change, rig.administration)):
+        rig.connection.close(rig.connection.open("INIT", OpenOption.INPUT_SHARED))
 
     rig.connection.put1("T", MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
     initiation = rig.connection.open("INIT", OpenOption.INPUT_SHARED)
@@ -165,22 +151,12 @@ def test_a_queue_triggers_again_after_a_refused_change(rig: Rig, change: str) ->
 
 def test_a_topic_string_is_taken_from_the_moment_of_its_definition(rig: Rig) -> None:
     """Two topic objects with one topic string would both survive a restart."""
-    rig.store.holds = True
-    defining = Thread(
-        target=rig.administration.publishing.define_topic, args=(TopicAttributes(name="ONE", topic_string="prices"),)
-    )
-    defining.start()
-    while not rig.store.unanswered:
-        assert defining.is_alive()
-    rig.store.holds = False
+    define = rig.administration.publishing.define_topic
 
-    with refused(Reason.TOPIC_STRING_ERROR):
-        rig.administration.publishing.define_topic(TopicAttributes(name="TWO", topic_string="prices"))
-    rig.store.answer()
-    defining.join()
-
-
-ORDERS = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders")
+    with rig.waiting(lambda: define(TopicAttributes(name="ONE", topic_string="prices")), None):
+        rig.store.holds = False
+        with refused(Reason.TOPIC_STRING_ERROR):
+            define(TopicAttributes(name="TWO", topic_string="prices"))
 
 
 def _retain(rig: Rig, body: bytes, *, persistence: int = 1) -> None:
@@ -230,10 +206,7 @@ def test_a_publication_that_commits_before_a_clear_is_cleared_in_memory_as_in_th
 def test_a_publication_that_commits_after_a_clear_stays_although_the_clear_is_refused(rig: Rig) -> None:
     _retain(rig, b"1")
 
-    def clear() -> None:
-        with refused(Reason.STORAGE_MEDIUM_FULL):
-            rig.administration.publishing.clear_retained("orders")
-
+    clear = _refused(lambda: rig.administration.publishing.clear_retained("orders"))
     _during(rig, clear, lambda: _retain(rig, b"2"), FULL, None)
 
     assert [b"2"] == _retained(rig)
@@ -253,11 +226,6 @@ def test_an_older_publication_does_not_outlive_a_newer_one_that_is_not_persisten
 
     assert [["ObjectDefined"], ["MessageAdded", "ObjectDeleted"]] == rig.store.calls[-2:]
     assert [b"3"] == _retained(rig)
-
-
-def _refused_clear(rig: Rig) -> None:
-    with refused(Reason.STORAGE_MEDIUM_FULL):
-        rig.administration.clear("Q")
 
 
 def _in_turn(rig: Rig, name: str, first: Callable[[], None], second: Callable[[], None]) -> list[Thread]:
@@ -291,17 +259,15 @@ def test_a_refused_alteration_leaves_nothing_behind_although_another_one_of_the_
     handle = rig.connection.open("Q", OpenOption.SET)
 
     def alter() -> None:
-        with refused(Reason.STORAGE_MEDIUM_FULL):
-            if by == "administrator":
-                rig.administration.alter("Q", {"put_inhibited": True})
-            else:
-                rig.connection.set(handle, {_INHIBIT_PUT: 1})
+        if by == "administrator":
+            rig.administration.alter("Q", {"put_inhibited": True})
+        else:
+            rig.connection.set(handle, {_INHIBIT_PUT: 1})
 
     def alter_too() -> None:
-        with nullcontext() if second is None else refused(Reason.STORAGE_MEDIUM_FULL):
-            rig.administration.alter("Q", {"description": "second"})
+        rig.administration.alter("Q", {"description": "second"})
 
-    threads = _in_turn(rig, "Q", alter, alter_too)
+    threads = _in_turn(rig, "Q", _refused(alter), _refused(alter_too) if second else alter_too)
     rig.store.answer(FULL)
     threads[0].join()
     while not rig.store.unanswered:
@@ -322,14 +288,8 @@ def test_a_refused_alteration_of_a_subscription_leaves_nothing_behind_although_a
     rig.connection.close(first.handle)
     altering = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="1")
 
-    def alter() -> None:
-        with refused(Reason.STORAGE_MEDIUM_FULL):
-            rig.connection.subscribe(altering)
-
-    def alter_too() -> None:
-        with refused(Reason.STORAGE_MEDIUM_FULL):
-            rig.administration.publishing.alter_subscription("S", {"priority": 7})
-
+    alter = _refused(lambda: rig.connection.subscribe(altering))
+    alter_too = _refused(lambda: rig.administration.publishing.alter_subscription("S", {"priority": 7}))
     threads = _in_turn(rig, "S", alter, alter_too)
     for thread in threads:
         while not rig.store.unanswered:
@@ -343,10 +303,8 @@ def test_a_refused_alteration_of_a_subscription_leaves_nothing_behind_although_a
 
 def test_a_forced_alteration_that_the_store_refuses_leaves_open_handles_valid(rig: Rig) -> None:
     handle = rig.connection.open("Q", EVERYTHING)
-    rig.store.refuses = FULL
-    with refused(Reason.STORAGE_MEDIUM_FULL):
+    with rig.full():
         rig.administration.alter("Q", {"usage": 1}, force=True)
-    rig.store.refuses = None
 
     assert rig.connection.get(handle, NEXT) is None
 
@@ -370,13 +328,11 @@ def test_a_subscription_whose_end_is_refused_keeps_its_messages(rig: Rig, by: st
         rig.connection.close(subscribed.handle)
         rig.connection.close(subscribed.queue)
 
-    rig.store.refuses = FULL
-    with refused(Reason.STORAGE_MEDIUM_FULL):
+    with rig.full():
         if by == "application":
             rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
         else:
             rig.administration.publishing.delete_subscription("S")
-    rig.store.refuses = None
     if by == "application":
         rig.connection.close(subscribed.queue)
     rig.publish(b"2")
@@ -388,10 +344,8 @@ def test_a_permanent_dynamic_queue_that_cannot_be_deleted_keeps_its_messages(rig
     handle = rig.connection.open("SYSTEM.DURABLE.MODEL.QUEUE", EVERYTHING)
     rig.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
 
-    rig.store.refuses = FULL
-    with refused(Reason.STORAGE_MEDIUM_FULL):
+    with rig.full():
         rig.connection.close(handle, CloseOption.DELETE_PURGE)
-    rig.store.refuses = None
 
     again = rig.connection.open(handle.name, EVERYTHING)
     assert rig.connection.get(again, NEXT) is not None
@@ -412,10 +366,8 @@ def test_a_refused_alteration_of_a_subscription_changes_nothing_and_leaves_it_un
     rig.connection.close(first.queue)
     altering = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="other")
 
-    rig.store.refuses = FULL
-    with refused(Reason.STORAGE_MEDIUM_FULL):
+    with rig.full():
         rig.connection.subscribe(altering)
-    rig.store.refuses = None
 
     assert "" == rig.connection.subscribe(DURABLE).descriptor.user_data
 
@@ -431,14 +383,8 @@ def test_an_alteration_that_is_refused_after_the_end_of_its_connection_changes_n
             rig.connection.subscribe(altering)
         reasons.append(raised.value.reason)
 
-    rig.store.holds = True
-    altered = Thread(target=alter)
-    altered.start()
-    while not rig.store.unanswered:
-        assert altered.is_alive()
-    rig.connection.abandon()
-    rig.store.answer(FULL)
-    altered.join()
+    with rig.waiting(alter):
+        rig.connection.abandon()
 
     [found] = rig.administration.publishing.subscriptions()
     assert ([Reason.STORAGE_MEDIUM_FULL], "") == (reasons, found.attributes.user_data)
@@ -446,8 +392,7 @@ def test_an_alteration_that_is_refused_after_the_end_of_its_connection_changes_n
 
 def test_an_administrators_refused_alteration_of_a_subscription_changes_nothing(rig: Rig) -> None:
     rig.connection.subscribe(DURABLE)
-    rig.store.refuses = FULL
-    with refused(Reason.STORAGE_MEDIUM_FULL):
+    with rig.full():
         rig.administration.publishing.alter_subscription("S", {"user_data": "other"})
 
     [found] = rig.administration.publishing.subscriptions()
@@ -457,12 +402,10 @@ def test_an_administrators_refused_alteration_of_a_subscription_changes_nothing(
 @pytest.mark.parametrize("by", ["application", "administrator"])
 def test_a_refused_subscription_leaves_no_retained_publication_on_its_queue(rig: Rig, by: str) -> None:
     rig.administration.define(QueueAttributes(name="DEST"))
-    topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders")
-    rig.connection.put1(topic, MessageDescriptor(persistence=1), b"1", PutOption.RETAIN)
+    rig.connection.put1(ORDERS, MessageDescriptor(persistence=1), b"1", PutOption.RETAIN)
     handle = rig.connection.open("DEST", OpenOption.INPUT_SHARED)
 
-    rig.store.refuses = FULL
-    with refused(Reason.STORAGE_MEDIUM_FULL):
+    with rig.full():
         if by == "application":
             rig.connection.subscribe(replace(DURABLE, options=DURABLE.options & ~SubscribeOption.MANAGED), handle)
         else:
@@ -487,10 +430,7 @@ def test_a_subscription_is_not_made_without_room_for_its_retained_publications(b
     store = NoRoomForMessages()
     with EmbeddedQueueManager("QM1", store=store) as queue_manager:
         connection, publishing = queue_manager.connect(), queue_manager.administration.publishing
-        persistent = MessageDescriptor(persistence=1)
-        connection.put1(
-            ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"), persistent, b"1", PutOption.RETAIN
-        )
+        connection.put1(ORDERS, MessageDescriptor(persistence=1), b"1", PutOption.RETAIN)
         queues = queue_manager.administration.queues()
 
         store.refuses = FULL
@@ -512,8 +452,7 @@ def test_a_topic_and_its_authorities_are_deleted_together_or_not_at_all(rig: Rig
     rig.administration.authorities.set(AuthorityKind.TOPIC, "T", "bob", group=False, add=[Authority.PUB], remove=[])
     records = rig.administration.authorities.records()
 
-    rig.store.refuses = FULL
-    with refused(Reason.STORAGE_MEDIUM_FULL):
+    with rig.full():
         rig.administration.publishing.delete_topic("T")
 
     assert records == rig.administration.authorities.records()

@@ -31,6 +31,9 @@ PERSISTENT = MessageDescriptor(persistence=1)
 OTHER = MessageDescriptor(persistence=0)
 IN_UNIT = GetOptions(options=GetOption.SYNCPOINT)
 OUTSIDE = GetOptions(options=GetOption.NO_SYNCPOINT)
+REPORTED = MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
+ORDERS = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders")
+MANAGED = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
 
 
 class Rig:
@@ -55,6 +58,12 @@ class Rig:
         self.other.put(self.others_handle, descriptor, body, PutOption.NO_SYNCPOINT)
         self.store.written.clear()
 
+    def put_expired(self) -> None:
+        """Put a message that has expired, and whose report goes to REPLIES."""
+        self.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
+        self.put_committed(descriptor=REPORTED)
+        self.clock.advance(1)
+
     def get(self, options: GetOptions = IN_UNIT) -> Got | None:
         return self.connection.get(self.handle, options)
 
@@ -62,6 +71,8 @@ class Rig:
         return self.other.get(self.others_handle, GetOptions(options=GetOption.BROWSE_FIRST))
 
     def begin_commit(self) -> bool:
+        """Begin a commit, which waits for `store.answer` if it needs the store."""
+        self.store.holds = True
         return self.connection.begin_commit(self.answers.append)
 
     def reasons(self) -> list[int]:
@@ -82,7 +93,6 @@ def rig() -> Iterator[Rig]:
 
 def test_a_commit_of_nothing_persistent_is_over_at_once_and_writes_nothing(rig: Rig) -> None:
     rig.put(descriptor=OTHER)
-    rig.store.holds = True
 
     assert rig.begin_commit()
     assert [] == rig.answers
@@ -92,7 +102,6 @@ def test_a_commit_of_nothing_persistent_is_over_at_once_and_writes_nothing(rig: 
 
 def test_a_persistent_put_shows_when_it_is_durable_and_not_before(rig: Rig) -> None:
     rig.put()
-    rig.store.holds = True
 
     assert not rig.begin_commit()
     assert rig.seen_by_other() is None
@@ -104,7 +113,6 @@ def test_a_persistent_put_shows_when_it_is_durable_and_not_before(rig: Rig) -> N
 def test_nothing_of_a_unit_of_work_shows_before_all_of_it_is_durable(rig: Rig) -> None:
     rig.put(b"persistent")
     rig.put(b"other", OTHER)
-    rig.store.holds = True
     rig.begin_commit()
 
     assert rig.seen_by_other() is None
@@ -113,7 +121,6 @@ def test_nothing_of_a_unit_of_work_shows_before_all_of_it_is_durable(rig: Rig) -
 def test_a_message_got_is_gone_when_that_is_durable_and_not_before(rig: Rig) -> None:
     rig.put_committed()
     rig.get()
-    rig.store.holds = True
     rig.begin_commit()
     before = rig.depth()
     rig.store.answer()
@@ -133,7 +140,6 @@ def test_one_unit_of_work_is_one_write(rig: Rig) -> None:
 def test_a_persistent_message_put_and_got_in_one_unit_of_work_is_never_written(rig: Rig) -> None:
     rig.put()
     rig.get()
-    rig.store.holds = True
 
     assert rig.begin_commit()
     assert [] == rig.store.kinds()
@@ -141,7 +147,6 @@ def test_a_persistent_message_put_and_got_in_one_unit_of_work_is_never_written(r
 
 def test_no_other_verb_is_taken_while_a_commit_is_under_way(rig: Rig) -> None:
     rig.put()
-    rig.store.holds = True
     rig.begin_commit()
 
     for verb in (rig.put, rig.get, rig.connection.commit, rig.connection.backout, rig.connection.disconnect):
@@ -153,7 +158,6 @@ def test_no_other_verb_is_taken_while_a_commit_is_under_way(rig: Rig) -> None:
 
 def test_other_connections_work_on_while_a_commit_is_under_way(rig: Rig) -> None:
     rig.put()
-    rig.store.holds = True
     rig.begin_commit()
     rig.other.put(rig.others_handle, OTHER, b"2", PutOption.NO_SYNCPOINT)
 
@@ -166,7 +170,6 @@ def test_a_refused_commit_is_2003_and_everything_is_as_before(rig: Rig) -> None:
     rig.put_committed(b"was there")
     rig.get()
     rig.put(b"new")
-    rig.store.holds = True
     rig.begin_commit()
     rig.store.answer(FULL)
 
@@ -182,7 +185,7 @@ def test_a_commit_that_is_refused_at_once_raises(rig: Rig) -> None:
     rig.store.refuses = FULL
 
     with refused(Reason.BACKED_OUT) as raised:
-        rig.begin_commit()
+        rig.connection.begin_commit(rig.answers.append)
     assert "The disk is full" in str(raised.value)
     assert [] == rig.answers
     assert 0 == rig.depth()
@@ -202,7 +205,6 @@ def test_the_connection_works_on_after_a_refused_commit(rig: Rig) -> None:
 
 def test_a_commit_with_an_unknown_outcome_says_so_and_stops_the_queue_manager(rig: Rig) -> None:
     rig.put()
-    rig.store.holds = True
     rig.begin_commit()
     rig.store.answer(UNKNOWN)
 
@@ -288,12 +290,12 @@ def test_non_persistent_work_goes_on_when_the_disk_is_full(rig: Rig) -> None:
     assert rig.get() is not None
 
 
-def test_a_backout_writes_the_counts(rig: Rig) -> None:
+def test_a_backout_writes_the_counts_and_releases_the_mark(rig: Rig) -> None:
     rig.put_committed()
     rig.get()
     rig.connection.backout()
 
-    assert ["BackoutCounted"] == rig.store.kinds()
+    assert (["BackoutCounted"], [1]) == (rig.store.kinds(), rig.store.released)
 
 
 def test_a_backout_of_nothing_persistent_writes_nothing(rig: Rig) -> None:
@@ -307,7 +309,6 @@ def test_a_backout_of_nothing_persistent_writes_nothing(rig: Rig) -> None:
 def test_a_get_in_the_unit_of_work_is_marked_in_flight_until_its_commit_is_durable(rig: Rig) -> None:
     rig.put_committed()
     rig.get()
-    rig.store.holds = True
     rig.begin_commit()
     before = list(rig.store.released)
     rig.store.answer()
@@ -361,11 +362,7 @@ def test_a_get_of_a_whole_message_that_cannot_mark_each_segment_takes_none(rig: 
 
 def test_an_expired_message_and_its_report_are_one_change(rig: Rig) -> None:
     """Otherwise a crash between the two changes would lose the report, or send the report again."""
-    rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
-    rig.put_committed(
-        descriptor=MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
-    )
-    rig.clock.advance(1)
+    rig.put_expired()
     rig.store.calls.clear()
     rig.get()
 
@@ -380,11 +377,8 @@ def test_a_permanent_dynamic_queue_that_is_deleted_is_deleted_in_the_store(rig: 
 
 
 def test_a_message_backed_out_onto_a_deleted_queue_is_gone_and_counts_nowhere(rig: Rig) -> None:
-    managed = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
-    subscribed = rig.connection.subscribe(SubscriptionDescriptor(name="S", object_string="orders", options=managed))
-    rig.other.put1(
-        ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"), PERSISTENT, b"1", PutOption.NO_SYNCPOINT
-    )
+    subscribed = rig.connection.subscribe(SubscriptionDescriptor(name="S", object_string="orders", options=MANAGED))
+    rig.other.put1(ORDERS, PERSISTENT, b"1", PutOption.NO_SYNCPOINT)
     assert rig.connection.get(subscribed.queue, IN_UNIT) is not None
     rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
     rig.connection.close(subscribed.queue)
@@ -396,11 +390,10 @@ def test_a_message_backed_out_onto_a_deleted_queue_is_gone_and_counts_nowhere(ri
 
 
 def test_the_deletion_of_a_queue_names_its_messages_unless_a_unit_of_work_may_change_them(rig: Rig) -> None:
-    managed = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
     found: list[tuple[int, ...] | None] = []
     for name, in_unit in (("S", PutOption.NO_SYNCPOINT), ("T", PutOption.SYNCPOINT)):
-        subscribed = rig.connection.subscribe(SubscriptionDescriptor(name=name, object_string="orders", options=managed))
-        rig.other.put1(ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"), PERSISTENT, b"1", in_unit)
+        subscribed = rig.connection.subscribe(SubscriptionDescriptor(name=name, object_string="orders", options=MANAGED))
+        rig.other.put1(ORDERS, PERSISTENT, b"1", in_unit)
         rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
         rig.store.written.clear()
         rig.connection.close(subscribed.queue)
@@ -426,11 +419,7 @@ def test_bodies_count_again_if_the_store_refuses_their_removal(rig: Rig, change:
 
 
 def test_an_expiration_report_that_the_store_refuses_is_dropped(rig: Rig) -> None:
-    rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
-    rig.put_committed(
-        descriptor=MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
-    )
-    rig.clock.advance(1)
+    rig.put_expired()
     rig.store.refuses = FULL
     rig.store.calls.clear()
 
@@ -441,10 +430,7 @@ def test_an_expiration_report_that_the_store_refuses_is_dropped(rig: Rig) -> Non
 
 @pytest.mark.parametrize("failure", [None, FULL])
 def test_an_expiration_report_shows_once_it_is_durable_or_not_at_all(rig: Rig, failure: MQIError | None) -> None:
-    rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
-    asks = MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
-    rig.put_committed(descriptor=asks)
-    rig.clock.advance(1)
+    rig.put_expired()
     rig.store.holds = True
     reports = rig.other.open("REPLIES", EVERYTHING)
 
@@ -457,14 +443,6 @@ def test_an_expiration_report_shows_once_it_is_durable_or_not_at_all(rig: Rig, f
     assert (after is None) == (failure is FULL)
     assert 0 == rig.depth()
     assert rig.seen_by_other() is None
-
-
-def test_a_backout_releases_the_mark_after_the_counts(rig: Rig) -> None:
-    rig.put_committed()
-    rig.get()
-    rig.connection.backout()
-
-    assert [1] == rig.store.released
 
 
 def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
@@ -483,7 +461,6 @@ def test_a_commit_that_cannot_be_made_visible_is_answered_nevertheless(rig: Rig)
     """A woken function has a defect. The memory can be wrong from then on, but no caller waits for ever."""
     waiting = rig.other.on_arrival(rig.others_handle, OUTSIDE, _defect)
     rig.put()
-    rig.store.holds = True
     assert not rig.begin_commit()
     rig.store.answer()
 
@@ -497,7 +474,6 @@ def test_a_failed_store_notifies_those_that_wait_for_the_stop(rig: Rig) -> None:
     stops: list[bool] = []
     rig.queue_manager.when_stopped(lambda: stops.append(rig.queue_manager.stopped))
     rig.put()
-    rig.store.holds = True
     assert not rig.begin_commit()
     assert [] == stops
     rig.store.answer(OSError("the disk is gone"))
@@ -535,7 +511,6 @@ def test_a_commit_holds_even_if_its_caller_is_gone(rig: Rig) -> None:
 
 def test_a_program_that_is_killed_while_it_commits_has_committed(rig: Rig) -> None:
     rig.put()
-    rig.store.holds = True
     rig.begin_commit()
     rig.connection.abandon()
     rig.store.answer()
@@ -546,7 +521,6 @@ def test_a_program_that_is_killed_while_it_commits_has_committed(rig: Rig) -> No
 
 def test_a_stop_lets_a_commit_that_is_under_way_finish(rig: Rig) -> None:
     rig.put()
-    rig.store.holds = True
     rig.begin_commit()
     rig.queue_manager.stop()
     rig.store.answer()

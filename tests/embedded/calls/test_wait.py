@@ -133,18 +133,20 @@ def test_a_message_that_does_not_match_lets_one_sleep(room: Room) -> None:
     assert Sleeper(room.queue_manager.connect(), SPECIAL).sleep()
 
 
-@pytest.mark.parametrize("why", ["inhibited", "quiescing", "stopped", "closed"])
+FAILS: dict[str, Callable[[EmbeddedQueueManager], object]] = {
+    "inhibited": lambda queue_manager: queue_manager.administration.alter("Q", {"get_inhibited": True}),
+    "quiescing": EmbeddedQueueManager.quiesce,
+    "stopped": EmbeddedQueueManager.stop,
+}
+
+
+@pytest.mark.parametrize("why", [*FAILS, "closed"])
 def test_a_reason_that_makes_the_get_fail_lets_no_get_sleep(room: Room, why: str) -> None:
     sleeper = Sleeper(room.queue_manager.connect(), TAKE)
-    match why:
-        case "inhibited":
-            room.queue_manager.administration.alter("Q", {"get_inhibited": True})
-        case "quiescing":
-            room.queue_manager.quiesce()
-        case "stopped":
-            room.queue_manager.stop()
-        case _:
-            sleeper.connection.close(sleeper.handle)
+    if why in FAILS:
+        FAILS[why](room.queue_manager)
+    else:
+        sleeper.connection.close(sleeper.handle)
 
     assert not sleeper.sleep()
 
@@ -276,18 +278,13 @@ def test_a_message_that_was_taken_is_not_passed_on(room: Room, by: str) -> None:
     assert 0 == other.woken
 
 
-@pytest.mark.parametrize("why", ["inhibited", "quiescing", "stopped", "altered"])
+@pytest.mark.parametrize("why", [*FAILS, "altered"])
 def test_every_waiter_is_woken_when_its_get_may_fail(room: Room, why: str) -> None:
     sleepers = [room.sleeper(), room.sleeper(SPECIAL), room.sleeper(LOOK)]
-    match why:
-        case "inhibited":
-            room.queue_manager.administration.alter("Q", {"get_inhibited": True})
-        case "quiescing":
-            room.queue_manager.quiesce()
-        case "stopped":
-            room.queue_manager.stop()
-        case _:
-            room.queue_manager.administration.alter("Q", {"max_depth": 7})
+    if why in FAILS:
+        FAILS[why](room.queue_manager)
+    else:
+        room.queue_manager.administration.alter("Q", {"max_depth": 7})
 
     assert [1, 1, 1] == woken(*sleepers)
 
@@ -461,16 +458,26 @@ def scripted_room(scripted: _Scripted) -> Iterator[Room]:
     made.queue_manager.close()
 
 
+def another_waits_and_one_message_comes(
+    scripted: _Scripted, room: Room, and_then: BaseException | None = None
+) -> list[Sleeper]:
+    """Let this happen during the next wait; return the other waiter, when there is one."""
+    others: list[Sleeper] = []
+
+    def happens() -> None:
+        others.append(room.sleeper())
+        room.put()
+        if and_then is not None:
+            raise and_then
+
+    scripted.happens = happens
+    return others
+
+
 def test_a_get_that_waited_and_has_its_message_wakes_no_other_waiter(scripted: _Scripted, scripted_room: Room) -> None:
     """Earlier, such a waiter gave up its place before it had the message. This woke the next waiter, and so on."""
     waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
-    others: list[Sleeper] = []
-
-    def another_waits_and_one_message_comes() -> None:
-        others.append(scripted_room.sleeper())
-        scripted_room.put()
-
-    scripted.happens = another_waits_and_one_message_comes
+    others = another_waits_and_one_message_comes(scripted, scripted_room)
 
     assert b"1" == waits.get()
     assert [0] == woken(*others)
@@ -481,13 +488,7 @@ def test_a_get_that_waited_and_is_refused_passes_its_message_on(scripted: _Scrip
     waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
     scripted_room.put()
     waits.get()  # up to the maximum
-    others: list[Sleeper] = []
-
-    def another_waits_and_one_message_comes() -> None:
-        others.append(scripted_room.sleeper())
-        scripted_room.put()
-
-    scripted.happens = another_waits_and_one_message_comes
+    others = another_waits_and_one_message_comes(scripted, scripted_room)
 
     with refused(Reason.SYNCPOINT_LIMIT_REACHED):
         waits.get()
@@ -496,14 +497,7 @@ def test_a_get_that_waited_and_is_refused_passes_its_message_on(scripted: _Scrip
 
 def test_a_get_that_is_interrupted_while_it_waits_passes_its_message_on(scripted: _Scripted, scripted_room: Room) -> None:
     waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
-    others: list[Sleeper] = []
-
-    def a_message_comes_and_somebody_presses_ctrl_c() -> None:
-        others.append(scripted_room.sleeper())
-        scripted_room.put()
-        raise KeyboardInterrupt
-
-    scripted.happens = a_message_comes_and_somebody_presses_ctrl_c
+    others = another_waits_and_one_message_comes(scripted, scripted_room, KeyboardInterrupt())
 
     with pytest.raises(KeyboardInterrupt):
         waits.get()
