@@ -40,6 +40,14 @@ FLOWS = Path(__file__).with_name("flows.json")
 
 
 @pytest.fixture
+def negotiated(dial: Dial) -> ChannelClient:
+    """A client program that has agreed with the listener, and has not logged in."""
+    client = dial()
+    client.negotiate()
+    return client
+
+
+@pytest.fixture
 def two_places(room: Room) -> None:
     """Leave two places."""
     assert [True, True] == [room.take(), room.take()]
@@ -65,13 +73,16 @@ def test_the_client_and_the_listener_agree_on_the_lower_level(dial: Dial) -> Non
     )
 
 
-def test_a_wrong_password_is_refused_with_2035(dial: Dial) -> None:
-    client = dial()
-    client.negotiate()
+@pytest.mark.parametrize(
+    "credentials", [Credentials("app", "wrong"), None, Credentials("guest", "guest")], ids=["wrong", "none", "no authority"]
+)
+def test_a_user_without_the_right_password_or_without_authority_is_refused_with_2035(
+    negotiated: ChannelClient, credentials: Credentials | None
+) -> None:
+    if credentials is not None:
+        negotiated.log_in(credentials)
 
-    client.log_in(Credentials("app", "wrong"))
-
-    assert Reason.NOT_AUTHORIZED == client.connect().reason
+    assert Reason.NOT_AUTHORIZED == negotiated.connect().reason
 
 
 def test_several_listeners_can_check_passwords_with_one_guard(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
@@ -87,39 +98,20 @@ def test_several_listeners_can_check_passwords_with_one_guard(queue_manager: Emb
                 client.begin(APP)
 
 
-def test_a_program_without_a_password_is_refused_with_2035(dial: Dial) -> None:
-    client = dial()
-    client.negotiate()
-
-    assert Reason.NOT_AUTHORIZED == client.connect().reason
-
-
-def test_a_user_without_authority_is_refused_with_2035(dial: Dial) -> None:
-    client = dial()
-    client.negotiate()
-    client.log_in(Credentials("guest", "guest"))
-
-    assert Reason.NOT_AUTHORIZED == client.connect().reason
-
-
 @pytest.mark.parametrize("name", ["", "QM1", "*", "*GROUP"])
-def test_the_name_of_a_group_of_queue_managers_is_accepted(dial: Dial, name: str) -> None:
-    client = dial()
-    client.negotiate()
-    client.log_in(APP)
+def test_the_name_of_a_group_of_queue_managers_is_accepted(negotiated: ChannelClient, name: str) -> None:
+    negotiated.log_in(APP)
 
-    assert Reason.NONE == client.connect(queue_manager=name).reason
+    assert Reason.NONE == negotiated.connect(queue_manager=name).reason
 
 
 @pytest.mark.parametrize(("asked", "put"), [(28, 28), (11, 11), (7, 6), (-1, 6)])
 def test_a_client_program_says_what_it_is_but_cannot_be_a_queue_manager(
-    dial: Dial, queue_manager: EmbeddedQueueManager, asked: int, put: int
+    negotiated: ChannelClient, queue_manager: EmbeddedQueueManager, asked: int, put: int
 ) -> None:
-    client = dial()
-    client.negotiate()
-    client.log_in(APP)
-    client.connect(application_type=asked)
-    client.put(client.open("Q1", OpenOption.OUTPUT).handle, b"hello", PutOption.NO_SYNCPOINT)
+    negotiated.log_in(APP)
+    negotiated.connect(application_type=asked)
+    negotiated.put(negotiated.open("Q1", OpenOption.OUTPUT).handle, b"hello", PutOption.NO_SYNCPOINT)
 
     connection = queue_manager.connect()
     got = connection.get(connection.open("Q1", OpenOption.INPUT_SHARED), NOW)
@@ -128,12 +120,10 @@ def test_a_client_program_says_what_it_is_but_cannot_be_a_queue_manager(
     assert (put, "a test") == (got.descriptor.put_application_type, got.descriptor.put_application_name)
 
 
-def test_another_queue_manager_is_refused_with_2058(dial: Dial) -> None:
-    client = dial()
-    client.negotiate()
-    client.log_in(APP)
+def test_another_queue_manager_is_refused_with_2058(negotiated: ChannelClient) -> None:
+    negotiated.log_in(APP)
 
-    assert Reason.Q_MGR_NAME_ERROR == client.connect(queue_manager="QM2").reason
+    assert Reason.Q_MGR_NAME_ERROR == negotiated.connect(queue_manager="QM2").reason
 
 
 @pytest.mark.usefixtures("two_places")
@@ -435,12 +425,10 @@ def test_an_unknown_handle_is_refused_with_2019(client: ChannelClient) -> None:
     assert Reason.HOBJ_ERROR == client.put(77, b"", PutOption.NO_SYNCPOINT).reason
 
 
-def test_a_verb_before_mqconn_is_refused_with_2018(dial: Dial) -> None:
-    client = dial()
-    client.negotiate()
-    client.log_in(APP)
+def test_a_verb_before_mqconn_is_refused_with_2018(negotiated: ChannelClient) -> None:
+    negotiated.log_in(APP)
 
-    assert Reason.HCONN_ERROR == client.call(SegmentType.MQCMIT).reason
+    assert Reason.HCONN_ERROR == negotiated.call(SegmentType.MQCMIT).reason
 
 
 @pytest.mark.parametrize(("kind", "code"), [(SegmentType.XA_START, XAER_RMERR), (SegmentType.XA_RECOVER, XAER_RMERR)])

@@ -129,6 +129,15 @@ def connect_and_open(program: Stranger) -> int:
     return 1
 
 
+def get(program: Stranger, wait_ms: int) -> None:
+    """Connect, open the queue, and send a get that waits."""
+    handle = connect_and_open(program)
+    writer = Writer(ORDER)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=wait_ms).write(writer)
+    program.call(SegmentType.MQGET, writer.number(100).done(), handle)
+
+
 def test_a_heartbeat_before_both_ends_agree_ends_the_socket_without_an_answer(begin: Begin) -> None:
     stranger = begin()
     stranger.send(SegmentType.HEARTBEAT, b"")
@@ -169,11 +178,7 @@ def test_a_heartbeat_interval_beyond_mqs_longest_harms_nothing(begin: Begin) -> 
 
 def test_a_program_that_waits_in_mqget_on_a_socket_of_its_own_is_not_silent(begin: Begin) -> None:
     program = begin()
-    handle = connect_and_open(program)
-    writer = Writer(ORDER)
-    write_descriptor(writer, MessageDescriptor(), 2)
-    GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=2_000_000).write(writer)
-    program.call(SegmentType.MQGET, writer.number(100).done(), handle)
+    get(program, 2_000_000)
 
     answered = program.answers()[-1]
 
@@ -212,11 +217,7 @@ def test_a_get_is_answered_in_time_also_if_the_program_sends_without_a_pause(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = begin()
-    handle = connect_and_open(program)
-    writer = Writer(ORDER)
-    write_descriptor(writer, MessageDescriptor(), 2)
-    GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=7_000).write(writer)
-    program.call(SegmentType.MQGET, writer.number(100).done(), handle)
+    get(program, 7_000)
     busy = Busy(program, SegmentType.MQGET + calls.REPLY)
     monkeypatch.setattr(SameUser, "secured", lambda *_: busy)
 
@@ -261,12 +262,8 @@ def test_a_program_behind_tls_costs_no_more_waits_for_its_socket_than_another(
 def test_the_last_call_of_a_channel_is_completed_by_its_reply(begin: Begin) -> None:
     program = begin()
     began_s = program.clock.wall()
-    handle = connect_and_open(program)
-    writer = Writer(ORDER)
-    write_descriptor(writer, MessageDescriptor(), 2)
-    GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=7_000).write(writer)
     assert program.peer.status().last_call_s is None
-    program.call(SegmentType.MQGET, writer.number(100).done(), handle)
+    get(program, 7_000)
 
     program.answers()
 
