@@ -126,17 +126,18 @@ def backout_counts(owner: EmbeddedQueueManager) -> Sequence[int]:
     return found
 
 
+async def until_it_is_disposed_of(reached: QueueManager) -> Story:
+    story = Story()
+    async with story.app.running(reached):
+        await story.until(lambda: bool(story.told(Disposed)))
+    return story
+
+
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_listener_on_an_alias_needs_get_on_it_and_inquire_on_the_queue_behind_it(
     owner: EmbeddedQueueManager, reached: QueueManager, backend: str
 ) -> None:
-    async def main() -> Story:
-        story = Story()
-        async with story.app.running(reached):
-            await story.until(lambda: bool(story.told(Disposed)))
-        return story
-
-    story = anyio.run(main, backend=backend)
+    story = anyio.run(until_it_is_disposed_of, reached, backend=backend)
 
     assert [b"poison"] * THRESHOLD == story.calls
     assert [] == story.told(Warned)
@@ -188,13 +189,7 @@ def test_without_inquire_on_the_queue_manager_the_backout_queue_takes_it(
 ) -> None:
     take_away(owner, "OBJTYPE(QMGR)")
 
-    async def main() -> Story:
-        story = Story()
-        async with story.app.running(reached):
-            await story.until(lambda: bool(story.told(Disposed)))
-        return story
-
-    story = anyio.run(main)
+    story = anyio.run(until_it_is_disposed_of, reached)
 
     assert [b"poison"] * THRESHOLD == story.calls
     [warned] = (event for event in story.events if isinstance(event, Warned))

@@ -29,9 +29,16 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def define(mq: QueueManagerKit) -> None:
+@pytest.fixture
+def mq(mq: QueueManagerKit) -> QueueManagerKit:
     for queue in (DLQ, "ORDERS.IN", "OTHER"):
         mq.define(queue)
+    return mq
+
+
+def acted(mq: QueueManagerKit) -> list[str]:
+    """Return the rule of each action."""
+    return [event.rule for event in mq.told(DeadLetterActed)]
 
 
 def put(mq: QueueManagerKit, body: bytes, queue: str = "ORDERS.IN") -> None:
@@ -41,7 +48,6 @@ def put(mq: QueueManagerKit, body: bytes, queue: str = "ORDERS.IN") -> None:
 
 
 async def test_a_dead_letter_comes_back_to_the_listener_it_was_for(mq: QueueManagerKit, table: Path) -> None:
-    define(mq)
     app = App()
     app.dead_letter_handler(table)
     seen: list[bytes] = []
@@ -58,8 +64,9 @@ async def test_a_dead_letter_comes_back_to_the_listener_it_was_for(mq: QueueMana
     assert [b"one", b"two"] == seen
 
 
-async def test_the_queue_managers_own_dead_letter_queue_is_the_default(mq: QueueManagerKit, tmp_path: Path) -> None:
-    define(mq)
+async def test_the_queue_managers_own_dead_letter_queue_is_the_default_and_named_in_a_warning(
+    mq: QueueManagerKit, tmp_path: Path
+) -> None:
     mq.mqsc(f"ALTER QMGR DEADQ('{DLQ}')")
     (tmp_path / "rules.tbl").write_text("ACTION(DISCARD)")
     app = App()
@@ -67,33 +74,20 @@ async def test_the_queue_managers_own_dead_letter_queue_is_the_default(mq: Queue
 
     async with mq.run(app):
         put(mq, b"one")
-        await anyio.sleep(1)
-
-    assert 1 == sum(isinstance(event, DeadLetterActed) for event in mq.events)
-
-
-async def test_a_warning_names_the_queue_managers_own_dead_letter_queue(mq: QueueManagerKit, tmp_path: Path) -> None:
-    define(mq)
-    mq.mqsc(f"ALTER QMGR DEADQ('{DLQ}')")
-    (tmp_path / "rules.tbl").write_text("ACTION(DISCARD)")
-    app = App()
-    app.dead_letter_handler(tmp_path / "rules.tbl")
-
-    async with mq.run(app):
         await anyio.sleep(1)
         mq.faults.add(Fault(verb="MQCMIT", moment=Moment.AFTER))
-        put(mq, b"one")
+        put(mq, b"two")
         await anyio.sleep(5)
         mq.mqsc(f"ALTER QLOCAL({DLQ}) GET(DISABLED)")
         await anyio.sleep(5)
 
+    assert ["line 1"] == acted(mq)
     assert [DLQ] == [event.queue for event in mq.told(InDoubt)]
     assert [DLQ] == [event.queue for event in mq.told(Warned) if "The DLQ handler waits" in event.text]
     assert 0 == mq.depth(DLQ)
 
 
 async def test_attempts_go_on_over_an_outage(mq: QueueManagerKit, table: Path) -> None:
-    define(mq)
     mq.mqsc("ALTER QLOCAL(ORDERS.IN) PUT(DISABLED)")
     put(mq, b"one")
     app = App()
@@ -106,14 +100,13 @@ async def test_attempts_go_on_over_an_outage(mq: QueueManagerKit, table: Path) -
         mq.mqsc("ALTER QLOCAL(ORDERS.IN) PUT(ENABLED)")
         await anyio.sleep(60)
 
-    acted = [event for event in mq.events if isinstance(event, DeadLetterActed)]
-    assert Reason.PUT_INHIBITED == acted[0].reason
-    assert 0 == acted[-1].reason
-    assert [1, 2] == sorted({event.attempt for event in acted})[:2]
+    tried = mq.told(DeadLetterActed)
+    assert Reason.PUT_INHIBITED == tried[0].reason
+    assert 0 == tried[-1].reason
+    assert [1, 2] == sorted({event.attempt for event in tried})[:2]
 
 
 async def test_python_rules_come_before_the_table(mq: QueueManagerKit, table: Path) -> None:
-    define(mq)
     app = App()
     dead_letters = app.dead_letter_handler(table)
 
@@ -126,11 +119,10 @@ async def test_python_rules_come_before_the_table(mq: QueueManagerKit, table: Pa
         put(mq, b"not so")
         await anyio.sleep(1)
 
-    assert ["urgent", "line 2"] == [event.rule for event in mq.events if isinstance(event, DeadLetterActed)]
+    assert ["urgent", "line 2"] == acted(mq)
 
 
 async def test_a_table_that_changes_applies_at_once(mq: QueueManagerKit, table: Path) -> None:
-    define(mq)
     app = App()
     app.dead_letter_handler(table, reload=True)
 
@@ -145,13 +137,12 @@ async def test_a_table_that_changes_applies_at_once(mq: QueueManagerKit, table: 
         put(mq, b"two")
         await anyio.sleep(2)
 
-    assert ["line 2", "line 2"] == [event.rule for event in mq.events if isinstance(event, DeadLetterActed)]
-    assert ["OTHER", "OTHER"] == [queue_of(event) for event in mq.events if isinstance(event, DeadLetterActed)]
+    assert ["line 2", "line 2"] == acted(mq)
+    assert ["OTHER", "OTHER"] == [queue_of(event) for event in mq.told(DeadLetterActed)]
 
 
 async def test_a_table_that_changes_counts_from_the_next_start_on(mq: QueueManagerKit, table: Path) -> None:
     """Source: IBM, "Processing the rules table", "changes do not come into effect until the DLQ handler is restarted"."""
-    define(mq)
     app = App()
     app.dead_letter_handler(table)
     async with mq.run(app):
@@ -180,7 +171,6 @@ def queue_of(event: Event) -> str:
 
 
 async def test_a_queue_that_refuses_for_a_while_is_waited_for(mq: QueueManagerKit, table: Path) -> None:
-    define(mq)
     put(mq, b"one")
     app = App()
     app.dead_letter_handler(table)
@@ -193,12 +183,11 @@ async def test_a_queue_that_refuses_for_a_while_is_waited_for(mq: QueueManagerKi
         put(mq, b"two")
         await anyio.sleep(20)
 
-    assert 2 == sum(isinstance(event, DeadLetterActed) for event in mq.events)
-    assert 1 == sum(isinstance(event, Warned) and "The DLQ handler waits" in event.text for event in mq.events)
+    assert 2 == len(acted(mq))
+    assert 1 == sum("The DLQ handler waits" in event.text for event in mq.told(Warned))
 
 
 async def test_wait_no_ends_the_handler_and_not_the_application(mq: QueueManagerKit, tmp_path: Path) -> None:
-    define(mq)
     (tmp_path / "rules.tbl").write_text("WAIT(NO)\nACTION(DISCARD)")
     app = App()
     app.dead_letter_handler(tmp_path / "rules.tbl", queue=DLQ)
@@ -278,7 +267,6 @@ def test_a_session_with_a_thread_is_served_too_and_hooks_stay_on_the_loop(tmp_pa
 async def test_a_letter_that_a_function_stumbles_over_stays_and_the_others_are_handled(
     mq: QueueManagerKit, tmp_path: Path, flowing: int
 ) -> None:
-    define(mq)
     last = tmp_path / "rules.tbl"
     last.write_text(f"INPUTQ({DLQ}) RETRYINT(5)\nACTION(DISCARD)\n")
     app = App()
@@ -315,7 +303,6 @@ def spoil(table: Path) -> None:
 
 
 async def test_a_table_that_becomes_unreadable_leaves_the_rules_of_before(mq: QueueManagerKit, table: Path) -> None:
-    define(mq)
     app = App()
     app.dead_letter_handler(table, reload=True)
 

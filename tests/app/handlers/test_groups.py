@@ -56,6 +56,17 @@ def places(found: list[Found]) -> list[tuple[bytes, int, bool]]:
     return [(each.group_id, each.sequence_number, bool(each.message_flags & last)) for each in descriptors]
 
 
+def failing() -> App:
+    """Return an application whose handler fails at each group."""
+    app = App()
+
+    @app.listener("IN", groups=True)
+    async def handle(lines: list[Line]) -> None:
+        raise ValueError("never")
+
+    return app
+
+
 WHOLE = [(Y, 1, False), (Y, 2, False), (Y, 3, True)]
 
 
@@ -214,14 +225,8 @@ async def test_a_group_beyond_the_limit_fails_and_is_moved_whole(mq: QueueManage
 
 async def test_a_group_goes_whole_to_the_next_queue_if_one_of_its_messages_is_refused(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)", "ALTER QLOCAL(BOQ) MAXDEPTH(2)")
-    app = App()
-
-    @app.listener("IN", groups=True)
-    async def handle(lines: list[Line]) -> None:
-        raise ValueError("never")
-
     await put_group(mq)
-    async with mq.run(app):
+    async with mq.run(failing()):
         dead = await mq.drain("DLQ")
         await anyio.sleep(300)
 
@@ -253,15 +258,9 @@ async def test_a_group_stays_whole_on_its_queue_if_no_queue_takes_all_of_it(mq: 
 
 async def test_a_discarded_group_is_discarded_whole(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1) BOQNAME('')")
-    app = App()
-
-    @app.listener("IN", groups=True)
-    async def handle(lines: list[Line]) -> None:
-        raise ValueError("never")
-
     for number in (1, 2, 3):
         await put(mq, Y, number, 3, report=0x8000000)  # MQRO_DISCARD_MSG
-    async with mq.run(app):
+    async with mq.run(failing()):
         await anyio.sleep(300)
 
     assert (0, 0) == (mq.depth("IN"), mq.depth("DLQ"))
@@ -270,15 +269,9 @@ async def test_a_discarded_group_is_discarded_whole(mq: QueueManagerKit) -> None
 
 async def test_a_message_that_must_be_kept_keeps_a_group_whose_first_message_would_be_discarded(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1) BOQNAME('')")
-    app = App()
-
-    @app.listener("IN", groups=True)
-    async def handle(lines: list[Line]) -> None:
-        raise ValueError("never")
-
     await put(mq, Y, 1, 2, report=0x8000000)
     await put(mq, Y, 2, 2)
-    async with mq.run(app):
+    async with mq.run(failing()):
         await anyio.sleep(30)
 
     assert (2, 0) == (mq.depth("IN"), mq.depth("DLQ"))

@@ -45,6 +45,16 @@ class Defect:
         monkeypatch.setattr(WorkerEvents, "delivered", delivered)
 
 
+def idle(queue: str = "IN") -> App:
+    """Return an application that completes each message at once."""
+    app = App()
+
+    @app.listener(queue)
+    async def handle(body: bytes) -> None: ...
+
+    return app
+
+
 @pytest.mark.parametrize("exception", [LookupError("a defect"), SystemExit(3)], ids=repr)
 async def test_a_worker_that_fails_backs_its_unit_out_and_starts_again_after_growing_pauses(
     mq: QueueManagerKit, exception: BaseException, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -91,13 +101,8 @@ async def test_a_worker_that_worked_for_a_minute_begins_again_with_the_shortest_
     mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defect = Defect(monkeypatch, LookupError("a defect"), times=2)
-    app = App()
 
-    @app.listener("IN")
-    async def handle(body: bytes) -> None:
-        return
-
-    async with mq.run(app, incidents=True):
+    async with mq.run(idle(), incidents=True):
         await mq.put("IN", b"bad")
         await anyio.sleep(120)
         defect.left = 1
@@ -134,28 +139,17 @@ async def test_an_unknown_exception_at_the_start_ends_the_application(
         raise LookupError("not at the start")
 
     monkeypatch.setattr(Worker, "open", fails)
-    app = App()
-
-    @app.listener("IN")
-    async def handle(body: bytes) -> None:
-        return
 
     with pytest.raises(LookupError, match="not at the start"):
-        async with mq.run(app):
+        async with mq.run(idle()):
             await anyio.sleep(60)
 
     assert [] == mq.told(ConsumerFailed)
 
 
 async def test_a_queue_that_is_not_there_at_the_start_ends_the_application(mq: QueueManagerKit) -> None:
-    app = App()
-
-    @app.listener("NOWHERE")
-    async def handle(body: bytes) -> None:
-        return
-
     with pytest.raises(MQIError, match="2085"):
-        async with mq.run(app):
+        async with mq.run(idle("NOWHERE")):
             await anyio.sleep(60)
 
     assert [] == mq.told(ConsumerFailed)
@@ -163,13 +157,8 @@ async def test_a_queue_that_is_not_there_at_the_start_ends_the_application(mq: Q
 
 async def test_a_stop_ends_the_pause_of_a_worker_that_failed(mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch) -> None:
     Defect(monkeypatch, LookupError("a defect"), times=100)
-    app = App()
 
-    @app.listener("IN")
-    async def handle(body: bytes) -> None:
-        return
-
-    async with mq.run(app, incidents=True):
+    async with mq.run(idle(), incidents=True):
         await mq.put("IN", b"bad")
         await anyio.sleep(100)
         before = mq.clock.monotonic()

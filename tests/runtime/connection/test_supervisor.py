@@ -77,35 +77,24 @@ async def test_a_start_that_waits_connects_when_the_queue_manager_is_there() -> 
 
 
 async def test_the_event_of_an_outage_says_whether_there_was_a_connection() -> None:
-    happened: list[Event] = []
     with EmbeddedQueueManager("QM1") as queue_manager:
-        faults = _not_there(1)
-        supervisor = Supervisor(
-            faults.wrap(queue_manager),
-            broadcast=Broadcast((lambda event: happened.append(event),)),  # noqa: PLW0108 - `append` has another parameter's name
-            world=SYSTEM_WORLD,
-            reconnection=Reconnection(delays=DELAYS, start_limit_s=math.inf),
-        )
-        await (await supervisor.connect()).close()
-        supervisor.lost(error_for(Reason.CONNECTION_BROKEN, "MQGET", "Q"))
+        heard = Heard(queue_manager, start_limit_s=math.inf)
+        heard.faults.add(Fault(verb=CONNECT, reason=Reason.Q_MGR_NOT_AVAILABLE))
+        await (await heard.supervisor.connect()).close()
+        heard.supervisor.lost(BROKEN)
 
-    begun = [event for event in happened if isinstance(event, Reconnecting) and not event.attempt]
+    begun = [event for event in heard.events if isinstance(event, Reconnecting) and not event.attempt]
     assert [False, True] == [event.was_connected for event in begun]
 
 
 async def test_each_attempt_to_connect_is_an_event_with_its_number_and_its_result() -> None:
-    happened: list[Event] = []
     with EmbeddedQueueManager("QM1") as queue_manager:
-        supervisor = Supervisor(
-            _not_there(2).wrap(queue_manager),
-            broadcast=Broadcast((lambda event: happened.append(event),)),  # noqa: PLW0108 - `append` has another parameter's name
-            world=SYSTEM_WORLD,
-            reconnection=Reconnection(delays=DELAYS, start_limit_s=math.inf),
-        )
-        await (await supervisor.connect()).close()
+        heard = Heard(queue_manager, start_limit_s=math.inf)
+        heard.faults.add(Fault(verb=CONNECT, reason=Reason.Q_MGR_NOT_AVAILABLE, times=2))
+        await (await heard.supervisor.connect()).close()
 
     refused = int(Reason.Q_MGR_NOT_AVAILABLE)
-    tried = [event for event in happened if isinstance(event, ConnectionTried)]
+    tried = [event for event in heard.events if isinstance(event, ConnectionTried)]
     assert [(0, 0.0, refused), (1, 0.001, refused), (2, 0.001, 0)] == [
         (event.attempt, event.delay_s, event.reason) for event in tried
     ]
@@ -180,12 +169,6 @@ class Heard:
         ]
 
 
-def _without_advice(event: Event) -> Event:
-    if isinstance(event, ConnectionTried):
-        return replace(event, detail=event.detail.partition(" A planned fault")[0])
-    return event
-
-
 def tried(attempt: int, reason: int = 0) -> ConnectionTried:
     delay_s = 0.001 if attempt else 0.0
     detail = f"MQCONNX (QM1) failed: MQRC_HOST_NOT_AVAILABLE ({reason})." if reason else ""
@@ -255,7 +238,7 @@ async def test_a_caller_that_cannot_wait_makes_one_attempt_and_no_pause_inside_a
 @pytest.mark.parametrize(
     ("reconnection", "after_s", "reason", "why"),
     [
-        pytest.param({"mode": lambda: ReconnectMode.NO}, 0, 2009, "forbids to get it back", id="reconnecting is off"),
+        pytest.param({"mode": lambda: ReconnectMode.NO}, 0, 2009, "forbids reconnecting", id="reconnecting is off"),
         pytest.param(
             {"limit_s": 30.0}, 31, 2556, "lost 31 s ago, and the limit for getting it back is 30 s", id="the limit is over"
         ),
@@ -285,7 +268,7 @@ async def test_a_stop_ends_the_wait_for_a_queue_manager(delay_s: float) -> None:
         heard.supervisor.lost(BROKEN, first)
         heard.supervisor.stop()
 
-        with pytest.raises(MQIError, match="waits for no queue manager any more") as refused:
+        with pytest.raises(MQIError, match="no longer waits for a queue manager") as refused:
             await heard.supervisor.connect(before=first)
 
     assert Reason.CONNECTION_QUIESCING == refused.value.reason

@@ -18,7 +18,7 @@ from mqflow.cli.messages.why import command as why
 from mqflow.cli.text.message_view import view
 from mqflow.events import Decided, Disposed, Settled
 from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
-from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.kit import Found, QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -48,6 +48,14 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("BOQ")
 
 
+async def moved(mq: QueueManagerKit, app: App) -> Found:
+    """Run the application until it has moved an order to the backout queue."""
+    async with mq.run(app):
+        await mq.put("IN", b"order")
+        [dead] = await mq.drain("BOQ")
+    return dead
+
+
 def take(stock: dict[str, int]) -> None:
     raise OutOfStockError(f"{stock}")
 
@@ -64,9 +72,7 @@ async def test_middleware_gets_the_exception_of_each_failure_with_its_traceback(
     async def handle(body: bytes) -> None:
         take({"item 7": 0})
 
-    async with mq.run(app):
-        await mq.put("IN", b"order")
-        await mq.drain("BOQ")
+    await moved(mq, app)
 
     assert [OutOfStockError] * 3 == [type(error) for error in sentry.captured]
     assert ["take"] * 3 == [last_name(error.__traceback__) for error in sentry.captured]
@@ -85,9 +91,7 @@ async def test_a_plain_function_in_its_thread_keeps_its_reason_too(mq: QueueMana
     def handle(body: bytes) -> None:
         take({})
 
-    async with mq.run(app):
-        await mq.put("IN", b"order")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app)
 
     assert [OutOfStockError] * 3 == [type(error) for error in sentry.captured]
     assert f"listener/test_reasons.py:{line_of_take()} in take" == dead.why.frame
@@ -107,9 +111,7 @@ async def test_hooks_get_the_exception_with_the_events_of_the_failure(mq: QueueM
     async def handle(body: bytes) -> None:
         raise error
 
-    async with mq.run(app):
-        await mq.put("IN", b"order")
-        await mq.drain("BOQ")
+    await moved(mq, app)
 
     assert {("Decided", error), ("Settled", error), ("Disposed", error)} == set(seen)
 
@@ -124,9 +126,7 @@ async def test_the_log_has_the_first_failure_and_the_traceback_of_the_last(
         take({})
 
     with caplog.at_level(logging.WARNING, "mqflow.poison"):
-        async with mq.run(app):
-            await mq.put("IN", b"order")
-            await mq.drain("BOQ")
+        await moved(mq, app)
 
     first, last = caplog.records
     assert ("failed, 1 of 3: " in first.message, "failed 3 times, on BOQ now: " in last.message) == (True, True)
@@ -142,9 +142,7 @@ async def test_a_rejected_message_has_its_traceback_at_once(mq: QueueManagerKit,
         raise Reject("closed account")
 
     with caplog.at_level(logging.WARNING, "mqflow.poison"):
-        async with mq.run(app):
-            await mq.put("IN", b"order")
-            await mq.drain("BOQ")
+        await moved(mq, app)
 
     [failed] = caplog.records
     assert failed.exc_info is not None
@@ -161,9 +159,7 @@ async def test_a_traceback_that_is_no_unicode_text_is_in_the_log_with_escapes(
         raise Reject("caf\udce9")
 
     with caplog.at_level(logging.WARNING, "mqflow.poison"):
-        async with mq.run(app):
-            await mq.put("IN", b"order")
-            await mq.drain("BOQ")
+        await moved(mq, app)
 
     written = logging.Formatter().format(caplog.records[0])
     assert "caf\\udce9" in written.encode().decode()
@@ -177,9 +173,7 @@ async def test_the_moved_message_carries_the_innermost_frame_and_browse_shows_it
     async def handle(body: bytes) -> None:
         take({})
 
-    async with mq.run(app):
-        await mq.put("IN", b"order")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app)
 
     frame = f"listener/test_reasons.py:{line_of_take()} in take"
     shown = view("BOQ", dead.descriptor, dead.data)
@@ -199,9 +193,7 @@ async def test_the_ledger_and_why_name_the_frame_and_hold_no_exception(
         secret = "4111 1111"  # noqa: F841, S105 - a local variable, as in any handler
         take({})
 
-    async with mq.run(app):
-        await mq.put("IN", b"order")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app)
     ledger.close()
 
     monkeypatch.setenv("MQFLOW_LEDGER_FILE", str(file))
@@ -249,9 +241,7 @@ async def test_a_handler_that_runs_out_of_time_has_the_line_of_its_wait(
         await wait_for_stock()
 
     with caplog.at_level(logging.WARNING, "mqflow.poison"):
-        async with mq.run(app):
-            await mq.put("IN", b"order")
-            [dead] = await mq.drain("BOQ")
+        dead = await moved(mq, app)
 
     line = wait_for_stock.__code__.co_firstlineno + 1
     assert ("TimeLimitExceeded", f"listener/test_reasons.py:{line} in wait_for_stock") == (dead.why.error, dead.why.frame)
@@ -269,9 +259,7 @@ async def test_a_handler_whose_task_is_cancelled_has_the_line_too(mq: QueueManag
         future.cancel()
         await future
 
-    async with mq.run(app):
-        await mq.put("IN", b"order")
-        [dead] = await mq.drain("BOQ")
+    dead = await moved(mq, app)
 
     assert [asyncio.CancelledError] == [type(error) for error in sentry.captured]
     assert dead.why.frame.endswith("in handle")

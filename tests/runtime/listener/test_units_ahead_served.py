@@ -84,6 +84,11 @@ class Stage(StagedApplication):
             if len(self.seen) == 2:
                 self.store.holds = True
 
+    async def settle(self, count: int) -> None:
+        """Run the application until it has settled this number of messages."""
+        async with self.app.running(self.manager):
+            await self.until_settled(count)
+
     async def until_called(self) -> None:
         """Wait until the store holds an answer back."""
         with anyio.fail_after(LATEST_S):
@@ -170,9 +175,7 @@ async def test_the_decisions_made_during_one_request_are_settled_by_the_next(
 async def test_every_message_is_handled_once_in_order_and_settled_when_its_commit_is_answered(stage: Stage) -> None:
     stage.put(50)
     stage.listen()
-
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(50)
+    await stage.settle(50)
 
     assert [b"%d" % number for number in range(50)] == stage.seen
     assert 50 == len(set(stage.settled())) == len(stage.settled())
@@ -184,9 +187,7 @@ async def test_every_message_is_handled_once_in_order_and_settled_when_its_commi
 async def test_a_worker_holds_a_bounded_number_of_messages(stage: Stage, held: list[int]) -> None:
     stage.put(200)
     stage.listen()
-
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(200)
+    await stage.settle(200)
 
     assert 1 < max(held) <= units_ahead(0.0, 1) + UNANSWERED_MAX + 1
 
@@ -194,9 +195,7 @@ async def test_a_worker_holds_a_bounded_number_of_messages(stage: Stage, held: l
 async def test_a_unit_of_several_messages_is_one_call_of_the_store(stage: Stage) -> None:
     stage.put(12)
     stage.listen(unit_of_work=3)
-
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(12)
+    await stage.settle(12)
 
     assert [["MessageRemoved"] * 3] * 4 == stage.store.calls
 
@@ -212,8 +211,7 @@ async def test_a_failure_backs_out_its_own_message_alone_and_the_next_delivery_i
         if body == b"4" and counts[-1] == 0:
             raise ValueError("once")
 
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(8)
+    await stage.settle(8)
 
     assert [b"0", b"1", b"2", b"3", b"4", b"4", b"5", b"6", b"7"] == stage.seen
     assert [0, 0, 0, 0, 0, 1, 0, 0, 0] == counts
@@ -229,8 +227,7 @@ async def test_a_put_is_committed_with_its_own_message(stage: Stage) -> None:
         if int(body) % 3 == 0:
             await ctx.put("OUT", body)
 
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(10)
+    await stage.settle(10)
 
     expected = [["MessageAdded", "MessageRemoved"] if number % 3 == 0 else ["MessageRemoved"] for number in range(10)]
     assert expected == stage.store.calls
@@ -240,9 +237,7 @@ async def test_a_put_is_committed_with_its_own_message(stage: Stage) -> None:
 async def test_a_listener_in_strict_order_settles_each_message_by_itself(stage: Stage, commits: list[int]) -> None:
     stage.put(5)
     stage.listen(strict_order=True)
-
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(5)
+    await stage.settle(5)
 
     assert [] == commits
 
@@ -311,8 +306,7 @@ async def test_after_a_lost_connection_only_the_commits_that_were_sent_are_in_do
             is_cut.set()
 
     monkeypatch.setattr(ServedConnection, "settle_many", cut_at_the_second)
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(6)
+    await stage.settle(6)
 
     assert sent[1] == len(stage.in_doubt())
     lost = stage.settled(Settlement.BACKOUT)
@@ -371,9 +365,7 @@ async def test_a_listener_whose_first_backout_moves_a_message_has_no_messages_ah
     carry_out(stage.owner.administration, ["ALTER QLOCAL(IN) BOTHRESH(1)"])
     stage.put(10)
     stage.listen()
-
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(10)
+    await stage.settle(10)
 
     assert [] == commits
 
@@ -458,9 +450,7 @@ async def test_messages_that_cannot_come_ahead_cost_one_request_each(
 
     monkeypatch.setattr(ServedConnection, "exchange", noting)
     stage.listen()
-
-    async with stage.app.running(stage.manager):
-        await stage.until_settled(64)
+    await stage.settle(64)
 
     assert len(commits) + len(exchanges) < 64 + 10
 
