@@ -382,6 +382,14 @@ def many(queue: str, program: Program) -> str:
     return queue
 
 
+def five_browsed(program: Program, queue: str, options: OpenOption = BOTH) -> ObjectHandle:
+    """Return a handle that is on the fifth message."""
+    handle = program.open(queue, options)
+    for _ in range(5):
+        program.browse(handle)
+    return handle
+
+
 def test_a_long_browse_sees_every_message_once_in_order(many: str, program: Program) -> None:
     assert [b"%d" % number for number in range(30)] == all_of(program, program.open(many, OpenOption.BROWSE), NEXT)
 
@@ -397,18 +405,14 @@ def test_the_message_under_the_cursor_is_the_last_browsed_one(many: str, program
 
 
 def test_a_get_under_the_cursor_takes_the_last_browsed_message(many: str, program: Program) -> None:
-    handle = program.open(many, BOTH)
-    for _ in range(5):
-        program.browse(handle)
+    handle = five_browsed(program, many)
 
     assert b"4" == body(program.get(handle, TAKE | GetOption.NO_SYNCPOINT))
     assert b"5" == body(program.browse(handle))
 
 
 def test_a_browse_with_lock_locks_the_message_that_it_shows(many: str, program: Program, other: Program) -> None:
-    handle = program.open(many, BOTH)
-    for _ in range(5):
-        program.browse(handle)
+    handle = five_browsed(program, many)
 
     locked = program.browse(handle, NEXT | LOCK)
 
@@ -417,9 +421,7 @@ def test_a_browse_with_lock_locks_the_message_that_it_shows(many: str, program: 
 
 
 def test_a_program_does_not_browse_a_message_that_it_has_got(many: str, program: Program) -> None:
-    handle = program.open(many, BOTH)
-    for _ in range(5):
-        program.browse(handle)
+    handle = five_browsed(program, many)
     taken = [body(program.get(many)) for _ in range(7)]  # beginning with 0
 
     assert [b"%d" % number for number in range(7)] == taken
@@ -427,9 +429,7 @@ def test_a_program_does_not_browse_a_message_that_it_has_got(many: str, program:
 
 
 def test_a_browse_goes_on_behind_where_it_was_when_that_message_is_gone(many: str, program: Program, other: Program) -> None:
-    handle = program.open(many, BOTH)
-    for _ in range(5):
-        program.browse(handle)
+    handle = five_browsed(program, many)
     for _ in range(5):
         other.get(many)
 
@@ -447,9 +447,7 @@ def test_two_browses_of_a_program_do_not_disturb_each_other(many: str, program: 
 
 
 def test_a_browse_may_change_its_options_on_the_way(many: str, program: Program) -> None:
-    handle = program.open(many, OpenOption.BROWSE)
-    for _ in range(5):
-        program.browse(handle)
+    handle = five_browsed(program, many, OpenOption.BROWSE)
 
     cut = [body(program.browse(handle, NEXT | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=1)) for _ in range(7)]
 
