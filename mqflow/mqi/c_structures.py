@@ -83,32 +83,29 @@ def _structure(
     name: str,
     identifier: str,
     reason: Reason,
-    versions: Mapping[int, tuple[int, str]],
+    text: str,
     *,
     version_offset: int = 4,
     version_reason: Reason | None = None,
 ) -> Layout:
-    """Return the layout of fields written ``Name:kind``, separated by blanks. Kind `V`: a variable-length string (MQCHARV)."""
+    """Return the layout. A number in the text begins the next version, and is its length in bytes.
+
+    After the number come the fields of the version, written ``Name:kind``. Kind `V`: a variable-length string (MQCHARV).
+    """
+    lengths: dict[int, int] = {}
     fields: dict[str, FieldLayout] = {}
     end = 0 if version_offset != 4 else 8  # noqa: PLR2004 - most structures begin with identifier and version
-    for since, (_, text) in versions.items():
-        for item in text.split():
-            field, kind = item.split(":")
-            for part, part_kind in _parts(field, kind):
-                size = struct.calcsize(part_kind)
-                alignment = 1 if part_kind.endswith("s") else size
-                start = -(-end // alignment) * alignment
-                fields[part] = FieldLayout(part, start, part_kind, since)
-                end = start + size
-    return Layout(
-        name,
-        identifier.encode(),
-        version_offset,
-        {version: length for version, (length, _) in versions.items()},
-        fields,
-        reason,
-        version_reason or reason,
-    )
+    for item in text.split():
+        if item.isdecimal():
+            lengths[len(lengths) + 1] = int(item)
+            continue
+        for part, kind in _parts(*item.split(":")):
+            size = struct.calcsize(kind)
+            alignment = 1 if kind.endswith("s") else size
+            start = -(-end // alignment) * alignment
+            fields[part] = FieldLayout(part, start, kind, len(lengths))
+            end = start + size
+    return Layout(name, identifier.encode(), version_offset, lengths, fields, reason, version_reason or reason)
 
 
 def _parts(field: str, kind: str) -> list[tuple[str, str]]:
@@ -118,249 +115,118 @@ def _parts(field: str, kind: str) -> list[tuple[str, str]]:
     return [(field + suffix, part_kind) for suffix, part_kind in pairs]
 
 
-MQCHARV: Final = _structure("MQCHARV", "", Reason.PROPERTY_NAME_ERROR, {1: (24, _CHARV)}, version_offset=_NO_VERSION)
+MQCHARV: Final = _structure("MQCHARV", "", Reason.PROPERTY_NAME_ERROR, f"24 {_CHARV}", version_offset=_NO_VERSION)
 
-MQOD: Final = _structure(
-    "MQOD",
-    "OD  ",
-    Reason.OD_ERROR,
-    {
-        1: (168, "ObjectType:i ObjectName:48s ObjectQMgrName:48s DynamicQName:48s AlternateUserId:12s"),
-        2: (
-            208,
-            """
-            RecsPresent:i KnownDestCount:i UnknownDestCount:i InvalidDestCount:i ObjectRecOffset:i ResponseRecOffset:i
-            ObjectRecPtr:P ResponseRecPtr:P
-            """,
-        ),
-        3: (344, "AlternateSecurityId:40s ResolvedQName:48s ResolvedQMgrName:48s"),
-        4: (424, "ObjectString:V SelectionString:V ResObjectString:V ResolvedType:i Padding:4s"),
-    },
-)
+MQOD: Final = _structure("MQOD", "OD  ", Reason.OD_ERROR, """
+     168 ObjectType:i ObjectName:48s ObjectQMgrName:48s DynamicQName:48s AlternateUserId:12s
+     208 RecsPresent:i KnownDestCount:i UnknownDestCount:i InvalidDestCount:i ObjectRecOffset:i ResponseRecOffset:i
+         ObjectRecPtr:P ResponseRecPtr:P
+     344 AlternateSecurityId:40s ResolvedQName:48s ResolvedQMgrName:48s
+     424 ObjectString:V SelectionString:V ResObjectString:V ResolvedType:i Padding:4s
+""")  # fmt: skip
 
-MQGMO: Final = _structure(
-    "MQGMO",
-    "GMO ",
-    Reason.GMO_ERROR,
-    {
-        1: (72, "Options:i WaitInterval:i Signal1:i Signal2:i ResolvedQName:48s"),
-        2: (80, "MatchOptions:i GroupStatus:1s SegmentStatus:1s Segmentation:1s Reserved1:1s"),
-        3: (100, "MsgToken:16s ReturnedLength:i"),
-        4: (112, "Reserved2:i MsgHandle:q"),
-    },
-    version_reason=Reason.WRONG_GMO_VERSION,
-)
+MQGMO: Final = _structure("MQGMO", "GMO ", Reason.GMO_ERROR, """
+      72 Options:i WaitInterval:i Signal1:i Signal2:i ResolvedQName:48s
+      80 MatchOptions:i GroupStatus:1s SegmentStatus:1s Segmentation:1s Reserved1:1s
+     100 MsgToken:16s ReturnedLength:i
+     112 Reserved2:i MsgHandle:q
+""", version_reason=Reason.WRONG_GMO_VERSION)  # fmt: skip
 
-MQPMO: Final = _structure(
-    "MQPMO",
-    "PMO ",
-    Reason.PMO_ERROR,
-    {
-        1: (
-            128,
-            """
-            Options:i Timeout:i Context:i KnownDestCount:i UnknownDestCount:i InvalidDestCount:i
-            ResolvedQName:48s ResolvedQMgrName:48s
-            """,
-        ),
-        2: (160, "RecsPresent:i PutMsgRecFields:i PutMsgRecOffset:i ResponseRecOffset:i PutMsgRecPtr:P ResponseRecPtr:P"),
-        3: (184, "OriginalMsgHandle:q NewMsgHandle:q Action:i PubLevel:i"),
-    },
-)
+MQPMO: Final = _structure("MQPMO", "PMO ", Reason.PMO_ERROR, """
+     128 Options:i Timeout:i Context:i KnownDestCount:i UnknownDestCount:i InvalidDestCount:i ResolvedQName:48s
+         ResolvedQMgrName:48s
+     160 RecsPresent:i PutMsgRecFields:i PutMsgRecOffset:i ResponseRecOffset:i PutMsgRecPtr:P ResponseRecPtr:P
+     184 OriginalMsgHandle:q NewMsgHandle:q Action:i PubLevel:i
+""")  # fmt: skip
 
-MQCNO: Final = _structure(
-    "MQCNO",
-    "CNO ",
-    Reason.CNO_ERROR,
-    {
-        1: (12, "Options:i"),
-        2: (24, "ClientConnOffset:i ClientConnPtr:P"),
-        3: (152, "ConnTag:128s"),
-        4: (168, "SSLConfigPtr:P SSLConfigOffset:i"),
-        5: (200, "ConnectionId:24s SecurityParmsOffset:i SecurityParmsPtr:P"),
-        6: (224, "CCDTUrlPtr:P CCDTUrlOffset:i CCDTUrlLength:i Reserved:q"),
-        7: (256, "ApplName:28s Reserved2:i"),
-        8: (272, "BalanceParmsPtr:P BalanceParmsOffset:i Reserved3:i"),
-    },
-)
+MQCNO: Final = _structure("MQCNO", "CNO ", Reason.CNO_ERROR, """
+      12 Options:i
+      24 ClientConnOffset:i ClientConnPtr:P
+     152 ConnTag:128s
+     168 SSLConfigPtr:P SSLConfigOffset:i
+     200 ConnectionId:24s SecurityParmsOffset:i SecurityParmsPtr:P
+     224 CCDTUrlPtr:P CCDTUrlOffset:i CCDTUrlLength:i Reserved:q
+     256 ApplName:28s Reserved2:i
+     272 BalanceParmsPtr:P BalanceParmsOffset:i Reserved3:i
+""")  # fmt: skip
 
-MQCD: Final = _structure(
-    "MQCD",
-    "",
-    Reason.CD_ERROR,
-    {
-        1: (
-            984,
-            """
-            ChannelName:20s Version:i ChannelType:i TransportType:i Desc:64s QMgrName:48s XmitQName:48s
-            ShortConnectionName:20s MCAName:20s ModeName:8s TpName:64s BatchSize:i DiscInterval:i ShortRetryCount:i
-            ShortRetryInterval:i LongRetryCount:i LongRetryInterval:i SecurityExit:128s MsgExit:128s SendExit:128s
-            ReceiveExit:128s SeqNumberWrap:i MaxMsgLength:i PutAuthority:i DataConversion:i SecurityUserData:32s
-            MsgUserData:32s SendUserData:32s ReceiveUserData:32s
-            """,
-        ),
-        2: (
-            1312,
-            """
-            UserIdentifier:12s Password:12s MCAUserIdentifier:12s MCAType:i ConnectionName:264s RemoteUserIdentifier:12s
-            RemotePassword:12s
-            """,
-        ),
-        3: (1480, "MsgRetryExit:128s MsgRetryUserData:32s MsgRetryCount:i MsgRetryInterval:i"),
-        4: (
-            1568,
-            """
-            HeartbeatInterval:i BatchInterval:i NonPersistentMsgSpeed:i StrucLength:i ExitNameLength:i ExitDataLength:i
-            MsgExitsDefined:i SendExitsDefined:i ReceiveExitsDefined:i MsgExitPtr:P MsgUserDataPtr:P SendExitPtr:P
-            SendUserDataPtr:P ReceiveExitPtr:P ReceiveUserDataPtr:P
-            """,
-        ),
-        5: (1584, "ClusterPtr:P ClustersDefined:i NetworkPriority:i"),
-        6: (
-            1688,
-            """
-            LongMCAUserIdLength:i LongRemoteUserIdLength:i LongMCAUserIdPtr:P LongRemoteUserIdPtr:P MCASecurityId:40s
-            RemoteSecurityId:40s
-            """,
-        ),
-        7: (
-            1792,
-            """
-            SSLCipherSpec:32s SSLPeerNamePtr:P SSLPeerNameLength:i SSLClientAuth:i KeepAliveInterval:i LocalAddress:48s
-            BatchHeartbeat:i
-            """,
-        ),
-        8: (
-            1888,
-            """
-            HdrCompList:8s MsgCompList:64s CLWLChannelRank:i CLWLChannelPriority:i CLWLChannelWeight:i ChannelMonitoring:i
-            ChannelStatistics:i
-            """,
-        ),
-        9: (
-            1912,
-            """
-            SharingConversations:i PropertyControl:i MaxInstances:i MaxInstancesPerClient:i ClientChannelWeight:i
-            ConnectionAffinity:i
-            """,
-        ),
-        10: (1920, "BatchDataLimit:i UseDLQ:i DefReconnect:i"),
-        11: (1984, "CertificateLabel:64s"),
-        12: (1992, "SPLProtection:i Padding:4s"),
-        13: (2000, "QuantumSafeAlgorithm:i QuantumSafeRequired:i"),
-    },
-    version_offset=20,
-)
+MQCD: Final = _structure("MQCD", "", Reason.CD_ERROR, """
+     984 ChannelName:20s Version:i ChannelType:i TransportType:i Desc:64s QMgrName:48s XmitQName:48s ShortConnectionName:20s
+         MCAName:20s ModeName:8s TpName:64s BatchSize:i DiscInterval:i ShortRetryCount:i ShortRetryInterval:i
+         LongRetryCount:i LongRetryInterval:i SecurityExit:128s MsgExit:128s SendExit:128s ReceiveExit:128s SeqNumberWrap:i
+         MaxMsgLength:i PutAuthority:i DataConversion:i SecurityUserData:32s MsgUserData:32s SendUserData:32s
+         ReceiveUserData:32s
+    1312 UserIdentifier:12s Password:12s MCAUserIdentifier:12s MCAType:i ConnectionName:264s RemoteUserIdentifier:12s
+         RemotePassword:12s
+    1480 MsgRetryExit:128s MsgRetryUserData:32s MsgRetryCount:i MsgRetryInterval:i
+    1568 HeartbeatInterval:i BatchInterval:i NonPersistentMsgSpeed:i StrucLength:i ExitNameLength:i ExitDataLength:i
+         MsgExitsDefined:i SendExitsDefined:i ReceiveExitsDefined:i MsgExitPtr:P MsgUserDataPtr:P SendExitPtr:P
+         SendUserDataPtr:P ReceiveExitPtr:P ReceiveUserDataPtr:P
+    1584 ClusterPtr:P ClustersDefined:i NetworkPriority:i
+    1688 LongMCAUserIdLength:i LongRemoteUserIdLength:i LongMCAUserIdPtr:P LongRemoteUserIdPtr:P MCASecurityId:40s
+         RemoteSecurityId:40s
+    1792 SSLCipherSpec:32s SSLPeerNamePtr:P SSLPeerNameLength:i SSLClientAuth:i KeepAliveInterval:i LocalAddress:48s
+         BatchHeartbeat:i
+    1888 HdrCompList:8s MsgCompList:64s CLWLChannelRank:i CLWLChannelPriority:i CLWLChannelWeight:i ChannelMonitoring:i
+         ChannelStatistics:i
+    1912 SharingConversations:i PropertyControl:i MaxInstances:i MaxInstancesPerClient:i ClientChannelWeight:i
+         ConnectionAffinity:i
+    1920 BatchDataLimit:i UseDLQ:i DefReconnect:i
+    1984 CertificateLabel:64s
+    1992 SPLProtection:i Padding:4s
+    2000 QuantumSafeAlgorithm:i QuantumSafeRequired:i
+""", version_offset=20)  # fmt: skip
 
-MQSCO: Final = _structure(
-    "MQSCO",
-    "SCO ",
-    Reason.SCO_ERROR,
-    {
-        1: (536, "KeyRepository:256s CryptoHardware:256s AuthInfoRecCount:i AuthInfoRecOffset:i AuthInfoRecPtr:P"),
-        2: (544, "KeyResetCount:i FipsRequired:i"),
-        3: (560, "EncryptionPolicySuiteB:16s"),
-        4: (568, "CertificateValPolicy:i"),
-        5: (632, "CertificateLabel:64s"),
-        6: (648, "KeyRepoPasswordPtr:P KeyRepoPasswordOffset:i KeyRepoPasswordLength:i"),
-        7: (
-            672,
-            "HTTPSCertValidation:i HTTPSCertRevocation:i HTTPSKeyStorePtr:P HTTPSKeyStoreOffset:i HTTPSKeyStoreLength:i",
-        ),
-    },
-)
+MQSCO: Final = _structure("MQSCO", "SCO ", Reason.SCO_ERROR, """
+     536 KeyRepository:256s CryptoHardware:256s AuthInfoRecCount:i AuthInfoRecOffset:i AuthInfoRecPtr:P
+     544 KeyResetCount:i FipsRequired:i
+     560 EncryptionPolicySuiteB:16s
+     568 CertificateValPolicy:i
+     632 CertificateLabel:64s
+     648 KeyRepoPasswordPtr:P KeyRepoPasswordOffset:i KeyRepoPasswordLength:i
+     672 HTTPSCertValidation:i HTTPSCertRevocation:i HTTPSKeyStorePtr:P HTTPSKeyStoreOffset:i HTTPSKeyStoreLength:i
+""")  # fmt: skip
 
-MQCSP: Final = _structure(
-    "MQCSP",
-    "CSP ",
-    Reason.CSP_ERROR,
-    {
-        1: (
-            56,
-            """
-            AuthenticationType:i Reserved1:4s CSPUserIdPtr:P CSPUserIdOffset:i CSPUserIdLength:i Reserved2:8s
-            CSPPasswordPtr:P CSPPasswordOffset:i CSPPasswordLength:i
-            """,
-        ),
-        2: (80, "Reserved3:8s InitialKeyPtr:P InitialKeyOffset:i InitialKeyLength:i"),
-        3: (104, "Reserved4:8s TokenPtr:P TokenOffset:i TokenLength:i"),
-    },
-)
+MQCSP: Final = _structure("MQCSP", "CSP ", Reason.CSP_ERROR, """
+      56 AuthenticationType:i Reserved1:4s CSPUserIdPtr:P CSPUserIdOffset:i CSPUserIdLength:i Reserved2:8s CSPPasswordPtr:P
+         CSPPasswordOffset:i CSPPasswordLength:i
+      80 Reserved3:8s InitialKeyPtr:P InitialKeyOffset:i InitialKeyLength:i
+     104 Reserved4:8s TokenPtr:P TokenOffset:i TokenLength:i
+""")  # fmt: skip
 
-MQCMHO: Final = _structure("MQCMHO", "CMHO", Reason.CMHO_ERROR, {1: (12, "Options:i")})
-MQDMHO: Final = _structure("MQDMHO", "DMHO", Reason.DMHO_ERROR, {1: (12, "Options:i")})
-MQBMHO: Final = _structure("MQBMHO", "BMHO", Reason.BMHO_ERROR, {1: (12, "Options:i")})
-MQMHBO: Final = _structure("MQMHBO", "MHBO", Reason.MHBO_ERROR, {1: (12, "Options:i")})
-MQSMPO: Final = _structure("MQSMPO", "SMPO", Reason.SMPO_ERROR, {1: (20, "Options:i ValueEncoding:i ValueCCSID:i")})
-MQDMPO: Final = _structure("MQDMPO", "DMPO", Reason.DMPO_ERROR, {1: (12, "Options:i")})
-MQPD: Final = _structure("MQPD", "PD  ", Reason.PD_ERROR, {1: (24, "Options:i Support:i Context:i CopyOptions:i")})
-MQIMPO: Final = _structure(
-    "MQIMPO",
-    "IMPO",
-    Reason.IMPO_ERROR,
-    {
-        1: (
-            64,
-            """
-            Options:i RequestedEncoding:i RequestedCCSID:i ReturnedEncoding:i ReturnedCCSID:i Reserved1:i ReturnedName:V
-            TypeString:8s
-            """,
-        )
-    },
-)
+MQCMHO: Final = _structure("MQCMHO", "CMHO", Reason.CMHO_ERROR, "12 Options:i")
+MQDMHO: Final = _structure("MQDMHO", "DMHO", Reason.DMHO_ERROR, "12 Options:i")
+MQBMHO: Final = _structure("MQBMHO", "BMHO", Reason.BMHO_ERROR, "12 Options:i")
+MQMHBO: Final = _structure("MQMHBO", "MHBO", Reason.MHBO_ERROR, "12 Options:i")
+MQSMPO: Final = _structure("MQSMPO", "SMPO", Reason.SMPO_ERROR, "20 Options:i ValueEncoding:i ValueCCSID:i")
+MQDMPO: Final = _structure("MQDMPO", "DMPO", Reason.DMPO_ERROR, "12 Options:i")
+MQPD: Final = _structure("MQPD", "PD  ", Reason.PD_ERROR, "24 Options:i Support:i Context:i CopyOptions:i")
+MQIMPO: Final = _structure("MQIMPO", "IMPO", Reason.IMPO_ERROR, """
+      64 Options:i RequestedEncoding:i RequestedCCSID:i ReturnedEncoding:i ReturnedCCSID:i Reserved1:i ReturnedName:V
+         TypeString:8s
+""")  # fmt: skip
 
-MQCBD: Final = _structure(
-    "MQCBD",
-    "CBD ",
-    Reason.CBD_ERROR,
-    {1: (168, "CallbackType:i Options:i CallbackArea:P CallbackFunction:P CallbackName:128s MaxMsgLength:i Padding:4s")},
-)
-MQCBC: Final = _structure(
-    "MQCBC",
-    "CBC ",
-    Reason.CBD_ERROR,
-    {
-        1: (
-            56,
-            "CallType:i Hobj:i CallbackArea:P ConnectionArea:P CompCode:i Reason:i State:i DataLength:i BufferLength:i Flags:i",
-        ),
-        2: (64, "ReconnectDelay:i Padding:4s"),
-    },
-)
-MQCTLO: Final = _structure("MQCTLO", "CTLO", Reason.CTLO_ERROR, {1: (24, "Options:i Reserved:i ConnectionArea:P")})
+MQCBD: Final = _structure("MQCBD", "CBD ", Reason.CBD_ERROR, """
+     168 CallbackType:i Options:i CallbackArea:P CallbackFunction:P CallbackName:128s MaxMsgLength:i Padding:4s
+""")  # fmt: skip
+MQCBC: Final = _structure("MQCBC", "CBC ", Reason.CBD_ERROR, """
+      56 CallType:i Hobj:i CallbackArea:P ConnectionArea:P CompCode:i Reason:i State:i DataLength:i BufferLength:i Flags:i
+      64 ReconnectDelay:i Padding:4s
+""")  # fmt: skip
+MQCTLO: Final = _structure("MQCTLO", "CTLO", Reason.CTLO_ERROR, "24 Options:i Reserved:i ConnectionArea:P")
 
-MQSTS: Final = _structure(
-    "MQSTS",
-    "STAT",
-    Reason.STS_ERROR,
-    {
-        1: (
-            224,
-            """
-            CompCode:i Reason:i PutSuccessCount:i PutWarningCount:i PutFailureCount:i ObjectType:i ObjectName:48s
-            ObjectQMgrName:48s ResolvedObjectName:48s ResolvedQMgrName:48s
-            """,
-        ),
-        2: (280, "ObjectString:V SubName:V OpenOptions:i SubOptions:i"),
-    },
-)
+MQSTS: Final = _structure("MQSTS", "STAT", Reason.STS_ERROR, """
+     224 CompCode:i Reason:i PutSuccessCount:i PutWarningCount:i PutFailureCount:i ObjectType:i ObjectName:48s
+         ObjectQMgrName:48s ResolvedObjectName:48s ResolvedQMgrName:48s
+     280 ObjectString:V SubName:V OpenOptions:i SubOptions:i
+""")  # fmt: skip
 
-MQSD: Final = _structure(
-    "MQSD",
-    "SD  ",
-    Reason.SD_ERROR,
-    {
-        1: (
-            344,
-            """
-            Options:i ObjectName:48s AlternateUserId:12s AlternateSecurityId:40s SubExpiry:i ObjectString:V SubName:V
-            SubUserData:V SubCorrelId:24s PubPriority:i PubAccountingToken:32s PubApplIdentityData:32s SelectionString:V
-            SubLevel:i ResObjectString:V
-            """,
-        )
-    },
-)
-MQSRO: Final = _structure("MQSRO", "SRO ", Reason.SRO_ERROR, {1: (16, "Options:i NumPubs:i")})
+MQSD: Final = _structure("MQSD", "SD  ", Reason.SD_ERROR, """
+     344 Options:i ObjectName:48s AlternateUserId:12s AlternateSecurityId:40s SubExpiry:i ObjectString:V SubName:V
+         SubUserData:V SubCorrelId:24s PubPriority:i PubAccountingToken:32s PubApplIdentityData:32s SelectionString:V
+         SubLevel:i ResObjectString:V
+""")  # fmt: skip
+MQSRO: Final = _structure("MQSRO", "SRO ", Reason.SRO_ERROR, "16 Options:i NumPubs:i")
 
 STRUCTURES: Final[tuple[Layout, ...]] = (
     MQOD, MQGMO, MQPMO, MQCNO, MQCD, MQSCO, MQCSP, MQCMHO, MQDMHO, MQSMPO, MQDMPO, MQPD, MQIMPO, MQCBD, MQCBC, MQCTLO, MQSTS,
