@@ -133,6 +133,12 @@ def test_unknown_match_options_are_2247(queue: str, program: Program) -> None:
         program.get(queue, match=MatchOption(0x100))
 
 
+@pytest.mark.parametrize("number", [0, 1_000_000_000])
+def test_a_sequence_number_to_match_that_no_message_has_is_2250(queue: str, program: Program, number: int) -> None:
+    with refused(Reason.MSG_SEQ_NUMBER_ERROR):
+        program.get(queue, match=MatchOption.MSG_SEQ_NUMBER, sequence_number=number)
+
+
 @pytest.mark.parametrize("wait_ms", [-2, 2**31])
 def test_a_wait_below_minus_one_or_beyond_an_mqlong_is_2090(queue: str, program: Program, wait_ms: int) -> None:
     program.put(queue, b"one")

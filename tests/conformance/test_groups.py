@@ -106,6 +106,26 @@ def test_a_put_in_physical_order_without_a_group_identifier_gets_a_new_one(queue
     assert 3 == len({NO_ID, first.group_id, second.group_id})
 
 
+@pytest.mark.parametrize(
+    ("flags", "fields", "reason"),
+    [
+        (IN_GROUP, {"sequence_number": 0}, Reason.MSG_SEQ_NUMBER_ERROR),
+        (IN_GROUP, {"sequence_number": 1_000_000_000}, Reason.MSG_SEQ_NUMBER_ERROR),
+        (SEGMENT, {"offset": -1}, Reason.OFFSET_ERROR),
+        (LAST_SEGMENT, {"offset": 999_999_999}, Reason.OFFSET_ERROR),
+        (SEGMENT, {"body": b""}, Reason.SEGMENT_LENGTH_ZERO),
+    ],
+)
+def test_a_put_in_physical_order_at_an_impossible_place_is_refused(
+    queue: str, program: Program, flags: int, fields: dict[str, object], reason: Reason
+) -> None:
+    """rc2250, rc2251, rc2253."""
+    given = {"body": b"x", "options": PutOption.NO_SYNCPOINT} | fields
+
+    with refused(reason):
+        put(program, queue, flags=flags, **given)  # type: ignore[arg-type]  # columns of a table
+
+
 # The flags of the put before, the flags of this put, more fields of this put, and the reason.
 REFUSED: tuple[tuple[int, int, dict[str, object], Reason], ...] = (
     (IN_GROUP, 0, {}, Reason.INCOMPLETE_GROUP),

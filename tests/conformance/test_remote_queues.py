@@ -103,6 +103,86 @@ def test_a_queue_of_another_queue_manager_is_reached_by_the_transmission_queue_o
     assert b"ANY.QUEUE".ljust(48) + b"FAR".ljust(48) == got.body[8:104]
 
 
+MANAGER_ALIASES = """
+DEFINE QREMOTE(ITSELF) RNAME(' ') RQMNAME(QM1) XMITQ(NOT.THERE)
+DEFINE QREMOTE(FURTHER) RNAME(' ') RQMNAME(FAR) XMITQ(TO.FAR)
+DEFINE QREMOTE(LOST) RNAME(' ') RQMNAME(NOBODY)
+"""
+
+
+def test_a_queue_manager_alias_of_this_queue_manager_names_its_own_queues(far: QueueManagerUnderTest, program: Program) -> None:
+    """q002730: "If the local queue manager is REALQM, it puts the messages to the queue THISQ, which is a local queue"."""
+    defined(far, f"{MANAGER_ALIASES}DEFINE QALIAS(LIKE.NORMAL) TARGET(NORMAL)\nALTER QREMOTE(ITSELF) DEFPSIST(YES)")
+    for name in ("NORMAL", "LIKE.NORMAL"):
+        program.connection.put1(
+            ObjectDescriptor(name, queue_manager="ITSELF"), MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT
+        )
+
+    handle = program.open("NORMAL", OpenOption.INPUT_SHARED)
+    assert [1, 1] == [program.got(handle, GetOption.NO_SYNCPOINT).descriptor.persistence for _ in range(2)]
+
+
+def test_a_queue_manager_alias_gives_the_queue_manager_and_the_transmission_queue(
+    far: QueueManagerUnderTest, program: Program
+) -> None:
+    """q002730: "The queue manager changes the transmission header to say REALQM instead of YOURQM"."""
+    defined(far, MANAGER_ALIASES)
+    target = ObjectDescriptor("ANY.QUEUE", queue_manager="FURTHER")
+    put = program.connection.put1(target, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+    got = program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT)
+    assert ("ANY.QUEUE", "FAR") == (put.resolved_queue, put.resolved_queue_manager)
+    assert b"ANY.QUEUE".ljust(48) + b"FAR".ljust(48) == got.body[8:104]
+
+
+@pytest.mark.parametrize(
+    ("queue", "alias", "options", "reason"),
+    [
+        ("NORMAL", "ORDERS", OpenOption.OUTPUT, Reason.UNKNOWN_REMOTE_Q_MGR),  # q050110: its RNAME is not blank
+        ("NORMAL", "LOST", OpenOption.OUTPUT, Reason.UNKNOWN_REMOTE_Q_MGR),
+        ("NORMAL", "FURTHER", OpenOption.INPUT_SHARED, Reason.UNKNOWN_OBJECT_Q_MGR),
+        ("NORMAL", "ITSELF", OpenOption.INQUIRE, Reason.OPTION_NOT_VALID_FOR_TYPE),  # rc2045
+        ("NOT.THERE", "ITSELF", OpenOption.OUTPUT, Reason.UNKNOWN_OBJECT_NAME),
+        ("SYSTEM.DEFAULT.MODEL.QUEUE", "ITSELF", OpenOption.OUTPUT, Reason.Q_TYPE_ERROR),  # rc2057
+    ],
+)
+def test_a_wrong_queue_manager_alias_is_refused_with_its_reason(
+    far: QueueManagerUnderTest, program: Program, queue: str, alias: str, options: OpenOption, reason: Reason
+) -> None:
+    defined(far, MANAGER_ALIASES)
+
+    with refused(reason):
+        program.connection.open(ObjectDescriptor(queue, queue_manager=alias), options)
+
+
+@pytest.mark.parametrize("alias", ["ITSELF", "FURTHER"])
+def test_a_queue_manager_alias_that_is_inhibited_for_puts_refuses_the_put(
+    far: QueueManagerUnderTest, program: Program, alias: str
+) -> None:
+    """q103260: "including any queue manager alias definitions"."""
+    defined(far, f"{MANAGER_ALIASES}ALTER QREMOTE({alias}) PUT(DISABLED)")
+
+    with refused(Reason.PUT_INHIBITED):
+        program.connection.put1(
+            ObjectDescriptor("NORMAL", queue_manager=alias), MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT
+        )
+
+
+@pytest.mark.parametrize(
+    ("queue_manager_name", "expected"),
+    [("", ("ORDERS.IN", "FAR")), ("QM9", ("ORDERS", "QM9"))],
+    ids=["q023100: If you leave the ReplyToQMgr field blank", "otherwise"],
+)
+def test_a_reply_to_queue_that_is_a_remote_queue_is_replaced(
+    far: QueueManagerUnderTest, program: Program, queue_manager_name: str, expected: tuple[str, str]
+) -> None:
+    del far
+    program.put("NORMAL", b"1", reply_to_queue="ORDERS", reply_to_queue_manager=queue_manager_name)
+
+    got = program.got("NORMAL").descriptor
+    assert expected == (got.reply_to_queue, got.reply_to_queue_manager)
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -114,6 +194,9 @@ def test_a_queue_of_another_queue_manager_is_reached_by_the_transmission_queue_o
         ("ALTER QREMOTE(ORDERS) XMITQ(' ')\nALTER QMGR DEFXMITQ(ALIAS)", Reason.DEF_XMIT_Q_TYPE_ERROR),
         ("ALTER QREMOTE(ORDERS) XMITQ(' ')\nALTER QMGR DEFXMITQ(NORMAL)", Reason.DEF_XMIT_Q_USAGE_ERROR),
         ("ALTER QREMOTE(ORDERS) RNAME(' ')", Reason.REMOTE_Q_NAME_ERROR),
+        pytest.param(
+            "ALTER QREMOTE(ORDERS) RQMNAME(QM1)", Reason.UNKNOWN_REMOTE_Q_MGR, id="q050110: even if the XmitQName is not blank"
+        ),
     ],
 )
 def test_a_wrong_definition_is_refused_with_its_reason(

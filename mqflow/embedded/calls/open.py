@@ -59,6 +59,7 @@ TEMPORARY_DYNAMIC: Final = 3
 _DEFINED: Final[dict[int, Noun]] = {ObjectType.NAMELIST: "NAMELIST", ObjectType.PROCESS: "PROCESS"}
 _TOPIC_TARGET: Final = 8
 _OUTPUT: Final = int(OpenOption.OUTPUT)
+_LOCAL_USES: Final = INPUT | int(OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET)
 
 
 class Wanted(Struct, frozen=True, gc=False):
@@ -77,10 +78,15 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
     check_open_options(wanted.options, wanted.descriptor.object_type)
     if state.quiescing and wanted.options & OpenOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
-    if len(connection.handles) >= state.attributes.max_handles:
-        raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
+    if (handles := len(connection.handles) + len(connection.subscriptions)) >= state.attributes.max_handles:
+        raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{handles} handles are open")
+    manager_alias = _manager_alias(state, wanted)
+    if manager_alias is not None:
+        named = replace(wanted.descriptor, queue_manager=manager_alias.attributes.remote_queue_manager)
+        wanted = replace(wanted, descriptor=named)
     _check_queue_manager(state, wanted)
     handle = ObjectHandle(connection, wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
+    handle.manager_alias = manager_alias
     handle.selector = compile_selection(wanted.descriptor.selection, wanted.descriptor.object_type, handle.bits)
     if wanted.descriptor.object_type == ObjectType.Q_MGR:
         _check_authority(state, connection, wanted)
@@ -270,14 +276,33 @@ def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
         return
     if not is_object_name(wanted.descriptor.queue_manager):
         raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager!r} is not a name of a queue manager")
-    if wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET):
+    if wanted.options & _LOCAL_USES:
         raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager} is not {state.name}")
 
 
+def _manager_alias(state: QueueManagerState, wanted: Wanted) -> QueueDefinition | None:
+    """Return the queue manager alias that ObjectQMgrName names: a remote queue definition without RNAME; otherwise None.
+
+    Source: IBM q025990 (name resolution), q002730, rc2045; for 2087 "Unknown Remote Queue Manager" (q050110).
+    """
+    named = wanted.descriptor
+    found = state.queues.get(named.queue_manager)
+    if named.object_type != ObjectType.Q or named.queue_manager == state.name or not isinstance(found, QueueDefinition):
+        return None
+    if found.attributes.kind is not QueueType.REMOTE:
+        return None
+    if found.attributes.remote_queue or not found.attributes.remote_queue_manager:
+        raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, f"{found.attributes.name} has RNAME, or no RQMNAME: it is no such alias")
+    if found.attributes.remote_queue_manager == state.name and wanted.options & _LOCAL_USES:
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager alias is for puts only")
+    return found
+
+
 def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> None:
-    elsewhere = wanted.descriptor.queue_manager
+    elsewhere, manager_alias = wanted.descriptor.queue_manager, handle.manager_alias
     if elsewhere not in {"", state.name}:
-        queue = state.transmission_queue("", elsewhere)
+        through = "" if manager_alias is None else manager_alias.attributes.transmission_queue
+        queue = state.transmission_queue(through, elsewhere)
         # UNCERTAIN, from memory: IBM's default checks the transmission queue (ClusterQueueAccessControl of qm.ini).
         _check_authority(state, handle.connection, replace(wanted, descriptor=replace(wanted.descriptor, name=queue.name)))
         _transmit(handle, queue, (wanted.descriptor.name, elsewhere))
@@ -290,8 +315,9 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
         _attach_remote(state, handle, found, remote)
         return
     if isinstance(found, QueueDefinition) and found.attributes.kind is QueueType.MODEL:
-        if wanted.for_one_put:
-            raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that the open creates")
+        if wanted.for_one_put or manager_alias is not None:  # rc2057
+            detail = "It is a model: open it without a queue manager alias, and put to the queue that the open creates"
+            raise Refusal(Reason.Q_TYPE_ERROR, detail)
         queue = _dynamic(state, found, wanted.descriptor.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True
@@ -315,7 +341,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
 
 
 def _remote_definition(state: QueueManagerState, found: QueueDefinition) -> QueueDefinition | None:
-    """Return the definition of a remote queue, also if `found` is its alias; None for any other queue."""
+    """Return the definition of a remote queue, even if `found` is its alias; None for any other queue."""
     base = state.queues.get(found.attributes.target) if found.attributes.kind is QueueType.ALIAS else found
     return base if isinstance(base, QueueDefinition) and base.attributes.kind is QueueType.REMOTE else None
 
@@ -331,6 +357,8 @@ def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueD
     if handle.bits & OpenOption.OUTPUT:
         if not remote.remote_queue:
             raise Refusal(Reason.REMOTE_Q_NAME_ERROR, "The definition has no RNAME")
+        if remote.remote_queue_manager == state.name:  # q050110: also with XMITQ
+            raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, f"RQMNAME of {remote.name} is this queue manager")
         to = (remote.remote_queue, remote.remote_queue_manager)
         _transmit(handle, state.transmission_queue(remote.transmission_queue, remote.remote_queue_manager), to)
     _record_definition(handle, first)

@@ -192,7 +192,9 @@ def _resolved(
     state: QueueManagerState, descriptor: MessageDescriptor, attributes: TopicAttributes, plan: PutPlan
 ) -> MessageDescriptor:
     fresh = plan.new_message_id or descriptor.message_id == NO_ID
-    reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue
+    reply_to_queue, reply_to_queue_manager = state.reply_target(
+        "" if plan.suppress_reply_to else descriptor.reply_to_queue, descriptor.reply_to_queue_manager
+    )
     as_defined = descriptor.persistence == Persistence.AS_Q_DEF
     return replace(
         descriptor,
@@ -203,7 +205,7 @@ def _resolved(
         ccsid=state.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
         backout_count=0,
         reply_to_queue=reply_to_queue,
-        reply_to_queue_manager=(descriptor.reply_to_queue_manager or state.name) if reply_to_queue else "",
+        reply_to_queue_manager=reply_to_queue_manager,
     )
 
 

@@ -106,7 +106,7 @@ def _in_group(
     """Return the descriptor with the place of the message in its group and its logical message."""
     if plan.logical:
         return complete_in_order(state, handle, plan, descriptor, body_bytes)
-    return physical_put(descriptor, state.identifiers.identifier)
+    return physical_put(descriptor, body_bytes, state.identifiers.identifier)
 
 
 def _segment_bytes(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> int:
@@ -269,7 +269,7 @@ def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan)
 
 
 def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
-    """Return the queue of the put, and the definition of the opened name: the alias, or the queue itself."""
+    """Return the queue of the put, and the first definition on the way to it: an alias, or the queue itself."""
     queue = handle.queue
     if queue is None or not handle.bits & _OUTPUT:
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
@@ -281,6 +281,10 @@ def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tu
     for attributes in (first, queue.attributes):
         if attributes.put_inhibited:
             raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {attributes.name}")
+    if handle.manager_alias is not None:
+        first = handle.manager_alias.attributes
+        if first.put_inhibited:
+            raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {first.name}")
     return queue, first
 
 
@@ -342,7 +346,11 @@ def _resolved(
     if persistence == _AS_Q_DEF:
         persistence = first.default_persistence
     fresh = plan.new_message_id or descriptor.message_id == NO_ID
-    reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue
+    reply_to_queue, reply_to_queue_manager = "", ""
+    if descriptor.reply_to_queue and not plan.suppress_reply_to:
+        reply_to_queue, reply_to_queue_manager = state.reply_target(
+            descriptor.reply_to_queue, descriptor.reply_to_queue_manager
+        )
     return replace(
         descriptor,
         persistence=persistence,
@@ -353,7 +361,7 @@ def _resolved(
         expiry_tenths=_capped(descriptor.expiry_tenths, first, queue),
         backout_count=0,
         reply_to_queue=reply_to_queue,
-        reply_to_queue_manager=(descriptor.reply_to_queue_manager or state.name) if reply_to_queue else "",
+        reply_to_queue_manager=reply_to_queue_manager,
     )
 
 

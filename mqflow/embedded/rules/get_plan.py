@@ -1,7 +1,7 @@
 """The plan of an MQGET: the fields to match, and how the get finds and returns its message.
 
-The code is pure: it refuses options as a queue manager does (2005, 2026, 2046, 2090, 2247, 2460), and knows no queue.
-Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
+The code is pure: it refuses options as a queue manager does (2005, 2026, 2046, 2090, 2247, 2250, 2460), and knows no queue.
+Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2250, rc2460.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from mqflow.mqi.properties.rfh2_properties import PropertyControl
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 
-__all__ = ("GetPlan", "Mark", "Match", "Reach", "Whole", "Within", "at_once", "matches", "plan_get")
+__all__ = ("PLACE_MAX", "GetPlan", "Mark", "Match", "Reach", "Whole", "Within", "at_once", "matches", "plan_get")
 
 _Choice = TypeVar("_Choice")
 
@@ -153,6 +153,8 @@ _ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOptio
 _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
 _WAIT_MS_MAX: Final = 2**31 - 1
+PLACE_MAX: Final = 999_999_999
+"""The highest MsgSeqNumber and the highest Offset."""
 _ALL_MATCHES: Final = sum(MatchOption)
 _ANY: Final = Match()
 #: The match of a get with COMPLETE_MSG: its segments are returned with the first one.
@@ -262,6 +264,8 @@ def _match(options: GetOptions, plan: GetPlan) -> Match | None:
         return _FIRST_SEGMENT if plan.complete else None
     if unknown := wanted & ~_ALL_MATCHES:
         raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{unknown:x} is not an MQMO option")
+    if wanted & _MSG_SEQ_NUMBER and not 1 <= options.sequence_number <= PLACE_MAX:
+        raise Refusal(Reason.MSG_SEQ_NUMBER_ERROR, f"MsgSeqNumber {options.sequence_number} to match")
     match = Match(
         message_id=_identifier(options.message_id) if wanted & _MSG_ID else None,
         correlation_id=_identifier(options.correlation_id) if wanted & _CORREL_ID else None,

@@ -4,9 +4,9 @@ A queue manager retains the position of a handle's last put, last get and last b
 MQGMO_LOGICAL_ORDER, this position decides the next put and the next get. The code is pure, except for `Retained`, which
 `calls/groups.py` writes. It knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), MQGMO (q096780), rc2185, rc2241,
-rc2242, rc2243, rc2244, rc2245, rc2247, rc2253, rc2259; "Segmentation and reassembly by queue manager" (q026380). From memory,
-without a page of IBM: a backout restores the retained positions (MQBACK), and MQPUT1 refuses LOGICAL_ORDER with 2046 (MQPMO).
-The fields of a put in physical order (`physical_put`) are from memory too.
+rc2242, rc2243, rc2244, rc2245, rc2247, rc2250, rc2251, rc2253, rc2259; "Segmentation and reassembly by queue manager"
+(q026380). From memory, without a page of IBM: a backout restores the retained positions (MQBACK), and MQPUT1 refuses
+LOGICAL_ORDER with 2046 (MQPMO). The fields of a put in physical order (`physical_put`) are from memory too.
 UNCERTAIN: whether MQCLOSE also warns after puts in physical order; here it does not warn.
 """
 
@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.rules.get_plan import GetPlan, Match, Reach, Whole, Within, matches
+from mqflow.embedded.rules.get_plan import PLACE_MAX, GetPlan, Match, Reach, Whole, Within, matches
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import MessageFlag
@@ -110,8 +110,7 @@ def next_put(
     persistence, and with 2245 a change of the unit-of-work option. Refuses with 2253 an empty segment that is not the last.
     """
     flags = _implied(descriptor.message_flags)
-    if flags & _SEGMENTED and not flags & _LAST_SEGMENT and not body_bytes:
-        raise Refusal(Reason.SEGMENT_LENGTH_ZERO, "Only the last segment of a logical message may be empty")
+    _check_segment_length(flags, body_bytes)
     if place is None:
         if not flags & (_GROUPED | _SEGMENTED):
             return replace(descriptor, group_id=NO_ID, sequence_number=1, offset=0)
@@ -133,12 +132,19 @@ def next_put(
     )
 
 
-def physical_put(descriptor: MessageDescriptor, new_group_id: Callable[[], bytes]) -> MessageDescriptor:
+def physical_put(descriptor: MessageDescriptor, body_bytes: int, new_group_id: Callable[[], bytes]) -> MessageDescriptor:
     """Return the descriptor of a put in physical order, without the fields that its flags give no meaning.
 
-    A message of a group, and a segment, get a new GroupId if they have none.
+    A message of a group, and a segment, get a new GroupId if they have none. Refuses with 2250 a MsgSeqNumber outside of 1 to
+    999,999,999. Refuses with 2251 a segment that is not between 0 and 999,999,999, and with 2253 an empty segment that is not
+    the last.
     """
     flags = _implied(descriptor.message_flags)
+    _check_segment_length(flags, body_bytes)
+    if flags & _GROUPED and not 1 <= descriptor.sequence_number <= PLACE_MAX:
+        raise Refusal(Reason.MSG_SEQ_NUMBER_ERROR, f"MsgSeqNumber {descriptor.sequence_number}")
+    if flags & _SEGMENTED and not 0 <= descriptor.offset <= PLACE_MAX - body_bytes:
+        raise Refusal(Reason.OFFSET_ERROR, f"Offset {descriptor.offset} of {body_bytes} bytes")
     if not flags & (_GROUPED | _SEGMENTED):
         group_id = descriptor.group_id if flags & _MAY_SPLIT else NO_ID
     else:
@@ -149,6 +155,11 @@ def physical_put(descriptor: MessageDescriptor, new_group_id: Callable[[], bytes
         sequence_number=descriptor.sequence_number if flags & _GROUPED else 1,
         offset=descriptor.offset if flags & _SEGMENTED else 0,
     )
+
+
+def _check_segment_length(flags: int, body_bytes: int) -> None:
+    if flags & _SEGMENTED and not flags & _LAST_SEGMENT and not body_bytes:
+        raise Refusal(Reason.SEGMENT_LENGTH_ZERO, "Only the last segment of a logical message may be empty")
 
 
 def place_after(descriptor: MessageDescriptor, body_bytes: int, *, under_syncpoint: bool, logical: bool) -> Place | None:

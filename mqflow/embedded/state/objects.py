@@ -196,6 +196,7 @@ class ObjectHandle:
         "get_plan",
         "locked",
         "logical",
+        "manager_alias",
         "marks",
         "name",
         "noun",
@@ -228,6 +229,8 @@ class ObjectHandle:
         self.queue: LocalQueue | None = None
         #: If `queue` is a transmission queue, the remote queue and the remote queue manager of the messages; otherwise None.
         self.remote: tuple[str, str] | None = None
+        #: The queue manager alias that ObjectQMgrName named; None otherwise.
+        self.manager_alias: QueueDefinition | None = None
         #: The full topic string; None if the handle is not for a topic.
         self.topic: str | None = None
         #: "NAMELIST" or "PROCESS"; empty for any other object.

@@ -235,6 +235,18 @@ class QueueManagerState:
             raise Refusal(reason, f"{name} has USAGE(NORMAL), and a transmission queue needs USAGE(XMITQ)")
         return found
 
+    def reply_target(self, queue: str, queue_manager: str) -> tuple[str, str]:
+        """Return ReplyToQ and ReplyToQMgr of a message on a queue. If ReplyToQMgr is blank, ReplyToQ can be a remote queue.
+
+        Source: IBM q023100; ReplyToQ (q097660), ReplyToQMgr (q097670).
+        """
+        if not queue or queue_manager:
+            return queue, queue_manager if queue else ""
+        found = self.queues.get(queue)
+        if found is None or found.attributes.kind is not QueueType.REMOTE:
+            return queue, self.name
+        return found.attributes.remote_queue or queue, found.attributes.remote_queue_manager or self.name
+
     def monitors(self, queue: QueueAttributes) -> bool:
         """True if the queue collects monitoring data: MONQ of the queue or, if that is QMGR, MONQ of the queue manager.
 
