@@ -99,7 +99,8 @@ class EmbeddedConnection:
     def close(self, handle: object, options: CloseOption = CloseOption.NONE) -> None:
         """Close the handle (MQCLOSE). Closing the handle that created a temporary dynamic queue deletes the queue."""
         name = _name_of(handle)
-        self._call("MQCLOSE", name, _close, self.state, handle, CloseOption(options))
+        # No message is read ahead, so QUIESCE has nothing to wait for.
+        self._call("MQCLOSE", name, _close, self.state, handle, CloseOption(options) & ~CloseOption.QUIESCE)
         if isinstance(handle, ObjectHandle):
             try:
                 warn_incomplete(handle)
@@ -260,7 +261,7 @@ class EmbeddedConnection:
 
     def put_defaults(self, handle: object) -> tuple[int, int] | None:
         """Return DEFPSIST and DEFPRESP of the name that was opened, or None if it is no queue. This needs no INQ authority."""
-        target = handle.alias or handle.queue if isinstance(handle, ObjectHandle) else None
+        target = handle.manager_alias or handle.alias or handle.queue if isinstance(handle, ObjectHandle) else None
         return None if target is None else (target.attributes.default_persistence, target.attributes.default_put_response)
 
     def set(self, handle: object, values: Mapping[int, int | str]) -> None:
@@ -445,7 +446,7 @@ class EmbeddedConnection:
         handle.trail = trail
 
     def _get_waiting(self, handle: ObjectHandle, options: GetOptions, wait_ms: int) -> Got | None:
-        """Repeat the get when a message may be available, until the wait ends."""
+        """Repeat the get when a message may be available. Return None at the end of the wait."""
         clock = self._queue_manager.clock
         ends_at = None if wait_ms < 0 else clock.monotonic() + wait_ms / 1000
         while True:

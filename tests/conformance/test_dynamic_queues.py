@@ -204,6 +204,14 @@ def test_close_options_that_make_no_sense_are_refused(program: Program, options:
         program.close(program.open("PERM.MODEL"), options)
 
 
+def test_a_close_with_quiesce_closes_at_once_because_no_message_is_read_ahead(program: Program) -> None:
+    handle = program.open("PERM.MODEL")
+    program.close(handle, CloseOption.QUIESCE | CloseOption.DELETE)
+
+    with refused(Reason.UNKNOWN_OBJECT_NAME):
+        program.open(handle.name)
+
+
 def test_a_dynamic_queue_is_inquired_as_one(program: Program) -> None:
     handle = program.open("TEMP.MODEL")
     selector = SELECTORS["definition_type"]

@@ -203,6 +203,18 @@ def test_a_browse_returns_whole_messages_and_a_get_under_the_cursor_takes_one(
     assert 1 == queue_manager.depth(narrow)
 
 
+@pytest.mark.parametrize("options", [GetOption.MSG_UNDER_CURSOR, GetOption.BROWSE_MSG_UNDER_CURSOR])
+def test_a_later_segment_under_the_cursor_gives_no_whole_message(narrow: str, program: Program, options: GetOption) -> None:
+    """rc2246."""
+    put(program, narrow, BODY, ALLOWED, PUT)
+    handle = program.open(narrow, OpenOption.INPUT_SHARED | OpenOption.BROWSE)
+    for _ in range(2):
+        program.got(handle, GetOption.BROWSE_NEXT)
+
+    with refused(Reason.INVALID_MSG_UNDER_CURSOR):
+        program.get(handle, GetOption.COMPLETE_MSG | options)
+
+
 def test_a_group_with_a_split_message_comes_in_logical_order(narrow: str, program: Program) -> None:
     handle = program.open(narrow, OpenOption.OUTPUT | OpenOption.INPUT_SHARED)
     order = PutOption.LOGICAL_ORDER | PutOption.NO_SYNCPOINT

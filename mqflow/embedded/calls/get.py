@@ -1,6 +1,6 @@
 """MQGET: finds a message, takes or browses it, and returns it in the form that the options request.
 
-Callers hold the queue manager's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
+Callers hold the queue manager's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2246, rc2421.
 """
 
 from collections.abc import Sequence
@@ -45,6 +45,7 @@ __all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message", "planned")
 # Plain numbers, because testing the bits of a flag is slow. Constants for members, because looking them up is slow too.
 _NEXT: Final = Reach.NEXT
 _UNDER_CURSOR: Final = Reach.UNDER_CURSOR
+_AT_CURSOR: Final = frozenset({Reach.UNDER_CURSOR, Reach.BROWSE_UNDER_CURSOR})
 _BROWSE_FIRST: Final = Reach.BROWSE_FIRST
 _UNLOCK: Final = Reach.UNLOCK
 _IN_UNIT: Final = Within.UNIT_OF_WORK
@@ -181,7 +182,7 @@ def _first(
 def _usable(
     state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, unit: UnitOfWork | None, match: Match, after: int
 ) -> QueuedMessage | None:
-    """Return the first matching message behind `after` that has not expired and that no other handle has locked."""
+    """Return the first matching message behind `after` that has not expired and that no other handle has locked, or None."""
     while True:
         message = queue.next_match(match, after)
         if unit is not None and unit.puts:
@@ -396,6 +397,8 @@ def _assembled(
     state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
 ) -> tuple[QueuedMessage, tuple[QueuedMessage, ...], int]:
     """Return the logical message, its segments, and the reason of a warning or 0 (MQGMO_COMPLETE_MSG)."""
+    if message.descriptor.offset and plan.reach in _AT_CURSOR:
+        raise Refusal(Reason.INVALID_MSG_UNDER_CURSOR, "COMPLETE_MSG needs the first segment under the cursor")
     own = None if plan.reach is not _NEXT or plan.within is _OUTSIDE else handle.connection.unit_of_work
     parts = segments_of(message, partial(_usable, state, handle, queue, own))
     if not parts:

@@ -29,7 +29,6 @@ from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import (
-    CloseOption,
     GetOption,
     MatchOption,
     OpenOption,
@@ -45,7 +44,6 @@ __all__ = ("Conversation", "Line")
 _TEXT_LENGTHS: Final = {spec.selector: spec.chars for spec in QUEUE_ATTRIBUTES if spec.chars}
 _NO_SELECTION: Final = Selection()
 _CLOSED: Final = -1
-_QUIESCE: Final = int(CloseOption.QUIESCE)
 # The client makes further identifiers from a reserved identifier by counting up this byte. _RESERVED is their number. If the
 # byte before it were not 0, the client would refuse many large reservations (2195).
 _COUNTED_BYTE: Final = 20
@@ -342,8 +340,7 @@ class Conversation:
 
     def _close(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
-        # No messages are read ahead for the client, so QUIESCE has nothing to wait for.
-        options = call.reader().number() & ~_QUIESCE
+        options = call.reader().number()
         if self._waits is not None:
             self._waits.cancel(call.handle)
         self._consumers.pop(call.handle, None)
@@ -505,7 +502,7 @@ class Conversation:
         consumer.inhibited_until = None
         if self._stopped and request.stands:
             return
-        options = _get_options(request.options, consumer.selection, None)
+        options = _get_options(request.options, consumer.selection, None, min(request.wait_ms, 0))
         if request.stands:
             wait_ms = WAIT_UNLIMITED
         elif request.flags & RequestFlag.CHECK:

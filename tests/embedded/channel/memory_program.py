@@ -109,6 +109,8 @@ class Program:
         *,
         received_bytes: int = 0,
         received: int = 0,
+        options: GetOption = GetOption.SYNCPOINT,
+        wait_ms: int = 0,
     ) -> list[Flow]:
         """Ask for messages of the queue, after the program has received these; return what came."""
         asked = MessageRequest(
@@ -116,8 +118,8 @@ class Program:
             received_bytes=received_bytes,
             wanted_bytes=wanted_bytes,
             message_bytes_max=4096,
-            options=int(GetOption.SYNCPOINT),
-            wait_ms=0,
+            options=int(options),
+            wait_ms=wait_ms,
             queue_status=0,
             flags=flags | RequestFlag.SELECTION,
             message_index=received,

@@ -104,6 +104,9 @@ def test_a_wait_below_minus_one_is_refused_with_2090(program: Program) -> None:
     refused = program.call(SegmentType.MQGET, get_body(GetOption.WAIT, wait_ms=-2), program.handle)
 
     assert Reason.WAIT_INTERVAL_ERROR == refused[1]
+    for flags in (RequestFlag.WAITS, RequestFlag.CHECK, RequestFlag.CALLS_BACK):
+        asked = program.ask(1, flags, options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=-2)
+        assert (program.handle, Notice.STREAMING_FAILURE, Reason.WAIT_INTERVAL_ERROR) == notices(asked)[0]
 
 
 def test_a_request_for_messages_of_an_unknown_handle_is_refused_once(program: Program) -> None:
