@@ -11,6 +11,7 @@ from mqflow.cli.option_types import WholeLines, json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import counted, note, safe, show_table
+from mqflow.cli.watching.figures import ask_status
 from mqflow.folders import Folder
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.errors import LaneError
@@ -22,13 +23,15 @@ from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.landing.state_queue import StateQueue, check_queue_manager
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.errors import MQIError
-from mqflow.verbs import QueueManager
+from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("command",)
 
 _MARKER_WAIT_MS = 5_000
 """The milliseconds to wait for a marker message, which can be in the open unit of work of a lander."""
+_UNCOMMITTED_MSGS = 1027
+"""MQIACF_UNCOMMITTED_MSGS (UNCOM)."""
 _state_queue = click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 _folder = click.argument("folder", type=folder_uri, metavar="FOLDER")
 
@@ -164,8 +167,8 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
 
     The messages on the queue of LANE do not always show this. --publish or --drop repairs the lane and puts a new marker, so
     that landing can continue. First stop the lander of the lane, and wait until the queue manager has backed out its unit of
-    work. An open unit of work hides its messages and the marker. The command refuses if there is one, and warns if the queue
-    manager does not say this. Exits with 1 without --publish and --drop.
+    work. An open unit of work hides its messages and the marker. If there is an open unit of work, the command refuses; if
+    nobody knows, it warns. Exits with 1 without --publish and --drop.
     """
     journal = Journal.open(folder)
     found = journal.lane(lane)
@@ -173,7 +176,7 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
         connection = queue_manager.connect(application_name="mqflow journal settle")
         try:
             check_queue_manager(connection, found)
-            if said := check_committed(found, state_queue, partial(_uncommitted, queue_manager)):
+            if said := check_committed(found, state_queue, partial(_uncommitted, queue_manager, connection)):
                 note(said)
             doubt = find_doubt(connection, journal, found, state_queue, wait_ms=_MARKER_WAIT_MS)
             click.echo(_doubt_text(found, doubt))
@@ -185,10 +188,12 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
     note(f"{safe(found.name)} is repaired, with segment {found.last:,} as its last; `mqflow land` continues after it.")
 
 
-def _uncommitted(queue_manager: QueueManager, queue: str) -> int | None:
-    """Return how many messages of the queue are uncommitted; None on IBM MQ, and for a queue without a status."""
+def _uncommitted(queue_manager: QueueManager, connection: Connection, queue: str) -> int | None:
+    """Return how many messages of the queue are uncommitted; None if the queue manager does not say it."""
     with administered(queue_manager) as administration, suppress(MQIError):
-        return None if administration is None else administration.queue_status(queue).uncommitted
+        if administration is not None:
+            return administration.queue_status(queue).uncommitted
+        return ask_status(connection, [queue], _UNCOMMITTED_MSGS)[0].get(queue)
     return None
 
 

@@ -23,10 +23,12 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, GetOptions, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, Clock, Event, World
 
-__all__ = ("OldestAges", "figures", "figures_of_all", "within")
+__all__ = ("OldestAges", "ask_status", "figures", "figures_of_all", "within")
 
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
+_OLDEST_MSG_AGE: Final = 1227
+"""MQIACF_OLDEST_MSG_AGE."""
 _COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 _REPLIES: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _ANSWER_S: Final = 1.0
@@ -61,46 +63,56 @@ class OldestAges:
         if self._is_refused or not asked:
             return {}
         try:
-            return self._told(connection, asked)
+            ages, refused = ask_status(connection, asked, _OLDEST_MSG_AGE, wait_s=self._wait_s, clock=self._clock)
         except MQIError as error:
             if classify(int(error.reason)) is Class.CONFIGURATION:
                 self._is_refused = True
                 note(f"The age of the oldest message on a queue stays unknown. {safe(str(error))}")
             return {}
+        self._refused.update(refused)
+        return ages
 
-    def _told(self, connection: Connection, queues: Sequence[str]) -> dict[str, int]:
-        from mqflow.mqi.pcf.pcf_reader import parse  # noqa: PLC0415 - most applications do not ask
-        from mqflow.mqi.pcf.queue_status import inquire_oldest_age, oldest_age_s  # noqa: PLC0415 - as above
 
-        replies = connection.open(_REPLIES, OpenOption.INPUT_EXCLUSIVE | OpenOption.FAIL_IF_QUIESCING)
-        try:
-            how = PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING
-            waiting: dict[bytes, str] = {}
-            for queue in queues:
-                body = inquire_oldest_age(queue, encoding=_COMMAND.encoding, ccsid=_COMMAND.ccsid)
-                put = connection.put1(_COMMAND_QUEUE, replace(_COMMAND, reply_to_queue=replies.name), body, how)
-                waiting[put.descriptor.message_id] = queue
-            until = self._clock.monotonic() + self._wait_s
-            ages: dict[str, int] = {}
-            while waiting:
-                wait_ms = max(0, round((until - self._clock.monotonic()) * 1_000))
-                options = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING
-                options |= GetOption.PROPERTIES_FORCE_MQRFH2
-                got = connection.get(replies, GetOptions(options=options, wait_ms=wait_ms))
-                if got is None:
-                    break
-                answer = parse(got.body, encoding=got.descriptor.encoding, ccsid=got.descriptor.ccsid)
-                about = got.descriptor.correlation_id
-                queue = waiting.pop(about, "") if answer.header.last else waiting.get(about, "")
-                age_s = oldest_age_s(answer)
-                if age_s is not None:
-                    ages[queue] = age_s
-                if answer.header.reason:
-                    self._refused.add(queue)
-            return ages
-        finally:
-            with suppress(MQIError):
-                connection.close(replies)
+def ask_status(
+    connection: Connection, queues: Sequence[str], attribute: int, *, wait_s: float = _ANSWER_S, clock: Clock = SYSTEM_CLOCK
+) -> tuple[dict[str, int], set[str]]:
+    """Ask the command server of IBM MQ for a number in the status of each queue (`mqi.pcf.queue_status`).
+
+    Returns the numbers, by queue, that the command server returns in time, and the queues that it refuses.
+    """
+    from mqflow.mqi.pcf.pcf_reader import parse  # noqa: PLC0415 - most applications do not ask
+    from mqflow.mqi.pcf.queue_status import inquire_status, number_in  # noqa: PLC0415 - as above
+
+    replies = connection.open(_REPLIES, OpenOption.INPUT_EXCLUSIVE | OpenOption.FAIL_IF_QUIESCING)
+    try:
+        how = PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+        waiting: dict[bytes, str] = {}
+        for queue in queues:
+            body = inquire_status(queue, attribute, encoding=_COMMAND.encoding, ccsid=_COMMAND.ccsid)
+            put = connection.put1(_COMMAND_QUEUE, replace(_COMMAND, reply_to_queue=replies.name), body, how)
+            waiting[put.descriptor.message_id] = queue
+        until = clock.monotonic() + wait_s
+        numbers: dict[str, int] = {}
+        refused: set[str] = set()
+        while waiting:
+            wait_ms = max(0, round((until - clock.monotonic()) * 1_000))
+            options = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING
+            options |= GetOption.PROPERTIES_FORCE_MQRFH2
+            got = connection.get(replies, GetOptions(options=options, wait_ms=wait_ms))
+            if got is None:
+                break
+            answer = parse(got.body, encoding=got.descriptor.encoding, ccsid=got.descriptor.ccsid)
+            about = got.descriptor.correlation_id
+            queue = waiting.pop(about, "") if answer.header.last else waiting.get(about, "")
+            number = number_in(answer, attribute)
+            if number is not None:
+                numbers[queue] = number
+            if answer.header.reason:
+                refused.add(queue)
+        return numbers, refused
+    finally:
+        with suppress(MQIError):
+            connection.close(replies)
 
 
 def figures(queue_manager: QueueManager, queues: Sequence[str], ages: OldestAges | None = None) -> tuple[QueueFigures, ...]:

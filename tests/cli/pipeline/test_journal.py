@@ -14,10 +14,14 @@ from mqflow.journal.journal import Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, columns_of
 from mqflow.journal.segments import Segment
 from mqflow.landing.lane_repair import Doubt
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import PutOption
 from mqflow.testing.journals import generate_journal
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK
 from tests.cli.conftest import Run
+from tests.cli.watching.test_figures import ibm_mq
+from tests.client_packages import PACKAGES
 from tests.journal.files import path_of
 
 
@@ -229,3 +233,12 @@ def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
     assert int(not decision) == done.exit_code
     settled = [(decision == "--publish", ("STATE", doubt))] if decision else []
     assert [("QM1", journal.id, "ORDERS.IN", "STATE"), *settled, "QM1"] == asked
+
+
+@pytest.mark.parametrize("package", ["the seam", *PACKAGES])
+def test_settle_asks_the_command_server_of_ibm_mq_for_uncommitted_messages(package: str) -> None:
+    with ibm_mq(package) as (own, there):
+        other, connection = own.connect(), there.connect()
+        other.put1("IN", MessageDescriptor(), b"order", PutOption.SYNCPOINT)
+
+        assert [1, 0, None] == [module._uncommitted(there, connection, queue) for queue in ("IN", "EMPTY", "NOWHERE")]

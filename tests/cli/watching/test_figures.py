@@ -26,7 +26,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
-from mqflow.mqi.pcf.queue_status import oldest_age_s
+from mqflow.mqi.pcf.queue_status import number_in
 from mqflow.mqi.pcf.structures import CFH, CFIN, CFST, PCFMessage
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, QueueManager
@@ -183,8 +183,8 @@ def test_an_age_that_is_not_told_is_unknown_and_a_refusal_is_final(
     ("value", "age_s"), [(0, 0), (7, 7), (-1, None)], ids=["younger than a second", "seconds", "MONQ(OFF)"]
 )
 def test_a_queue_that_is_not_monitored_has_no_age(value: int, age_s: int | None) -> None:
-    assert age_s == oldest_age_s(PCFMessage(CFH(), (CFST(2016, "IN"), CFIN(1227, value))))
-    assert oldest_age_s(PCFMessage(CFH(), (CFIN(3, value),))) is None
+    assert age_s == number_in(PCFMessage(CFH(), (CFST(2016, "IN"), CFIN(1227, value))), 1227)
+    assert number_in(PCFMessage(CFH(), (CFIN(3, value),)), 1227) is None
 
 
 @pytest.mark.parametrize(
