@@ -39,16 +39,8 @@ if TYPE_CHECKING:  # most applications count nothing
 __all__ = ("LOG_FIELDS", "Broadcast", "LogEvents")
 
 LOG_FIELDS: Final = (
-    "event",
-    "queue",
-    "message_id",
-    "listener",
-    "worker",
-    "trace_id",
-    "backout_count",
-    "queue_manager",
-    "reason",
-)
+    "event", "queue", "message_id", "listener", "worker", "trace_id", "backout_count", "queue_manager", "reason",
+)  # fmt: skip
 """The attributes of a log record: the kind of the event, and the values of the event. `message_id` is in hexadecimal digits."""
 
 _logger: Final = logging.getLogger("mqflow")
@@ -124,20 +116,9 @@ class LogEvents:
     """
 
     wants: Final = (
-        ConsumerFailed,
-        DeadLetterActed,
-        Decided,
-        Disposed,
-        Draining,
-        HandlerStuck,
-        InDoubt,
-        ListenerPaused,
-        ListenerResumed,
-        Reconnected,
-        Reconnecting,
-        ReopenRefused,
-        Warned,
-    )
+        ConsumerFailed, DeadLetterActed, Decided, Disposed, Draining, HandlerStuck, InDoubt, ListenerPaused, ListenerResumed,
+        Reconnected, Reconnecting, ReopenRefused, Warned,
+    )  # fmt: skip
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
         self._log = logger

@@ -41,19 +41,8 @@ T = TypeVar("T")
 FOREVER: Final = 1 << 62
 CONNECT: Final = "MQCONNX"
 _VERBS: Final = (
-    "MQBACK",
-    "MQCLOSE",
-    "MQCMIT",
-    "MQDISC",
-    "MQGET",
-    "MQINQ",
-    "MQOPEN",
-    "MQPUT",
-    "MQPUT1",
-    "MQSET",
-    "MQSUB",
-    "MQSUBRQ",
-)
+    "MQBACK", "MQCLOSE", "MQCMIT", "MQDISC", "MQGET", "MQINQ", "MQOPEN", "MQPUT", "MQPUT1", "MQSET", "MQSUB", "MQSUBRQ",
+)  # fmt: skip
 _BREAKING: Final = frozenset({*ConnectionBrokenError.reasons, Reason.CALL_INTERRUPTED})
 
 

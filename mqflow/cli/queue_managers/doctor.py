@@ -38,19 +38,9 @@ _NO_DEAD_LETTER_QUEUE = (
 _NAME_COLUMNS = 18
 
 _PACKAGES = (
-    "mqflow",
-    "anyio",
-    "msgspec",
-    "opentelemetry-sdk",
-    "rich",
-    "watchfiles",
-    "trio",
-    "cryptography",
-    "pyarrow",
-    "pyspark",
-    "pymqi",
-    "ibmmq",
-)
+    "mqflow", "anyio", "msgspec", "opentelemetry-sdk", "rich", "watchfiles", "trio", "cryptography", "pyarrow", "pyspark",
+    "pymqi", "ibmmq",
+)  # fmt: skip
 
 
 @click.command("doctor")

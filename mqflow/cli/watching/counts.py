@@ -94,22 +94,9 @@ class EventCounts:
     """A hook that counts events."""
 
     wants: Final = (
-        ConnectionTried,
-        ConsumerFailed,
-        DeadLetterActed,
-        Decided,
-        DelayedDelivered,
-        DelayedRefused,
-        Delivered,
-        Disposed,
-        HandlerStuck,
-        InDoubt,
-        ListenerPaused,
-        Reconnected,
-        Reconnecting,
-        ReopenRefused,
-        Settled,
-    )
+        ConnectionTried, ConsumerFailed, DeadLetterActed, Decided, DelayedDelivered, DelayedRefused, Delivered, Disposed,
+        HandlerStuck, InDoubt, ListenerPaused, Reconnected, Reconnecting, ReopenRefused, Settled,
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[tuple[str, ...], Numbers]] = {name: {} for name in COUNTED}

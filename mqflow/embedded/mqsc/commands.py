@@ -67,24 +67,9 @@ ObjectNoun = QueueNoun | Literal["TOPIC", "SUB"] | Noun
 """The objects that a command can define, alter, delete and show."""
 
 StatusNoun = Literal[
-    "QMSTATUS",
-    "PUBSUB",
-    "LSSTATUS",
-    "CHSTATUS",
-    "SVSTATUS",
-    "APSTATUS",
-    "QSTATS",
-    "SBSTATUS",
-    "TPSTATUS",
-    "TPSTATUS SUB",
-    "TPSTATUS PUB",
-    "CHLAUTH",
-    "CLUSQMGR",
-    "QCLUSTER",
-    "TCLUSTER",
-    "COMMINFO",
-    "POLICY",
-]
+    "QMSTATUS", "PUBSUB", "LSSTATUS", "CHSTATUS", "SVSTATUS", "APSTATUS", "QSTATS", "SBSTATUS", "TPSTATUS", "TPSTATUS SUB",
+    "TPSTATUS PUB", "CHLAUTH", "CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY",
+]  # fmt: skip
 """The nouns of DISPLAY and RESET that show a status, some with a TYPE. The last five never find an object."""
 
 

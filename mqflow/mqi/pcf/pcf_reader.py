@@ -39,19 +39,10 @@ __all__ = ("parse",)
 
 _GROUPS_DEEP_MAX: Final = 8
 _HEADERS: Final = frozenset(StructureType) - {
-    StructureType.NONE,
-    StructureType.INTEGER,
-    StructureType.STRING,
-    StructureType.INTEGER_LIST,
-    StructureType.STRING_LIST,
-    StructureType.BYTE_STRING,
-    StructureType.INTEGER_FILTER,
-    StructureType.STRING_FILTER,
-    StructureType.BYTE_STRING_FILTER,
-    StructureType.GROUP,
-    StructureType.INTEGER64,
-    StructureType.INTEGER64_LIST,
-}
+    StructureType.NONE, StructureType.INTEGER, StructureType.STRING, StructureType.INTEGER_LIST, StructureType.STRING_LIST,
+    StructureType.BYTE_STRING, StructureType.INTEGER_FILTER, StructureType.STRING_FILTER, StructureType.BYTE_STRING_FILTER,
+    StructureType.GROUP, StructureType.INTEGER64, StructureType.INTEGER64_LIST,
+}  # fmt: skip
 
 
 def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> PCFMessage:

@@ -31,25 +31,9 @@ class Delivery:
     """One message for a handler, in the unit of work of the worker's session."""
 
     __slots__ = (
-        "calls",
-        "decision",
-        "ended",
-        "ended_at",
-        "got",
-        "handled_s",
-        "is_over",
-        "kept_puts",
-        "listener",
-        "on_thread",
-        "put_is_unknown",
-        "put_message_ids",
-        "queue",
-        "rest",
-        "running",
-        "session",
-        "started",
-        "trace_id",
-    )
+        "calls", "decision", "ended", "ended_at", "got", "handled_s", "is_over", "kept_puts", "listener", "on_thread",
+        "put_is_unknown", "put_message_ids", "queue", "rest", "running", "session", "started", "trace_id",
+    )  # fmt: skip
 
     def __init__(self, got: Got, queue: str, listener: str, session: Session) -> None:
         self.got: Final = got
