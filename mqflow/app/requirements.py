@@ -89,10 +89,7 @@ class _Collected:
         if known is not None or name.startswith(_SYSTEM):
             return known or QueueAttributes(name=name)
         declared = QueueAttributes(
-            name=name,
-            backout_threshold=threshold,
-            backout_requeue_queue=backout_queue,
-            message_delivery_sequence=int(in_order),
+            name=name, backout_threshold=threshold, backout_requeue_queue=backout_queue, message_delivery_sequence=int(in_order)
         )
         before = self.queues.get(name, declared)
         self.queues[name] = declared if (threshold or backout_queue) and not before.backout_threshold else before

@@ -49,14 +49,7 @@ class Bound:
 class BoundHandle(Bound):
     """Hobj: offers `verbs.ObjectHandle`."""
 
-    __slots__ = (
-        "options",
-        "plan",
-        "resolved_queue",
-        "resolved_queue_manager",
-        "room",
-        "room_max",
-    )
+    __slots__ = ("options", "plan", "resolved_queue", "resolved_queue_manager", "room", "room_max")
 
     def __init__(
         self,
@@ -127,10 +120,7 @@ def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:
         ccsid=options.ccsid,
     )
     gmo = MQGMO.pack(
-        Options=said,
-        WaitInterval=options.wait_ms,
-        MatchOptions=int(options.match),
-        MsgToken=options.message_token,
+        Options=said, WaitInterval=options.wait_ms, MatchOptions=int(options.match), MsgToken=options.message_token
     )
     return GetStructures(options, descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), gmo, sizes_itself=sizes_itself)
 

@@ -42,7 +42,7 @@ FIRST_CHARACTER_SELECTOR: Final = 2001
 CHARS: Final = {
     spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES, *PROCESS_ATTRIBUTES) if spec.chars
 } | {
-    2120: 8,  # MQCA_VERSION
+    2120: 8  # MQCA_VERSION
 }
 """The length of each character attribute, which the caller of a package must know."""
 

@@ -19,15 +19,7 @@ from mqflow.runtime.delay.stage import Stager, staging_queue_for
 from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_WORLD
 
-__all__ = (
-    "administered",
-    "connected",
-    "is_missing",
-    "message_id_from",
-    "opened",
-    "stager_for",
-    "staging_queue",
-)
+__all__ = ("administered", "connected", "is_missing", "message_id_from", "opened", "stager_for", "staging_queue")
 
 
 def message_id_from(digits: str) -> bytes:

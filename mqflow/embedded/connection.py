@@ -367,11 +367,7 @@ class EmbeddedConnection:
 
     @overload
     def _call(
-        self,
-        verb: str,
-        target: str,
-        step: Callable[[QueueManagerState, *_Arguments], Pending[_Value]],
-        *arguments: *_Arguments,
+        self, verb: str, target: str, step: Callable[[QueueManagerState, *_Arguments], Pending[_Value]], *arguments: *_Arguments
     ) -> _Value: ...
 
     @overload

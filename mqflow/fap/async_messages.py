@@ -138,14 +138,7 @@ class MessageRequest(Struct, frozen=True, kw_only=True):
 
 
 def async_message(
-    header: Header,
-    handle: int,
-    got: Got,
-    *,
-    number: int,
-    connection_number: int,
-    selection: Selection,
-    segment_bytes_max: int,
+    header: Header, handle: int, got: Got, *, number: int, connection_number: int, selection: Selection, segment_bytes_max: int
 ) -> Iterator[bytes]:
     """Yield the segments of one message.
 

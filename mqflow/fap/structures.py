@@ -16,15 +16,7 @@ from mqflow.mqi.options import MatchOption, MessageFlag, ObjectType, SubscribeOp
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import Got, ObjectDescriptor, Put
 
-__all__ = (
-    "CCSID",
-    "GetFields",
-    "ObjectFields",
-    "PutFields",
-    "SubscriptionFields",
-    "read_descriptor",
-    "write_descriptor",
-)
+__all__ = ("CCSID", "GetFields", "ObjectFields", "PutFields", "SubscriptionFields", "read_descriptor", "write_descriptor")
 
 CCSID: Final = 1208
 _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
@@ -70,10 +62,7 @@ class ObjectFields(Struct, frozen=True, kw_only=True):
             selection=selection,
         )
         return cls(
-            version=version,
-            descriptor=descriptor,
-            resolved_queue=resolved_queue,
-            resolved_queue_manager=resolved_queue_manager,
+            version=version, descriptor=descriptor, resolved_queue=resolved_queue, resolved_queue_manager=resolved_queue_manager
         )
 
     def write(self, writer: Writer) -> None:

@@ -80,13 +80,7 @@ _NO_VERSION: Final = -1
 
 
 def _structure(
-    name: str,
-    identifier: str,
-    reason: Reason,
-    text: str,
-    *,
-    version_offset: int = 4,
-    version_reason: Reason | None = None,
+    name: str, identifier: str, reason: Reason, text: str, *, version_offset: int = 4, version_reason: Reason | None = None
 ) -> Layout:
     """Return the layout. A number in the text begins the next version, and is its length in bytes.
 

@@ -68,11 +68,7 @@ def register(spark: "SparkSession") -> None:
 
 
 def spark_session(
-    name: str = "mqflow",
-    *,
-    master: str | None = None,
-    remote: str | None = None,
-    config: Mapping[str, str] | None = None,
+    name: str = "mqflow", *, master: str | None = None, remote: str | None = None, config: Mapping[str, str] | None = None
 ) -> "SparkSession":
     """Return a session with mqflow's formats: the existing session (under spark-submit), or a new one.
 

@@ -17,10 +17,7 @@ __all__ = ("readable_choice",)
 
 
 def readable_choice(
-    options: ConnectOptions,
-    package: str,
-    configuration: ClientConfiguration,
-    environment: Mapping[str, str] | None = None,
+    options: ConnectOptions, package: str, configuration: ClientConfiguration, environment: Mapping[str, str] | None = None
 ) -> Choice | None:
     """Return the table or channel that mqflow uses; None if IBM's client must find the channel.
 

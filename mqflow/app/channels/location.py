@@ -191,12 +191,7 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
     except CertificateError as error:
         raise ConfigurationError(str(error)) from error
     return ServedQueueManager(
-        at.addresses,
-        name=at.queue_manager,
-        user=settings.user,
-        password=password,
-        tls=tls,
-        runner=runner,
+        at.addresses, name=at.queue_manager, user=settings.user, password=password, tls=tls, runner=runner
     )
 
 

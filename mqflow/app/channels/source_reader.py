@@ -14,12 +14,7 @@ from msgspec import Struct
 
 from mqflow.app.channels.table_fetch import fetch
 from mqflow.policy.channels.candidates import table_of
-from mqflow.policy.channels.client_ini import (
-    DATA_DIRECTORY,
-    ClientConfiguration,
-    parse_client_configuration,
-    places,
-)
+from mqflow.policy.channels.client_ini import DATA_DIRECTORY, ClientConfiguration, parse_client_configuration, places
 from mqflow.policy.channels.sources import Choice, DefinedBy, Origin, TableLocation, locate_table
 from mqflow.policy.channels.table import ChannelTable, ChannelTableError
 from mqflow.policy.channels.table_json import TABLE_BYTES_MAX, parse

@@ -357,10 +357,7 @@ _OTHER_PREFIXES: Final = ("MQFLOW_ALERT_", "MQFLOW_STANDIN_", "MQFLOW_TEST_")
 
 
 def load(
-    arguments: Mapping[str, object] | None = None,
-    *,
-    environment: Mapping[str, str] | None = None,
-    folder: Path | None = None,
+    arguments: Mapping[str, object] | None = None, *, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Settings:
     """Return the settings. Arguments override `MQFLOW_*` variables; these override `mqflow.toml` or `[tool.mqflow]`.
 

@@ -113,11 +113,7 @@ class RunningApplication:
     """
 
     def __init__(
-        self,
-        declared: Declared,
-        queue_manager: QueueManager | None,
-        world: World,
-        whole: "RunningApplication | None" = None,
+        self, declared: Declared, queue_manager: QueueManager | None, world: World, whole: "RunningApplication | None" = None
     ) -> None:
         """Take the queue manager, or open the queue manager of the URL. `whole` is the application that includes this one."""
         #: The settings of the application: from its source code, otherwise from the environment and the file.

@@ -176,9 +176,7 @@ def _poison_handling(
     threshold = overrides.backout_threshold if overrides.backout_threshold is not None else declared.threshold
     name = overrides.backout_requeue_queue if overrides.backout_requeue_queue is not None else declared.queue
     effective, threshold_source, queue_source = backout.effective(
-        queue,
-        threshold=None if threshold == "queue" else threshold,
-        queue=None if name == "queue" else name,
+        queue, threshold=None if threshold == "queue" else threshold, queue=None if name == "queue" else name
     )
     rows = [
         _Row("backout threshold", str(effective.backout_threshold or "0 (never)"), threshold_source),

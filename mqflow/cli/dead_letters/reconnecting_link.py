@@ -25,12 +25,7 @@ class Link:
     """A connection that is replaced after an outage."""
 
     def __init__(
-        self,
-        connect: Callable[[], Connection],
-        reconnection: Reconnection,
-        *,
-        world: World,
-        pause: Callable[[float], bool],
+        self, connect: Callable[[], Connection], reconnection: Reconnection, *, world: World, pause: Callable[[float], bool]
     ) -> None:
         """Connect. `pause` waits some seconds, and returns whether to continue. Raises the `MQIError` of the connect."""
         self._connect = connect

@@ -164,10 +164,7 @@ def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, u
 
     try:
         return Link(
-            lambda: queue_manager.connect(application_name="mqflow dlq", user=user),
-            policy,
-            world=SYSTEM_WORLD,
-            pause=pause,
+            lambda: queue_manager.connect(application_name="mqflow dlq", user=user), policy, world=SYSTEM_WORLD, pause=pause
         )
     except MQIError as error:
         raise EndedError(_NOT_CONNECTED, str(error)) from error

@@ -43,11 +43,7 @@ class Result(Struct):
 
 
 def put_in_units(
-    connection: Connection,
-    queue: str,
-    source: Bodies[P],
-    options: OpenOption,
-    put: Callable[[ObjectHandle, P], Put],
+    connection: Connection, queue: str, source: Bodies[P], options: OpenOption, put: Callable[[ObjectHandle, P], Put]
 ) -> Result:
     """Put all messages with `put`, at most 500 in a unit of work. Stop when a put is refused, or a body cannot be read.
 

@@ -54,11 +54,7 @@ class _Rate(Struct, frozen=True):
 @tables_option
 @click.option("--where", "condition", required=True, metavar="SQL", help='Which rows: "dlh_reason = 2053"; true for all.')
 @click.option(
-    "--kind",
-    type=click.Choice(["dead_letter", "backout_message"]),
-    default="dead_letter",
-    show_default=True,
-    help="The table.",
+    "--kind", type=click.Choice(["dead_letter", "backout_message"]), default="dead_letter", show_default=True, help="The table."
 )
 @click.option(
     "--to",

@@ -38,12 +38,7 @@ class DelayProcessors:
 
 def _processor(queue_manager: EmbeddedQueueManager, queue: str, disposition_queue: str) -> DelayProcessor:
     broadcast = Broadcast((LogEvents(),))
-    supervisor = Supervisor(
-        queue_manager,
-        broadcast=broadcast,
-        world=SYSTEM_WORLD,
-        name="mqflow delay processor",
-    )
+    supervisor = Supervisor(queue_manager, broadcast=broadcast, world=SYSTEM_WORLD, name="mqflow delay processor")
     records = None
     if disposition_queue:
         consumer = "mqflow qmgr/delay processor"

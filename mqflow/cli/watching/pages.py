@@ -51,14 +51,7 @@ def pages(source: Source, figures: Figures, console: ASGIApp | None = None) -> S
     def index(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
         return PlainTextResponse(_INDEX if console is None else f"{_INDEX}/console/\n")
 
-    routes = {
-        "/": index,
-        "/livez": livez,
-        "/readyz": readyz,
-        "/metrics": metrics,
-        "/scale": scale_page,
-        "/status": status_page,
-    }
+    routes = {"/": index, "/livez": livez, "/readyz": readyz, "/metrics": metrics, "/scale": scale_page, "/status": status_page}
     mounted = [] if console is None else [Mount("/console", console)]
     return Starlette(routes=[*(Route(path, page) for path, page in routes.items()), *mounted])
 

@@ -17,15 +17,7 @@ from mqflow.embedded.administration.interface import HandleStatus, QueueManagerS
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
 from mqflow.embedded.calls.event_messages import mqsc_event
-from mqflow.embedded.calls.open import (
-    delete_queue,
-    drop_queue,
-    empty,
-    input_handles,
-    output_handles,
-    put_back,
-    stored_serials,
-)
+from mqflow.embedded.calls.open import delete_queue, drop_queue, empty, input_handles, output_handles, put_back, stored_serials
 from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, reset_statistics, with_changes
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE

@@ -280,12 +280,7 @@ def _as_got(
 
 
 def _parted(
-    state: QueueManagerState,
-    handle: ObjectHandle,
-    queue: LocalQueue,
-    descriptor: MessageDescriptor,
-    body: bytes,
-    plan: GetPlan,
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, plan: GetPlan
 ) -> Parted:
     """Return the message with its properties in the requested place: in the body, separate, or left out.
 

@@ -49,12 +49,7 @@ def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
 
 
 def unpacked(
-    state: QueueManagerState,
-    handle: ObjectHandle,
-    queue: LocalQueue,
-    descriptor: MessageDescriptor,
-    body: bytes,
-    plan: PutPlan,
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[MessageDescriptor, bytes, DelayHeader | None]:
     """Return the message to place, and its delay header if the message must be staged, otherwise None.
 
@@ -104,12 +99,7 @@ def put_later(
         if attributes.cluster.strip("* ") and attributes.default_bind != _NOT_FIXED:
             raise Refusal(Reason.OPTIONS_ERROR, f"The cluster queue {attributes.name} is not defined with DEFBIND(NOTFIXED)")
     on_queue, data = staged(
-        complete,
-        body,
-        target=handle.name,
-        delay_ms=header.delay_ms,
-        now=_sent_at(header),
-        backout_count=header.backout_count,
+        complete, body, target=handle.name, delay_ms=header.delay_ms, now=_sent_at(header), backout_count=header.backout_count
     )
     staging = _staging_queue(state)
     _check_staging(state, staging, 1, len(data))

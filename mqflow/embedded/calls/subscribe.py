@@ -248,11 +248,7 @@ def _create(
 
 
 def _resume(
-    state: QueueManagerState,
-    connection: ConnectionState,
-    wanted: SubscriptionDescriptor,
-    given: object,
-    found: Subscription,
+    state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor, given: object, found: Subscription
 ) -> Pending[Subscribed]:
     if found.holders and not (found.attributes.shared and wanted.shared):
         raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {found.holders[0].connection.application_name} uses it")

@@ -78,13 +78,7 @@ class ChannelPeer:
     is_checked: bool = False
 
     def __init__(
-        self,
-        queue_manager: ServableToClients,
-        arrival: Arrival,
-        login: Login,
-        offer: Offer,
-        tap: Tap | None,
-        random: Random,
+        self, queue_manager: ServableToClients, arrival: Arrival, login: Login, offer: Offer, tap: Tap | None, random: Random
     ) -> None:
         self._queue_manager = queue_manager
         self._arrival = arrival

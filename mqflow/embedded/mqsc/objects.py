@@ -17,14 +17,7 @@ from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = (
-    "alter_object",
-    "define_object",
-    "delete_object",
-    "find_objects",
-    "object_names",
-    "show_objects",
-)
+__all__ = ("alter_object", "define_object", "delete_object", "find_objects", "object_names", "show_objects")
 
 
 def object_names(action: DeleteCommand, administration: Administration) -> Collection[str]:

@@ -11,21 +11,7 @@ from typing import Final
 
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.pcf.codes import CommandCode, PCFReason
-from mqflow.mqi.pcf.structures import (
-    CFBF,
-    CFBS,
-    CFGR,
-    CFIF,
-    CFIL,
-    CFIL64,
-    CFIN,
-    CFIN64,
-    CFSF,
-    CFSL,
-    CFST,
-    Parameter,
-    PCFError,
-)
+from mqflow.mqi.pcf.structures import CFBF, CFBS, CFGR, CFIF, CFIL, CFIL64, CFIN, CFIN64, CFSF, CFSL, CFST, Parameter, PCFError
 
 __all__ = ("Filter", "Request", "unexpected")
 

@@ -17,15 +17,7 @@ from msgspec.structs import replace
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
-from mqflow.mqi.options import (
-    MessageFlag,
-    MessageType,
-    OpenOption,
-    Persistence,
-    PutOption,
-    Report,
-    option_names,
-)
+from mqflow.mqi.options import MessageFlag, MessageType, OpenOption, Persistence, PutOption, Report, option_names
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Context", "PutPlan", "Stamp", "check_descriptor", "plan_put", "with_context")
@@ -99,10 +91,7 @@ _CONTEXTS: Final = {
     PutOption.SET_ALL_CONTEXT: (Context.SET_ALL, OpenOption.SET_ALL_CONTEXT, Reason.NOT_OPEN_FOR_SET_ALL),
 }
 _ALL_OPTIONS: Final = sum(PutOption)
-_EXCLUDING: Final = (
-    PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT,
-    PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE,
-)
+_EXCLUDING: Final = (PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT, PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
 _FOR_TOPICS: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED | PutOption.RETAIN | PutOption.SCOPE_QMGR | PutOption.NOT_OWN_SUBS)
 
 

@@ -14,13 +14,7 @@ _XMITQ: Final = 1
 
 
 def triggers(
-    queue: QueueAttributes,
-    *,
-    qualifying: int,
-    arrived: bool,
-    input_count: int,
-    since_last_ms: float | None,
-    interval_ms: int,
+    queue: QueueAttributes, *, qualifying: int, arrived: bool, input_count: int, since_last_ms: float | None, interval_ms: int
 ) -> bool:
     """Return whether the queue triggers.
 

@@ -22,17 +22,7 @@ from mqflow.mqi.layout import FIELD_CCSID, byte_order
 from mqflow.mqi.options import Format
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = (
-    "HEADERS_MAX",
-    "HEADER_FORMATS",
-    "QUEUE_MANAGER_CCSID",
-    "Header",
-    "Headers",
-    "join",
-    "resolved",
-    "split",
-    "text",
-)
+__all__ = ("HEADERS_MAX", "HEADER_FORMATS", "QUEUE_MANAGER_CCSID", "Header", "Headers", "join", "resolved", "split", "text")
 
 Header: TypeAlias = DeadLetterHeader | RFH2 | DescriptorExtension
 

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from mqflow.mqi.options import PutOption

@@ -51,11 +51,7 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
             f.lit(0).alias("delivery"), f.lit(0).alias("failed"), f.lit(1).alias("poison"),
         )
     )  # fmt: skip
-    sums = (
-        f.sum("delivery").alias("deliveries"),
-        f.sum("failed").alias("rolled_back"),
-        f.sum("poison").alias("poisoned"),
-    )
+    sums = (f.sum("delivery").alias("deliveries"), f.sum("failed").alias("rolled_back"), f.sum("poison").alias("poisoned"))
     whole = facts.groupBy("window", *_HANDLER).agg(*sums, f.count_distinct("key").alias("messages"))
     by_exception = facts.where("exc_class is not null").groupBy("window", *_HANDLER, "exc_class").agg(*sums)
     parts = null_safe_join(by_exception, whole.select("window", *_HANDLER, "messages"), ("window", *_HANDLER))

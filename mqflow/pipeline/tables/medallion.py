@@ -170,11 +170,7 @@ def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
 
 
 def _about(landed: "DataFrame") -> "dict[str, DataFrame]":
-    return {
-        "message_end": silver.ends(landed),
-        "delay": silver.delays(landed),
-        "redriven_message": silver.redrives(landed),
-    }
+    return {"message_end": silver.ends(landed), "delay": silver.delays(landed), "redriven_message": silver.redrives(landed)}
 
 
 def _dead_letters(making: _Silver, landed: "DataFrame", rules: CompiledRules | None, *, anew: bool) -> None:

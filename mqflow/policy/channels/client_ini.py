@@ -14,13 +14,7 @@ from mqflow.policy.did_you_mean import closest
 from mqflow.policy.reconnect.delays import DelaysError, Ladder, parse_delays
 from mqflow.policy.reconnect.mode import DefaultReconnect
 
-__all__ = (
-    "DATA_DIRECTORY",
-    "ClientConfiguration",
-    "ClientConfigurationError",
-    "parse_client_configuration",
-    "places",
-)
+__all__ = ("DATA_DIRECTORY", "ClientConfiguration", "ClientConfigurationError", "parse_client_configuration", "places")
 
 DATA_DIRECTORY: Final = "/var/mqm"
 """The data directory of IBM MQ."""

@@ -138,11 +138,7 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
 
 
 def failure_groups(
-    messages: Iterable[FailedMessage],
-    *,
-    now: datetime,
-    parts: Collection[Part] = DEFAULT_PARTS,
-    samples_max: int = 3,
+    messages: Iterable[FailedMessage], *, now: datetime, parts: Collection[Part] = DEFAULT_PARTS, samples_max: int = 3
 ) -> tuple[FailureGroup, ...]:
     """Return the groups of these messages, largest first. Each message is in exactly one group.
 

@@ -175,11 +175,7 @@ class WorkerEvents:
             self.settled(Settlement.BACKOUT, others, step.outcome)
 
     def settled(
-        self,
-        how: Settlement,
-        deliveries: Sequence[Delivery],
-        outcome: Outcome | None,
-        others: Sequence[Delivery] = (),
+        self, how: Settlement, deliveries: Sequence[Delivery], outcome: Outcome | None, others: Sequence[Delivery] = ()
     ) -> None:
         """Report the end of deliveries that are not `completed`: with the outcome of their handling, and the settlement."""
         if self._wants_settled:
@@ -197,11 +193,7 @@ class WorkerEvents:
     def in_doubt(self, error: MQIError, ids: tuple[bytes, ...], puts: tuple[bytes, ...]) -> None:
         """Report that a commit got no answer, so that its unit of work is in doubt."""
         event = InDoubt(
-            queue=self._spec.queue,
-            listener=self._spec.name,
-            reason=int(error.reason),
-            message_ids=ids,
-            put_message_ids=puts,
+            queue=self._spec.queue, listener=self._spec.name, reason=int(error.reason), message_ids=ids, put_message_ids=puts
         )
         self._state.broadcast(event)
 

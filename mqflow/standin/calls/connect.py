@@ -46,9 +46,7 @@ def connect_with_options(host: Host, name_at: int, options_at: int, hconn_at: in
         channel=channel,
         tls=_given(MQSCO, cno.place("SSLConfigPtr", "SSLConfigOffset"), ("KeyRepoPassword", "HTTPSKeyStore")),
         security=_given(
-            MQCSP,
-            cno.place("SecurityParmsPtr", "SecurityParmsOffset"),
-            ("CSPUserId", "CSPPassword", "InitialKey", "Token"),
+            MQCSP, cno.place("SecurityParmsPtr", "SecurityParmsOffset"), ("CSPUserId", "CSPPassword", "InitialKey", "Token")
         ),
     )
     # With a channel it is a client connection, also without the bit: ibmmq packs the options before it sets the bit.

@@ -18,16 +18,7 @@ from mqflow.standin.host import Host, PutCounts
 from mqflow.standin.memory.structures import Structure, number_at, read, structure_at, write, write_number
 from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle
 
-__all__ = (
-    "check_offered",
-    "close",
-    "count_put",
-    "inquire",
-    "object_type",
-    "open_object",
-    "set_attributes",
-    "status",
-)
+__all__ = ("check_offered", "close", "count_put", "inquire", "object_type", "open_object", "set_attributes", "status")
 
 _FIRST_TEXT: Final = 2001
 _SELECTORS_MAX: Final = 256

@@ -105,7 +105,7 @@ _TABLES: Final = (
 _UPGRADES: Final = {
     # Up to version 1, queues were the only objects. An older mqflow would ignore the stored subscriptions, and silently
     # deliver nothing to them. The new version number prevents this.
-    2: (_OBJECTS,),
+    2: (_OBJECTS,)
 }
 
 

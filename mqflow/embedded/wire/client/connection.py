@@ -17,14 +17,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import made
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import (
-    CloseOption,
-    OpenOption,
-    Persistence,
-    PutOption,
-    SubscribeOption,
-    SubscriptionRequestOption,
-)
+from mqflow.mqi.options import CloseOption, OpenOption, Persistence, PutOption, SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import (
