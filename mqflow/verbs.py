@@ -245,7 +245,6 @@ class Connection(Protocol):
         Closing the handle that made a temporary dynamic queue deletes the queue. Closing the handle of a non-durable
         subscription ends the subscription. A durable subscription ends only with `CloseOption.REMOVE_SUB`.
         """
-        ...
 
     def put(
         self,
@@ -288,7 +287,6 @@ class Connection(Protocol):
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes of the queue (MQSET): put and get inhibition, triggering, distribution lists."""
-        ...
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB). A subscription that is not managed needs the handle of an open queue.
@@ -308,15 +306,12 @@ class Connection(Protocol):
 
         Raises 2003 if the queue manager certainly backed out the unit of work instead, 2009 or 2549 if the outcome is unknown.
         """
-        ...
 
     def backout(self) -> None:
         """Undo the unit of work (MQBACK): got messages return to their places with BackoutCount + 1; put messages are gone."""
-        ...
 
     def disconnect(self) -> None:
         """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does. Back out first to avoid this."""
-        ...
 
 
 @runtime_checkable
@@ -325,7 +320,6 @@ class ReturningConnection(Connection, Protocol):
 
     def give_back(self, count: int) -> None:
         """Return the messages of the last `count` units of work to their places. The open unit of work is the first unit."""
-        ...
 
 
 @runtime_checkable
@@ -425,7 +419,6 @@ class InterruptibleConnection(Connection, Protocol):
 
     def interrupt(self) -> None:
         """Make the waiting get, and all later gets, return immediately. Any thread can call this; it never raises."""
-        ...
 
 
 @runtime_checkable
@@ -434,7 +427,6 @@ class AbandonableConnection(Protocol):
 
     def abandon(self) -> None:
         """End the connection as if the application had died: the queue manager backs the unit of work out."""
-        ...
 
 
 class QueueManager(Protocol):

@@ -57,7 +57,6 @@ class Folder(Protocol):
 
     def make(self) -> None:
         """Make the folder and its parents, private to this user. In an object store this does nothing: it has no folders."""
-        ...
 
     def folders(self) -> list[str]:
         """Return the names of the folders in this folder, sorted; empty if this folder does not exist."""
@@ -81,18 +80,15 @@ class Folder(Protocol):
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file that no other process writes or reads yet. If the write fails, no file remains."""
-        ...
 
     def create(self, name: str, data: bytes) -> None:
         """Create the file. If the file exists with other contents, change nothing, and raise `FileExistsError`."""
-        ...
 
     def replace(self, name: str, data: bytes, version: Version | None = None) -> None:
         """Replace the contents of the file, or create it.
 
         With a `version`, replace the contents only if the file still has this version. Otherwise raise `ChangedError`.
         """
-        ...
 
     def publish(self, name: str, final: str) -> None:
         """Give the file its final name. Readers find either the whole file or no file under this name.
@@ -100,11 +96,9 @@ class Folder(Protocol):
         If `name` does not exist but `final` exists, the file is published already, and nothing happens. If both exist with
         different contents, an object store raises `FileExistsError`; a local folder replaces `final`.
         """
-        ...
 
     def remove(self, name: str) -> None:
         """Delete the file. Nothing happens if it does not exist."""
-        ...
 
     def room_bytes(self) -> int | None:
         """Return the free bytes of the disk; None in an object store, which has no limit."""

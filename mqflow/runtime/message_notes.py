@@ -40,15 +40,12 @@ class MessageNotes(Protocol):
 
     def forgive(self, keys: Iterable[bytes]) -> None:
         """Record one backout that these messages did not cause. Call it before the backout, while no other worker sees them."""
-        ...
 
     def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:
         """Record the last failure of the message. Call it before the backout."""
-        ...
 
     def forget(self, key: bytes) -> None:
         """Forget the note about a message that has left its queue."""
-        ...
 
 
 class MemoryNotes:

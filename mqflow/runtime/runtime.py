@@ -44,11 +44,9 @@ class Service(Protocol):
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Run the service until it has ended; or until it was stopped and its unit of work is settled."""
-        ...
 
     def stop(self) -> None:
         """Let the service begin no new unit of work."""
-        ...
 
 
 class Staging(Struct, frozen=True, kw_only=True):

@@ -215,7 +215,6 @@ class Callbacks(Protocol):
 
     def stop(self) -> None:
         """Stop the callbacks. Wait for the running callback, unless this callback makes the call."""
-        ...
 
 
 class Hconn:

@@ -36,7 +36,6 @@ class Advancing(Clock, Protocol):
 
     def advance(self, seconds: float) -> None:
         """Move the clock forward by this many seconds."""
-        ...
 
 
 def put_dead_letter(

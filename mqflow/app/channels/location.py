@@ -60,7 +60,6 @@ class OpenQueueManager(QueueManager, Protocol):
 
     def close(self) -> None:
         """Close the queue manager. When this method returns, all commits of an embedded queue manager are on the disk."""
-        ...
 
 
 class Location(Struct, frozen=True, kw_only=True):

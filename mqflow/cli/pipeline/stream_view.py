@@ -28,11 +28,9 @@ class View(Protocol):
 
     def show(self, event: StreamStep) -> None:
         """Show one step of the stream."""
-        ...
 
     def show_levels(self, levels: Sequence[Level]) -> None:
         """Show how far the tables are behind, after a round."""
-        ...
 
 
 def level_record(level: Level) -> dict[str, Any]:  # Any: the values of a JSON record

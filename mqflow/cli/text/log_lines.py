@@ -43,7 +43,6 @@ class Stream(Protocol):
 
     def flush(self) -> None:
         """Flush the stream."""
-        ...
 
 
 def log_handler(

@@ -145,7 +145,6 @@ class Progress(Protocol):
 
     def reached(self, done: float, words: str) -> None:
         """Show how much of the total is done, with `words` that say the same."""
-        ...
 
 
 @contextmanager

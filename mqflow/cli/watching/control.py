@@ -56,7 +56,6 @@ class Source(Protocol):
 
         Raises `PartlyDoneError` if only some processes have carried it out.
         """
-        ...
 
 
 class QueueFigures(Struct, frozen=True, kw_only=True):

@@ -122,7 +122,6 @@ class RunningChannel(Protocol):
 
     def end(self) -> None:
         """End the socket after the present call, and back out its units of work. Any thread can call this."""
-        ...
 
 
 class RunningListener(Protocol):
@@ -134,11 +133,9 @@ class RunningListener(Protocol):
 
     def stop_listening(self) -> None:
         """Refuse new connections. Running channels continue."""
-        ...
 
     def start_listening(self) -> None:
         """Accept connections again, at the same address. Raises `OSError` if the address is taken."""
-        ...
 
 
 # Any: the table of attributes gives each value its type.

@@ -47,27 +47,21 @@ class Watcher(Protocol):
 
     def put(self, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
         """Process a put."""
-        ...
 
     def got(self, queue: LocalQueue) -> None:
         """Process a get, committed or not."""
-        ...
 
     def fell(self, queue: LocalQueue) -> None:
         """Process a decrease of the depth: a get outside a unit of work, or the commit of a get."""
-        ...
 
     def full(self, queue: LocalQueue) -> None:
         """Process a put that was refused because the queue is full."""
-        ...
 
     def may_trigger(self, queue: LocalQueue) -> None:
         """Process a change of the queue's attributes, or of its open handles, that can cause a trigger message."""
-        ...
 
     def opened(self, queue: LocalQueue) -> None:
         """Process an open of an initiation queue for input."""
-        ...
 
 
 class Turn:

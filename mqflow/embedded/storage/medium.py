@@ -45,7 +45,6 @@ class Medium(Protocol):
 
     def make(self, changes: Iterable[Change], *, synced: bool) -> None:
         """Make the changes, all or nothing. With `synced`, they survive a power cut. Raises `NoRoomError`."""
-        ...
 
     def read_messages(self, serials: Sequence[int]) -> Generator[StoredMessage | DamagedError, None, None]:
         """Yield these messages in order. In the place of a damaged or missing message, yield the error.
@@ -60,19 +59,15 @@ class Medium(Protocol):
 
     def set_aside(self, damaged: Sequence[tuple[int, str]], now: float) -> None:
         """Record the damage of these messages, so that they stay in quarantine. Raises `NoRoomError`."""
-        ...
 
     def tidy(self) -> None:
         """Free disk space, if that is due. The store calls this after each group. Raises `NoRoomError`."""
-        ...
 
     def make_room(self) -> None:
         """Free as much room as possible inside the files, because the disk is full."""
-        ...
 
     def shrink(self) -> None:
         """Give the space of the log back to the disk. A full disk can delay this."""
-        ...
 
     def needed_bytes(self, added_bytes: int) -> int:
         """Return the most disk space that calls with `added_bytes` can need before the next `tidy` frees disk space."""
@@ -88,8 +83,6 @@ class Medium(Protocol):
 
     def backup(self, target: DataFolder) -> None:
         """Copy the durable contents into a folder that has no queue manager. Raises `NoRoomError` and `OSError`."""
-        ...
 
     def close(self, *, write: bool) -> None:
         """Close the files. If `write` is false, leave their contents as they are."""
-        ...

@@ -191,7 +191,6 @@ class Store(Protocol):
         permanently, and the queue manager must stop too. If `done` is None, the store writes the changes soon, and syncs them
         only if they count a backout. This call never waits for the disk.
         """
-        ...
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
         """Record that a unit of work has got this message, and return the mark. The mark survives a crash of the process.
@@ -203,7 +202,6 @@ class Store(Protocol):
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
         """Release these marks after all earlier changes are written and all backout counts are synced."""
-        ...
 
     def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
         """Return at least the first of these messages, until their bodies together have `body_bytes_max` bytes.
@@ -219,7 +217,6 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Write and sync all pending changes, and release the folder."""
-        ...
 
 
 class MemoryStore:

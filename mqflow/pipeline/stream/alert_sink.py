@@ -79,7 +79,6 @@ class Sender(Protocol):
 
         Raises `AlertError` if the receiver refused the alert, or if nobody knows whether the receiver has taken it.
         """
-        ...
 
 
 class _NoRedirects(HTTPRedirectHandler):

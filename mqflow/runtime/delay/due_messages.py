@@ -57,19 +57,15 @@ class StagedMessages(Protocol):
 
     async def wait(self, longest_ms: float) -> None:
         """Wait until a new browse can find another message, or until the time is over."""
-        ...
 
     def forget(self, seen: Seen) -> None:
         """Record that this message is no longer on the queue."""
-        ...
 
     def skip(self, seen: Seen) -> None:
         """Record that this message stays on the queue. From now on, `soonest` returns other messages."""
-        ...
 
     def interrupt(self) -> None:
         """End a `wait`, if `Session.interrupt` does not end it."""
-        ...
 
 
 async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:

@@ -67,7 +67,6 @@ class StagingQueueManager(Protocol):
 
     def when_staged(self, wake: Callable[[], None]) -> None:
         """Call `wake` once, from any thread, when the staging queue has a message to deliver. `wake` must not block."""
-        ...
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` once, from any thread, when the next message is staged. `wake` must not block.

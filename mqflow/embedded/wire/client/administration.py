@@ -73,11 +73,9 @@ class ServedAdministration(Administration, Protocol):
 
         Raises 2298 if the queue manager belongs to a running application.
         """
-        ...
 
     def close(self) -> None:
         """End the connection."""
-        ...
 
 
 def served_administration(line: Line) -> ServedAdministration:

@@ -33,7 +33,6 @@ class Dependent(Protocol):
 
     def end(self) -> None:
         """End the connection. The present call still gets its reply. A second call of `end` does nothing."""
-        ...
 
 
 class PulseSender:

@@ -28,7 +28,6 @@ class Stream(Protocol):
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
         """Set an option like `socket.setsockopt`."""
-        ...
 
     def fileno(self) -> int:
         """Return the file descriptor, for a wait."""
@@ -36,11 +35,9 @@ class Stream(Protocol):
 
     def shutdown(self, how: int, /) -> None:
         """Shut the stream down like `socket.shutdown`."""
-        ...
 
     def close(self) -> None:
         """Close the stream like `socket.close`."""
-        ...
 
 
 class TlsStream:

@@ -33,11 +33,9 @@ class Signal(Protocol):
 
     def set(self) -> None:
         """Set the signal."""
-        ...
 
     def clear(self) -> None:
         """Reset the signal."""
-        ...
 
     def heard_within(self, wait_s: float) -> bool:
         """Wait until the signal is set or the time is over. Return whether the signal is set."""
@@ -49,7 +47,6 @@ class Signal(Protocol):
 
     def close(self) -> None:
         """Close the signal. After this, no thread may set it or wait for it."""
-        ...
 
 
 class SocketSignal:

@@ -25,7 +25,6 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
 
     def browse_back(self, handle: ObjectHandle, count: int) -> None:
         """Move the browse cursor back by `count` messages of the last `get_many`, even if they are no longer on the queue."""
-        ...
 
     def exchange_at_once(
         self, handle: ObjectHandle, options: GetOptions, *, commit: bool, most: int, bytes_max: int
@@ -61,7 +60,6 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
 
         The backout counts of the messages do not increase.
         """
-        ...
 
     def put_defaults(self, handle: ObjectHandle) -> tuple[int, int] | None:
         """Return DEFPSIST and DEFPRESP of the name that was opened, or None if it is no queue. This needs no INQ authority."""
@@ -69,7 +67,6 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
 
     def abandon(self) -> None:
         """End the connection as if the application had died: back out the unit of work."""
-        ...
 
 
 class Servable(Protocol):
@@ -98,7 +95,6 @@ class Servable(Protocol):
 
         `made_administrator` returns whether the owner made a user an administrator.
         """
-        ...
 
     def connect(self, *, application_name: str = "", user: str = "", process: int = 0) -> ServableConnection:
         """Return a new connection. DISPLAY CONN shows the process; 0 is the process of the queue manager."""
@@ -127,22 +123,18 @@ class ServedPeer(Protocol):
 
     def run(self) -> None:
         """Serve the peer until its connection ends."""
-        ...
 
     def end(self) -> None:
         """Make `run` return. The server still replies to the present call."""
-        ...
 
     def end_slow_send(self, began_before: float) -> None:
         """Break the stream off if a send that began before this time still runs. The peer loses the reply.
 
         A peer that receives a long reply byte by byte could otherwise keep `run` from its end for hours.
         """
-        ...
 
     def let_go(self) -> None:
         """Close the stream and the signal. `run` calls this method; if `run` never runs, the caller must call it."""
-        ...
 
 
 class Admit(Protocol):
@@ -150,7 +142,6 @@ class Admit(Protocol):
 
     def __call__(self, connection: ServedPeer, *, administers: bool) -> None:
         """Give the peer a place as an application or as an administrator."""
-        ...
 
 
 class Arrival(Struct, frozen=True):

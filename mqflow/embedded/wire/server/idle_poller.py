@@ -55,11 +55,9 @@ class IdleLine(Protocol):
 
     def heard(self) -> None:
         """Receive the bytes that have arrived, or the end of the stream."""
-        ...
 
     def tick(self) -> None:
         """Record that at least `QUIET_S` seconds have passed."""
-        ...
 
 
 class IdlePoller(Protocol):
@@ -72,15 +70,12 @@ class IdlePoller(Protocol):
 
     def connect(self, line: IdleLine) -> None:
         """Wait for requests of this connection. Raises `OSError` or `RuntimeError` if the system lacks the resources."""
-        ...
 
     def disconnect(self, line: IdleLine) -> None:
         """Stop waiting for requests of this connection. A call of `heard` or `tick` that has begun still completes."""
-        ...
 
     def close(self) -> None:
         """End the poller. The caller must have disconnected all connections, and must not connect again."""
-        ...
 
 
 class EpollIdlePoller:
