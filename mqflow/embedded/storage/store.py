@@ -135,16 +135,9 @@ class ObjectDeleted(Struct, frozen=True):
 
 
 Change = (
-    MessageAdded
-    | MessageRemoved
-    | BackoutCounted
-    | QueueDefined
-    | QueueDeleted
-    | QueueCleared
-    | QueueManagerDefined
-    | ObjectDefined
-    | ObjectDeleted
-)
+    MessageAdded | MessageRemoved | BackoutCounted | QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined
+    | ObjectDefined | ObjectDeleted
+)  # fmt: skip
 
 
 class StoredObject(Struct, frozen=True):
