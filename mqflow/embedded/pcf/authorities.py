@@ -49,7 +49,7 @@ _PRINCIPAL, _GROUP = 1, 2
 _EXPLICIT, _AS_WILDCARD = 0x10, 0x40
 
 
-def set_record(request: Request, administration: Administration) -> Iterable[Row]:
+def set_record(request: Request, administration: Administration) -> None:
     """MQCMD_SET_AUTH_REC: changes the record of each named user and group."""
     own = {_P.AUTH_ADD_AUTHS, _P.AUTH_REMOVE_AUTHS, *_WHO, _P.SERVICE_COMPONENT}
     request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), own, filters=False)
@@ -57,15 +57,13 @@ def set_record(request: Request, administration: Administration) -> Iterable[Row
     add, remove = _authorities(request, _P.AUTH_ADD_AUTHS, kind), _authorities(request, _P.AUTH_REMOVE_AUTHS, kind)
     for entity, group in _entities(request):
         administration.authorities.set(kind, profile, entity, group=group, add=add, remove=remove)
-    return ()
 
 
-def delete(request: Request, administration: Administration) -> Iterable[Row]:
+def delete(request: Request, administration: Administration) -> None:
     """MQCMD_DELETE_AUTH_REC."""
     request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), {*_WHO, _P.SERVICE_COMPONENT}, filters=False)
     for entity, group in _entities(request):
         administration.authorities.delete(_kind(request), _profile(request), entity, group=group)
-    return ()
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
@@ -129,11 +127,10 @@ def inquire_entity(request: Request, administration: Administration) -> Iterable
     )
 
 
-def refresh(request: Request, administration: Administration) -> Iterable[Row]:
+def refresh(request: Request, administration: Administration) -> None:
     """MQCMD_REFRESH_SECURITY: forgets the groups of all users. The queue manager then asks the operating system again."""
     request.check((), None, filters=False)
     administration.authorities.refresh()
-    return ()
 
 
 _P: Final = ParameterId

@@ -24,7 +24,7 @@ from mqflow.mqi.reason_codes import CompletionCode, Reason
 
 __all__ = ("answer", "failed")
 
-Command = Callable[[Request, Administration], Iterable[Row]]
+Command = Callable[[Request, Administration], Iterable[Row] | None]
 
 _COMMANDS: Final[Mapping[CommandCode, Command]] = {
     CommandCode.PING_Q_MGR: managers.ping,
@@ -152,7 +152,7 @@ def _carried_out(message: PCFMessage, user: str, administration_of: Callable[[st
         name = "" if code is None else f" (MQCMD_{code.name})"
         detail = f"{header.command}{name} is a command of MQ that the embedded queue manager does not offer"
         raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail)
-    return tuple(command(Request(code, message.parameters, user=user), administration_of(user)))
+    return tuple(command(Request(code, message.parameters, user=user), administration_of(user)) or ())
 
 
 def _failed(header: CFH, failure: _Failure) -> tuple[PCFMessage, ...]:

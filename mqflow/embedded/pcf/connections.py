@@ -85,18 +85,18 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
     return found
 
 
-def stop(request: Request, administration: Administration) -> Iterable[Row]:
+def stop(request: Request, administration: Administration) -> None:
     """MQCMD_STOP_CONNECTION."""
     request.check((ParameterId.CONNECTION_ID,), (), filters=False)
     asked, queue_manager = request.bytes(ParameterId.CONNECTION_ID), administration.queue_manager.name
     for status in administration.objects.connections():
         if _matches(_identifier(status, queue_manager), asked, whole=True):
             administration.objects.stop_connection(status.identifier)
-            return ()
+            return
     raise PCFError(PCFReason.CONNECTION_ID_ERROR, detail="No connection matches", parameter=ParameterId.CONNECTION_ID)
 
 
-def set_channel_rule(request: Request, administration: Administration) -> Iterable[Row]:
+def set_channel_rule(request: Request, administration: Administration) -> None:
     """MQCMD_SET_CHLAUTH_REC."""
     own = {_CONNECTION_NAME, _CLIENT_USER, _MCA_USER, _DESCRIPTION, _ACTION, _USER_SOURCE, _WARNING}
     request.check((_CHANNEL_NAME, _RULE_TYPE), own | set(_LISTS.values()), filters=False)
@@ -110,7 +110,7 @@ def set_channel_rule(request: Request, administration: Administration) -> Iterab
     action = request.choice(_ACTION, (_ADD, _REPLACE, _REMOVE, _REMOVE_ALL), _ADD, PCFReason.CHLAUTH_ACTION_ERROR)
     if action == _REMOVE_ALL:
         change_channels(RemoveChannelRules(profile, kind), administration.channels)
-        return ()
+        return
     rule = ChannelRule(
         profile=profile,
         type=kind,
@@ -123,17 +123,15 @@ def set_channel_rule(request: Request, administration: Administration) -> Iterab
         description=request.text(_DESCRIPTION),
     )
     change_channels(SetChannelRule(rule, action == _REPLACE, action == _REMOVE), administration.channels)
-    return ()
 
 
-def start_channel(request: Request, administration: Administration) -> Iterable[Row]:
+def start_channel(request: Request, administration: Administration) -> None:
     """MQCMD_START_CHANNEL."""
     request.check((_CHANNEL_NAME,), (), filters=False)
     administration.channels.start(request.name(_CHANNEL_NAME, PCFReason.CHANNEL_NAME_ERROR))
-    return ()
 
 
-def stop_channel(request: Request, administration: Administration) -> Iterable[Row]:
+def stop_channel(request: Request, administration: Administration) -> None:
     """MQCMD_STOP_CHANNEL."""
     request.check((_CHANNEL_NAME,), {_CONNECTION_NAME, _MODE, _CHANNEL_STATUS}, filters=False)
     address = request.text(_CONNECTION_NAME)
@@ -142,21 +140,18 @@ def stop_channel(request: Request, administration: Administration) -> Iterable[R
     stays = request.choice(_CHANNEL_STATUS, choices, status, PCFReason.PARM_VALUE_ERROR) == _STOPPED
     name = request.name(_CHANNEL_NAME, PCFReason.CHANNEL_NAME_ERROR)
     administration.channels.stop(name, address=address, stays_stopped=stays)
-    return ()
 
 
-def start_listener(request: Request, administration: Administration) -> Iterable[Row]:
+def start_listener(request: Request, administration: Administration) -> None:
     """MQCMD_START_CHANNEL_LISTENER."""
     request.check((_LISTENER_NAME,), (), filters=False)
     administration.channels.start_listener(request.name(_LISTENER_NAME))
-    return ()
 
 
-def stop_listener(request: Request, administration: Administration) -> Iterable[Row]:
+def stop_listener(request: Request, administration: Administration) -> None:
     """MQCMD_STOP_CHANNEL_LISTENER."""
     request.check((_LISTENER_NAME,), (), filters=False)
     administration.channels.stop_listener(request.name(_LISTENER_NAME))
-    return ()
 
 
 def _asked_of_channel(verb: ChannelVerb) -> Callable[[Request], Asked]:
@@ -182,17 +177,16 @@ def _refresh(request: Request) -> Asked:
 
 def _answered(
     read: Callable[[Request], Asked], required: Sequence[int], optional: Collection[int] | None = ()
-) -> Callable[[Request, Administration], Iterable[Row]]:
-    def command(request: Request, administration: Administration) -> Iterable[Row]:
+) -> Callable[[Request, Administration], None]:
+    def command(request: Request, administration: Administration) -> None:
         request.check(required, optional, filters=False)
         answer(read(request), administration)
-        return ()
 
     return command
 
 
 _CLUSTERS: Final = {_CLUSTER_NAME, _CLUSTER_NAMELIST}
-WITHOUT_EFFECT: Final[Mapping[CommandCode, Callable[[Request, Administration], Iterable[Row]]]] = {
+WITHOUT_EFFECT: Final[Mapping[CommandCode, Callable[[Request, Administration], Iterable[Row] | None]]] = {
     CommandCode.PING_CHANNEL: _answered(_asked_of_channel("PING CHANNEL"), (_CHANNEL_NAME,), {_DATA_COUNT}),
     CommandCode.PURGE_CHANNEL: _answered(_asked_of_channel("PURGE CHANNEL"), (_CHANNEL_NAME,), {_CHANNEL_TYPE, _CLIENT_ID}),
     CommandCode.RESET_CHANNEL: _answered(_asked_of_channel("RESET CHANNEL"), (_CHANNEL_NAME,), {_SEQUENCE_NUMBER}),

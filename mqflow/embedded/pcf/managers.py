@@ -35,10 +35,9 @@ class EscapeFailedError(PCFError):
         self.rows = rows
 
 
-def ping(request: Request, _administration: Administration) -> Iterable[Row]:
+def ping(request: Request, _administration: Administration) -> None:
     """MQCMD_PING_Q_MGR: returns no rows. The OK response shows that the queue manager runs."""
     request.check((), (), filters=False)
-    return ()
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
@@ -48,12 +47,11 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
     return responses([(asdict(administration.queue_manager), QUEUE_MANAGER_ATTRIBUTES)], selectors, None)
 
 
-def change(request: Request, administration: Administration) -> Iterable[Row]:
+def change(request: Request, administration: Administration) -> None:
     """MQCMD_CHANGE_Q_MGR."""
     request.check((), None, filters=False)
     values = settings_of(request, _SETTABLE, {ParameterId.FORCE}, "the queue manager")
     carry_out(AlterQueueManagerCommand(values), administration)
-    return ()
 
 
 def escape(request: Request, administration: Administration) -> Iterable[Row]:

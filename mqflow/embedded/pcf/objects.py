@@ -69,7 +69,7 @@ def _codes(kind: DefinedKind) -> _Codes:
     )
 
 
-def _define(codes: _Codes, request: Request, administration: Administration, *, copies: bool = False) -> Iterable[Row]:
+def _define(codes: _Codes, request: Request, administration: Administration, *, copies: bool = False) -> None:
     required = (codes.from_name, codes.to_name, *codes.identity[1:]) if copies else codes.identity
     request.check(required, None, filters=False)
     kind, replacing = _kind(codes, request), request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
@@ -77,18 +77,16 @@ def _define(codes: _Codes, request: Request, administration: Administration, *, 
     source = _name(codes, request, codes.from_name) if copies else ""
     name = _name(codes, request, codes.to_name if copies else codes.name)
     _carry_out(DefineCommand(codes.noun, name, values, kind, source, replacing), administration)
-    return ()
 
 
-def _change(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
+def _change(codes: _Codes, request: Request, administration: Administration) -> None:
     request.check(codes.identity, None, filters=False)
     kind = _kind(codes, request)
     values = _values(codes, request, kind, {*codes.identity})
     _carry_out(AlterCommand(codes.noun, _name(codes, request, codes.name), values, kind), administration)
-    return ()
 
 
-def _delete(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
+def _delete(codes: _Codes, request: Request, administration: Administration) -> None:
     of_channels = (_CHANNEL_TABLE, codes.type) if codes.noun == "CHANNEL" else ()
     request.check((codes.name,), {ParameterId.IGNORE_STATE, *of_channels}, filters=False)
     client = None
@@ -100,7 +98,6 @@ def _delete(codes: _Codes, request: Request, administration: Administration) -> 
     ignoring = request.yes(ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
     name = _name(codes, request, codes.name)
     _carry_out(DeleteCommand(codes.noun, name, ignore_state=ignoring, client=client), administration)
-    return ()
 
 
 def _inquire(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
@@ -124,8 +121,8 @@ def _inquire_names(codes: _Codes, request: Request, administration: Administrati
     return ((CFSL(ParameterId[f"{codes.kind.pcf_word}_NAMES"], names),),)
 
 
-Run = Callable[[Request, Administration], Iterable[Row]]
-_RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[Row]]]] = {
+Run = Callable[[Request, Administration], Iterable[Row] | None]
+_RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[Row] | None]]] = {
     "CHANGE_{}": _change,
     "COPY_{}": partial(_define, copies=True),
     "CREATE_{}": _define,

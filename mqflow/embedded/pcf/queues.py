@@ -46,17 +46,17 @@ _SHOWN: Final[Mapping[QueueType, tuple[AttributeSpec, ...]]] = {
 }
 
 
-def create(request: Request, administration: Administration) -> Iterable[Row]:
+def create(request: Request, administration: Administration) -> None:
     """MQCMD_CREATE_Q."""
-    return _define(request, administration, Q_NAME)
+    _define(request, administration, Q_NAME)
 
 
-def copy(request: Request, administration: Administration) -> Iterable[Row]:
+def copy(request: Request, administration: Administration) -> None:
     """MQCMD_COPY_Q."""
-    return _define(request, administration, ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME)
+    _define(request, administration, ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME)
 
 
-def _define(request: Request, administration: Administration, *names: int) -> Iterable[Row]:
+def _define(request: Request, administration: Administration, *names: int) -> None:
     """Define a queue. `names` has the parameters with the names: first the queue to copy, if any, then the new queue."""
     request.check((*names, Q_TYPE), None, filters=False)
     kind = _kind(request)
@@ -65,20 +65,18 @@ def _define(request: Request, administration: Administration, *names: int) -> It
     *sources, name = (request.name(identifier) for identifier in names)
     like = sources[0] if sources else ""
     carry_out(DefineCommand(_NOUNS[kind], name, values, like=like, replace=replacing), administration)
-    return ()
 
 
-def change(request: Request, administration: Administration) -> Iterable[Row]:
+def change(request: Request, administration: Administration) -> None:
     """MQCMD_CHANGE_Q."""
     request.check((Q_NAME, Q_TYPE), None, filters=False)
     kind = _kind(request)
     forced = request.yes(ParameterId.FORCE, PCFReason.FORCE_VALUE_ERROR)
     values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.FORCE})
     carry_out(AlterCommand(_NOUNS[kind], request.name(Q_NAME), values, force=forced), administration)
-    return ()
 
 
-def delete(request: Request, administration: Administration) -> Iterable[Row]:
+def delete(request: Request, administration: Administration) -> None:
     """MQCMD_DELETE_Q: deletes a queue. If the command names a kind, the queue must be of this kind."""
     request.check((Q_NAME,), {Q_TYPE, ParameterId.PURGE, ParameterId.IGNORE_STATE, _AUTH_REC}, filters=False)
     name = request.name(Q_NAME)
@@ -88,14 +86,12 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
     ignoring = request.yes(ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
     keeping = not request.choice(_AUTH_REC, (0, 1), 1, PCFReason.PARM_VALUE_ERROR)
     carry_out(DeleteCommand(_NOUNS[kind], name, purge, ignoring, keeping), administration)
-    return ()
 
 
-def clear(request: Request, administration: Administration) -> Iterable[Row]:
+def clear(request: Request, administration: Administration) -> None:
     """MQCMD_CLEAR_Q."""
     request.check((Q_NAME,), (), filters=False)
     carry_out(ClearCommand(request.name(Q_NAME)), administration)
-    return ()
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:

@@ -133,7 +133,7 @@ def _byte_strings(row: Mapping[str, Any], queue_manager: str) -> Iterable[Parame
         yield CFBS(_P.CONNECTION_ID, external_name(queue_manager) + bytes.fromhex(row["connection"]))
 
 
-STATUS_COMMANDS: Final[Mapping[CommandCode, Callable[[Request, Administration], Iterable[Row]]]] = {
+STATUS_COMMANDS: Final[Mapping[CommandCode, Callable[[Request, Administration], Iterable[Row] | None]]] = {
     **{code: partial(_inquire, command) for code, command in _INQUIRE.items()},
     CommandCode.INQUIRE_TOPIC_STATUS: _inquire_topic_status,
     CommandCode.INQUIRE_SUB_STATUS: _inquire_subscription_status,

@@ -71,30 +71,29 @@ _P: Final = ParameterId
 _Noun = Literal["TOPIC", "SUB"]
 
 
-def create_topic(request: Request, administration: Administration) -> Iterable[Row]:
+def create_topic(request: Request, administration: Administration) -> None:
     """MQCMD_CREATE_TOPIC."""
     request.check((TOPIC_NAME, TOPIC_STRING), None, filters=False)
-    return _define("TOPIC", request, administration, request.name(TOPIC_NAME))
+    _define("TOPIC", request, administration, request.name(TOPIC_NAME))
 
 
-def copy_topic(request: Request, administration: Administration) -> Iterable[Row]:
+def copy_topic(request: Request, administration: Administration) -> None:
     """MQCMD_COPY_TOPIC: copies a topic object. The copy gets the attributes of the command."""
     request.check((_FROM_TOPIC, _TO_TOPIC), None, filters=False)
-    return _define("TOPIC", request, administration, request.name(_TO_TOPIC), source=_FROM_TOPIC)
+    _define("TOPIC", request, administration, request.name(_TO_TOPIC), source=_FROM_TOPIC)
 
 
-def change_topic(request: Request, administration: Administration) -> Iterable[Row]:
+def change_topic(request: Request, administration: Administration) -> None:
     """MQCMD_CHANGE_TOPIC."""
     request.check((TOPIC_NAME,), None, filters=False)
-    return _alter("TOPIC", request, administration, request.name(TOPIC_NAME))
+    _alter("TOPIC", request, administration, request.name(TOPIC_NAME))
 
 
-def delete_topic(request: Request, administration: Administration) -> Iterable[Row]:
+def delete_topic(request: Request, administration: Administration) -> None:
     """MQCMD_DELETE_TOPIC."""
     request.check((TOPIC_NAME,), {_P.IGNORE_STATE}, filters=False)
     ignoring = bool(request.number(_P.IGNORE_STATE, 0))
     carry_out(DeleteCommand("TOPIC", request.name(TOPIC_NAME), ignore_state=ignoring), administration)
-    return ()
 
 
 def inquire_topic(request: Request, administration: Administration) -> Iterable[Row]:
@@ -118,38 +117,37 @@ def inquire_topic_names(request: Request, administration: Administration) -> Ite
     return ((CFSL(_TOPIC_NAMES, names),),)
 
 
-def clear_topic(request: Request, administration: Administration) -> Iterable[Row]:
+def clear_topic(request: Request, administration: Administration) -> None:
     """MQCMD_CLEAR_TOPIC_STRING: deletes the retained publication of the topic string."""
     request.check((TOPIC_STRING, _CLEAR_TYPE), {_CLEAR_SCOPE}, filters=False)
     request.choice(_CLEAR_TYPE, (_RETAINED,), 0, PCFReason.PARM_VALUE_ERROR)
     carry_out(ClearTopic(request.text(TOPIC_STRING)), administration)
-    return ()
 
 
 _CLEAR_TYPE, _CLEAR_SCOPE, _RETAINED = 1305, 1306, 1
 
 
-def create_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+def create_subscription(request: Request, administration: Administration) -> None:
     """MQCMD_CREATE_SUBSCRIPTION."""
     request.check((SUB_NAME,), None, filters=False)
     if not request.has(TOPIC_NAME) and not request.has(TOPIC_STRING):
         raise PCFError(PCFReason.PARM_MISSING, detail="A topic object or a topic string is required", parameter=TOPIC_STRING)
-    return _define("SUB", request, administration, _sub_name(request))
+    _define("SUB", request, administration, _sub_name(request))
 
 
-def copy_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+def copy_subscription(request: Request, administration: Administration) -> None:
     """MQCMD_COPY_SUBSCRIPTION: copies a subscription. The copy gets the attributes of the command."""
     request.check((_FROM_SUB, _TO_SUB), None, filters=False)
-    return _define("SUB", request, administration, _sub_name(request, _TO_SUB), source=_FROM_SUB)
+    _define("SUB", request, administration, _sub_name(request, _TO_SUB), source=_FROM_SUB)
 
 
-def change_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+def change_subscription(request: Request, administration: Administration) -> None:
     """MQCMD_CHANGE_SUBSCRIPTION."""
     request.check((SUB_NAME,), None, filters=False)
-    return _alter("SUB", request, administration, _sub_name(request))
+    _alter("SUB", request, administration, _sub_name(request))
 
 
-def delete_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+def delete_subscription(request: Request, administration: Administration) -> None:
     """MQCMD_DELETE_SUBSCRIPTION: deletes a subscription by name or by identifier."""
     request.check((SUB_ID,) if not request.has(SUB_NAME) else (SUB_NAME,), {SUB_ID, _P.IGNORE_STATE}, filters=False)
     name, ignoring = request.text(SUB_NAME), bool(request.number(_P.IGNORE_STATE, 0))
@@ -157,12 +155,11 @@ def delete_subscription(request: Request, administration: Administration) -> Ite
         known = {found.attributes.identifier: found.attributes.name for found in administration.publishing.subscriptions()}
         identifier = request.bytes(SUB_ID).ljust(24, b"\0")
         if identifier not in known and ignoring:
-            return ()
+            return
         if identifier not in known:
             raise PCFError(Reason.NO_SUBSCRIPTION, detail="No subscription has this identifier", parameter=SUB_ID)
         name = known[identifier]
     carry_out(DeleteCommand("SUB", name, ignore_state=ignoring), administration)
-    return ()
 
 
 def inquire_subscription(request: Request, administration: Administration) -> Iterable[Row]:
@@ -192,7 +189,7 @@ def inquire_subscription(request: Request, administration: Administration) -> It
 _DURABLE: Final = 1274
 
 
-def _define(noun: _Noun, request: Request, administration: Administration, name: str, source: int = 0) -> Iterable[Row]:
+def _define(noun: _Noun, request: Request, administration: Administration, name: str, source: int = 0) -> None:
     """Define an object. `source` is the parameter with the name of the object to copy; 0 for no copy."""
     like = request.text(source)
     replacing = request.yes(_P.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
@@ -203,12 +200,10 @@ def _define(noun: _Noun, request: Request, administration: Administration, name:
         if like and error.reason in {Reason.UNKNOWN_OBJECT_NAME, Reason.NO_SUBSCRIPTION} and error.object_name == like:
             raise PCFError(error.reason, detail=f"There is no {noun} {like}", parameter=source) from None
         raise
-    return ()
 
 
-def _alter(noun: _Noun, request: Request, administration: Administration, name: str) -> Iterable[Row]:
+def _alter(noun: _Noun, request: Request, administration: Administration, name: str) -> None:
     carry_out(AlterCommand(noun, name, _values(noun, request)), administration)
-    return ()
 
 
 def _values(noun: _Noun, request: Request, *, copies: bool = False) -> dict[str, Value]:
