@@ -152,7 +152,7 @@ def _carried_out(message: PCFMessage, user: str, administration_of: Callable[[st
         name = "" if code is None else f" (MQCMD_{code.name})"
         detail = f"{header.command}{name} is a command of MQ that the embedded queue manager does not offer"
         raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail)
-    return tuple(command(Request(code, message.parameters, user=user), administration_of(user)) or ())
+    return tuple(command(Request(message.parameters), administration_of(user)) or ())
 
 
 def _failed(header: CFH, failure: _Failure) -> tuple[PCFMessage, ...]:

@@ -10,26 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.pcf.codes import CommandCode, PCFReason
-from mqflow.mqi.pcf.structures import CFBF, CFBS, CFGR, CFIF, CFIL, CFIL64, CFIN, CFIN64, CFSF, CFSL, CFST, Parameter, PCFError
+from mqflow.mqi.pcf.codes import PCFReason
+from mqflow.mqi.pcf.structures import CFBF, CFBS, CFIF, CFIL, CFIL64, CFIN, CFIN64, CFSF, CFSL, CFST, Parameter, PCFError
 
 __all__ = ("Filter", "Request", "unexpected")
 
 Filter = CFIF | CFSF | CFBF
 
-_STRANGER: Final[Mapping[type[Parameter], PCFReason]] = {
-    CFIN: PCFReason.CFIN_PARM_ID_ERROR,
-    CFIN64: PCFReason.CFIN_PARM_ID_ERROR,
-    CFST: PCFReason.CFST_PARM_ID_ERROR,
-    CFBS: PCFReason.CFBS_PARM_ID_ERROR,
-    CFIL: PCFReason.CFIL_PARM_ID_ERROR,
-    CFIL64: PCFReason.CFIL_PARM_ID_ERROR,
-    CFSL: PCFReason.CFSL_PARM_ID_ERROR,
-    CFIF: PCFReason.CFIF_PARM_ID_ERROR,
-    CFSF: PCFReason.CFSF_PARM_ID_ERROR,
-    CFBF: PCFReason.CFBF_PARM_ID_ERROR,
-    CFGR: PCFReason.CFGR_PARM_ID_ERROR,
-}
 _TWICE: Final[Mapping[type[Parameter], PCFReason]] = {
     CFST: PCFReason.CFST_DUPLICATE_PARM,
     CFSL: PCFReason.CFSL_DUPLICATE_PARM,
@@ -41,16 +28,14 @@ def unexpected(parameter: Parameter, detail: str = "") -> PCFError:
     """Return the error for a parameter that the command does not accept, or accepts only in another structure."""
     identifier = parameter.parameter
     detail = detail or f"Parameter {identifier} does not belong to the command, as a {type(parameter).__name__}"
-    return PCFError(_STRANGER[type(parameter)], detail=detail, parameter=identifier)
+    reason = PCFReason[f"{type(parameter).__name__.removesuffix('64')}_PARM_ID_ERROR"]
+    return PCFError(reason, detail=detail, parameter=identifier)
 
 
 class Request:
     """A command and its parameters, by identifier."""
 
-    def __init__(self, command: CommandCode, parameters: Iterable[Parameter], *, user: str = "") -> None:
-        self.command = command
-        #: The user in the message descriptor. The command needs this user's authority.
-        self.user = user
+    def __init__(self, parameters: Iterable[Parameter]) -> None:
         self.filter: Filter | None = None
         self._parameters: dict[int, Parameter] = {}
         for parameter in parameters:

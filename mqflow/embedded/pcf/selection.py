@@ -12,7 +12,7 @@ from mqflow.embedded.pcf.request import Filter, Request
 from mqflow.embedded.pcf.values import parameter_of
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.pcf.codes import FilterOperator, ParameterId, PCFReason
-from mqflow.mqi.pcf.structures import CFBF, CFIF, CFSF, Parameter, PCFError
+from mqflow.mqi.pcf.structures import Parameter, PCFError
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("holds", "is_chosen", "responses", "wanted")
@@ -106,17 +106,11 @@ def holds(condition: Filter, value: object) -> bool:
     if condition.operator in {FilterOperator.LIKE, FilterOperator.NOT_LIKE} and isinstance(operand, str):
         return matches(operand, str(value)) == (condition.operator == FilterOperator.LIKE)
     detail = f"Operator {condition.operator} does not compare parameter {condition.parameter}"
-    raise PCFError(_OPERATOR_ERROR[type(condition)], detail=detail, parameter=condition.parameter)
+    reason = PCFReason[f"{type(condition).__name__}_OPERATOR_ERROR"]
+    raise PCFError(reason, detail=detail, parameter=condition.parameter)
 
 
 def _passes(condition: Filter, row: Mapping[str, Any], found: Mapping[int, AttributeSpec]) -> bool:
     spec = found.get(condition.parameter)
     # An object without the attribute does not pass the filter.
     return spec is not None and holds(condition, row[spec.field])
-
-
-_OPERATOR_ERROR: Final[Mapping[type[Filter], PCFReason]] = {
-    CFIF: PCFReason.CFIF_OPERATOR_ERROR,
-    CFSF: PCFReason.CFSF_OPERATOR_ERROR,
-    CFBF: PCFReason.CFBF_OPERATOR_ERROR,
-}
