@@ -149,40 +149,16 @@ MQPMO: Final = Structure(c_structures.MQPMO, 3, Timeout=-1, PubLevel=9)
 MQCNO: Final = Structure(c_structures.MQCNO, 7)
 MQSCO: Final = Structure(c_structures.MQSCO, 5, EncryptionPolicySuiteB=struct.pack("4i", 1, 0, 0, 0))
 MQCSP: Final = Structure(c_structures.MQCSP, 1)
+# ibmmq reads fields of later versions before it reads the version, so zeros must follow version 11.
+# ChannelType: MQCHT_CLNTCONN. TransportType: MQXPT_TCP.
 MQCD: Final = Structure(
-    c_structures.MQCD,
-    11,
-    # ibmmq reads fields of later versions before it reads the version, so zeros must follow version 11.
-    length=2048,
-    ChannelType=6,  # MQCHT_CLNTCONN
-    TransportType=2,  # MQXPT_TCP
-    BatchSize=50,
-    DiscInterval=6_000,
-    ShortRetryCount=10,
-    ShortRetryInterval=60,
-    LongRetryCount=999_999_999,
-    LongRetryInterval=1_200,
-    SeqNumberWrap=999_999_999,
-    MaxMsgLength=4_194_304,
-    PutAuthority=1,
-    MCAType=1,
-    MsgRetryCount=10,
-    MsgRetryInterval=1_000,
-    HeartbeatInterval=300,
-    NonPersistentMsgSpeed=2,
-    StrucLength=1984,
-    ExitNameLength=128,
-    ExitDataLength=32,
-    KeepAliveInterval=-1,
-    HdrCompList=struct.pack("2i", 0, -1),
-    MsgCompList=struct.pack("16i", 0, *(15 * [-1])),
-    CLWLChannelWeight=50,
-    SharingConversations=10,
-    MaxInstances=999_999_999,
-    MaxInstancesPerClient=999_999_999,
-    ConnectionAffinity=1,
-    BatchDataLimit=5_000,
-    UseDLQ=2,
-)
+    c_structures.MQCD, 11, length=2048, ChannelType=6, TransportType=2, BatchSize=50, DiscInterval=6_000, ShortRetryCount=10,
+    ShortRetryInterval=60, LongRetryCount=999_999_999, LongRetryInterval=1_200, SeqNumberWrap=999_999_999,
+    MaxMsgLength=4_194_304, PutAuthority=1, MCAType=1, MsgRetryCount=10, MsgRetryInterval=1_000, HeartbeatInterval=300,
+    NonPersistentMsgSpeed=2, StrucLength=1984, ExitNameLength=128, ExitDataLength=32, KeepAliveInterval=-1,
+    HdrCompList=struct.pack("2i", 0, -1), MsgCompList=struct.pack("16i", 0, *(15 * [-1])), CLWLChannelWeight=50,
+    SharingConversations=10, MaxInstances=999_999_999, MaxInstancesPerClient=999_999_999, ConnectionAffinity=1,
+    BatchDataLimit=5_000, UseDLQ=2,
+)  # fmt: skip
 MQSD: Final = Structure(c_structures.MQSD, 1, SubExpiry=-1, PubPriority=-3, SubLevel=1)
 MQSRO: Final = Structure(c_structures.MQSRO, 1)

@@ -193,21 +193,19 @@ class GetCall(Struct, frozen=True, kw_only=True):
 
     def answer(self, writer: Writer, got: Got | None) -> bytes:
         """Return the body of the reply. Without a message, the structures go back unchanged."""
-        given = self.get
-        write_descriptor(writer, self.descriptor if got is None else got.descriptor, self.descriptor_version)
-        GetFields(
-            version=given.version,
-            options=given.options,
-            wait_ms=given.wait_ms,
-            resolved_queue=given.resolved_queue if got is None else got.resolved_queue,
-            match=given.match,
-            message_token=given.message_token if got is None else got.message_token,
-            returned_bytes=-1 if got is None else len(got.body),
-            message_handle=given.message_handle,
-            status=given.status if got is None else GetFields.status_of(got),
+        if got is None:
+            write_descriptor(writer, self.descriptor, self.descriptor_version)
+            replace(self.get, returned_bytes=-1).write(writer)
+            return writer.number(0).done()
+        write_descriptor(writer, got.descriptor, self.descriptor_version)
+        replace(
+            self.get,
+            resolved_queue=got.resolved_queue,
+            message_token=got.message_token,
+            returned_bytes=len(got.body),
+            status=GetFields.status_of(got),
         ).write(writer)
-        writer.number(0 if got is None else got.data_bytes)
-        return writer.raw(b"" if got is None else got.body).done()
+        return writer.number(got.data_bytes).raw(got.body).done()
 
 
 class InquireCall(Struct, frozen=True, kw_only=True):
