@@ -19,6 +19,8 @@ __all__ = ("UTF_16_CCSIDS", "codec_for", "decode", "encode", "is_ebcdic", "is_kn
 UTF_16_CCSIDS: Final = frozenset({1200, 13488, 17584})
 """Two-byte character sets with the byte order of the numbers around them."""
 
+#: The CCSID of each part of ISO 8859, by the number of the part.
+_PARTS: Final = {2: 912, 3: 913, 4: 914, 5: 915, 6: 1089, 7: 813, 8: 916, 9: 920, 10: 919, 13: 921, 15: 923}
 #: The CCSIDs of each of Python's codecs; a codec for a Japanese, Korean or Chinese page covers that whole page.
 _CODECS: Final = {
     "ascii": (367,),
@@ -31,17 +33,7 @@ _CODECS: Final = {
     "gb18030": (1392, 5488, 54936),
     "gb2312": (1381, 1383),
     "gbk": (936, 1386),
-    "iso8859-10": (919,),
-    "iso8859-13": (921,),
-    "iso8859-15": (923,),
-    "iso8859-2": (912,),
-    "iso8859-3": (913,),
-    "iso8859-4": (914,),
-    "iso8859-5": (915,),
-    "iso8859-6": (1089,),
-    "iso8859-7": (813,),
-    "iso8859-8": (916,),
-    "iso8859-9": (920,),
+    **{f"iso8859-{part}": (page,) for part, page in _PARTS.items()},
     "koi8-r": (878,),
     "koi8-u": (1168,),
     "latin-1": (819,),

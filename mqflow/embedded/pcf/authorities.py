@@ -28,20 +28,11 @@ _NUMBERS: Final[Mapping[Authority, int]] = {
 }  # fmt: skip
 _BY_NUMBER: Final = {number: authority for authority, number in _NUMBERS.items()}
 _NONE, _ALL, _ALL_ADMINISTRATION, _ALL_MQI = 0, -1, -2, -3
+_K: Final = AuthorityKind
 _KINDS: Final[Mapping[int, AuthorityKind]] = {
-    1: AuthorityKind.QUEUE,
-    2: AuthorityKind.NAMELIST,
-    3: AuthorityKind.PROCESS,
-    5: AuthorityKind.QMGR,
-    6: AuthorityKind.CHANNEL,
-    7: AuthorityKind.AUTHINFO,
-    8: AuthorityKind.TOPIC,
-    9: AuthorityKind.COMMINFO,
-    11: AuthorityKind.LISTENER,
-    12: AuthorityKind.SERVICE,
-    1014: AuthorityKind.CLNTCONN,
-    1017: AuthorityKind.RQMNAME,
-}
+    1: _K.QUEUE, 2: _K.NAMELIST, 3: _K.PROCESS, 5: _K.QMGR, 6: _K.CHANNEL, 7: _K.AUTHINFO, 8: _K.TOPIC, 9: _K.COMMINFO,
+    11: _K.LISTENER, 12: _K.SERVICE, 1014: _K.CLNTCONN, 1017: _K.RQMNAME,
+}  # fmt: skip
 _OBJECT_TYPES: Final = {kind: number for number, kind in _KINDS.items()}
 _ANY_TYPE: Final = 1001
 _PRINCIPAL, _GROUP = 1, 2

@@ -26,33 +26,11 @@ _log: Final = logging.getLogger(__name__)
 _KINDS: Final = {"i": ctypes.c_int, "q": ctypes.c_longlong, "p": ctypes.c_void_p}
 
 SIGNATURES: Final = {
-    "MQBACK": "i",
-    "MQBEGIN": "ip",
-    "MQBUFMH": "iqppipp",
-    "MQCB": "iipipp",
-    "MQCLOSE": "ipi",
-    "MQCMIT": "i",
-    "MQCONN": "pp",
-    "MQCONNX": "ppp",
-    "MQCRTMH": "ipp",
-    "MQCTL": "iip",
-    "MQDISC": "p",
-    "MQDLTMH": "ipp",
-    "MQDLTMP": "iqpp",
-    "MQGET": "iippipp",
-    "MQINQ": "iiipipip",
-    "MQINQMP": "iqppppipp",
-    "MQMHBUF": "iqpppipp",
-    "MQOPEN": "ipip",
-    "MQPUT": "iippip",
-    "MQPUT1": "ipppip",
-    "MQSET": "iiipipip",
-    "MQSETMP": "iqpppiip",
-    "MQSTAT": "iip",
-    "MQSUB": "ippp",
-    "MQSUBRQ": "iiip",
-    "MQXCNVC": "iiiipiipp",
-}
+    "MQBACK": "i", "MQBEGIN": "ip", "MQBUFMH": "iqppipp", "MQCB": "iipipp", "MQCLOSE": "ipi", "MQCMIT": "i", "MQCONN": "pp",
+    "MQCONNX": "ppp", "MQCRTMH": "ipp", "MQCTL": "iip", "MQDISC": "p", "MQDLTMH": "ipp", "MQDLTMP": "iqpp", "MQGET": "iippipp",
+    "MQINQ": "iiipipip", "MQINQMP": "iqppppipp", "MQMHBUF": "iqpppipp", "MQOPEN": "ipip", "MQPUT": "iippip", "MQPUT1": "ipppip",
+    "MQSET": "iiipipip", "MQSETMP": "iqpppiip", "MQSTAT": "iip", "MQSUB": "ippp", "MQSUBRQ": "iiip", "MQXCNVC": "iiiipiipp",
+}  # fmt: skip
 """The arguments of each call, without the last two addresses."""
 
 BAGS: Final = {
