@@ -55,6 +55,9 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     kind: Kind
     queue: str
     queue_manager: str
+    #: A random number that tells the lane from an earlier lane of its name, which was deleted. 0 if it is unknown: an older
+    #: mqflow made the lane, or the file was lost and made again.
+    identity: int = 0
     #: True if the marker of the lane was ever on its queue: a missing marker is then lost. False for a new lane.
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
@@ -142,9 +145,10 @@ class Journal(Struct, frozen=True):
         """
         folder = self._folder(name)
         if not folder.exists(_LANE_FILE):
+            identity = 1 + int(SYSTEM_RANDOM.random() * 2**48) if self.is_new(name) else 0
             create_head(self.folder, folder_name(name), name)
             folder.make()
-            made = LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager, has_head=True)
+            made = LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager, identity=identity, has_head=True)
             create_file(folder, _LANE_FILE, made)
         lane = self._lane(read_file(folder, _LANE_FILE, LaneFile))
         wanted, there = (kind, queue, queue_manager), (lane.kind, lane.queue, lane.queue_manager)
@@ -193,6 +197,10 @@ class Lane(Struct, frozen=True):
         if head is not None and head.number > last and head.number > self.trimmed:
             raise MissingSegmentError(self.name, last + 1, head.number, self._why(last + 1))
         return tuple(found)
+
+    def is_another(self, identity: int) -> bool:
+        """Return whether a lane of this identity was deleted, and this lane was made later under its name."""
+        return bool(identity and self.file.identity) and identity != self.file.identity
 
     def all_segments(self) -> tuple[Segment, ...]:
         """Return all segments that are not trimmed, in order."""

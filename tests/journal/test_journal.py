@@ -472,6 +472,20 @@ def test_a_lane_that_is_removed_and_made_again_is_trimmed_only_after_it_is_read_
     assert 1 == len(consumers.trim()[0].segments)
 
 
+def test_a_lane_that_was_made_again_differs_from_the_removed_one_unless_one_of_them_has_no_identity(tmp_path: Path) -> None:
+    removed = generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=1, rows=2, lane="A")
+    old, journal = removed.file.identity, Journal.open(tmp_path / "j")
+    assert not journal.lane("A").is_another(old)
+    shutil.rmtree(path_of(removed))
+    generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=1, rows=2, lane="A")
+
+    again = journal.lane("A")
+    assert (True, False) == (again.is_another(old), again.is_another(0))
+    (path_of(again) / "lane.json").unlink()  # the segments are those of the same lane
+    found = journal.add_lane("A", Kind.PAYLOAD, queue="A", queue_manager="QM1")
+    assert (0, False) == (found.file.identity, found.is_another(old))
+
+
 def test_a_trim_ignores_and_names_an_offset_above_the_last_segment(tmp_path: Path) -> None:
     lane = generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=3, rows=2, lane="A")
     consumers = Consumers(Journal.open(tmp_path / "j"))

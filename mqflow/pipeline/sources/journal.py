@@ -38,7 +38,7 @@ from mqflow.folders import Folder, folder_at
 from mqflow.journal import Consumers, Journal, Kind, Lane, LaneError, Segment
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.payload import Payload, payload_of
-from mqflow.pipeline.sources.offsets import Limit, admitted, from_offset, packed, to_offset
+from mqflow.pipeline.sources.offsets import Limit, admitted, from_offset, identities_in, packed, to_offset
 from mqflow.pipeline.sources.segment_rows import Part, chosen_columns, ddl_of, read_part
 from mqflow.pipeline.spark_options import options_of
 from mqflow.world import SYSTEM_CLOCK
@@ -183,8 +183,8 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         journal = Journal.open(self._settings.folder)
         lanes = _lanes(self._settings)
         if self._settings.from_latest:
-            return to_offset(journal.id, {lane.name: lane.last for lane in lanes})
-        return to_offset(journal.id, {lane.name: _before_first(self._settings, lane) for lane in lanes})
+            return to_offset(journal.id, {lane.name: lane.last for lane in lanes}, _identities(lanes))
+        return to_offset(journal.id, {lane.name: _before_first(self._settings, lane) for lane in lanes}, _identities(lanes))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Decide where this run ends; segments that land later belong to the next run."""
@@ -202,17 +202,18 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         `commit` cannot do this, because Spark calls it neither for the last batch nor after a restart. Raises
         `MissingSegmentError` if segments were lost before they were read, `ForeignOffsetError` if the checkpoint belongs to
-        another journal. Raises `LaneError` if the query has read later segments than a lane has.
+        another journal. Raises `LaneError` if the query has read later segments than a lane has, or segments of an earlier
+        lane of its name.
         """
         journal = Journal.open(self._settings.folder)
         before = from_offset(journal.id, start)
         lanes = _lanes(self._settings)
         for lane in lanes:
-            self._check_end(lane, before.get(lane.name, 0))
-        self._acknowledge(journal, before)
+            self._check_end(_checked(lane, start), before.get(lane.name, 0))
+        self._acknowledge(journal, start)
         waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in lanes}
         self._reached = admitted(before, waiting, self._limit(limit))
-        return to_offset(journal.id, self._reached)
+        return to_offset(journal.id, self._reached, identities_in(start) | _identities(lanes))
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the end of the journal and the backlog: its rows, and the seconds since the oldest of them landed."""
@@ -232,7 +233,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         segments: list[Segment] = []
         for name, last in through.items():
             if last > before.get(name, 0):
-                segments += journal.lane(name).segments(after=before.get(name, 0), through=last)
+                segments += _checked(journal.lane(name), end).segments(after=before.get(name, 0), through=last)
         return _parts(segments, self._settings)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
@@ -241,8 +242,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge the batch; this is a little earlier than the next call of `latestOffset`."""
-        journal = Journal.open(self._settings.folder)
-        self._acknowledge(journal, from_offset(journal.id, end))
+        self._acknowledge(Journal.open(self._settings.folder), end)
 
     def _check_end(self, lane: Lane, reached: int) -> None:
         """Raise `LaneError` if the lane ends before the offset of this query, unless the query waits for its first segment."""
@@ -254,11 +254,12 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "Restore the newest copy of the journal. If the lane was removed and created again, use a new checkpoint."
             )
 
-    def _acknowledge(self, journal: Journal, offsets: Mapping[str, int]) -> None:
+    def _acknowledge(self, journal: Journal, offset: Mapping[str, Any]) -> None:
         settings = self._settings
         if settings.consumer:
+            numbers = from_offset(journal.id, offset).items()
             # A lane without the segment of the option `startingSegment` ends before the offset.
-            read = {name: number for name, number in offsets.items() if 0 < number <= journal.lane(name).last}
+            read = {name: number for name, number in numbers if 0 < number <= _checked(journal.lane(name), offset).last}
             Consumers(journal).commit(settings.consumer, read, kind=settings.kind, lanes=settings.lanes)
 
     def _waiting(self, lane: Lane, after: int) -> Sequence[Segment]:
@@ -337,6 +338,20 @@ def _lanes(settings: _Settings) -> list[Lane]:
     if settings.lanes and (odd := [lane for lane in lanes if lane.kind is not settings.kind]):
         raise OptionError(f"{NAME}: lane {odd[0].name} of {settings.folder.uri} holds {odd[0].kind}, not {settings.kind}.")
     return [lane for lane in lanes if lane.kind is settings.kind]
+
+
+def _identities(lanes: Iterable[Lane]) -> dict[str, int]:
+    return {lane.name: lane.file.identity for lane in lanes if lane.file.identity}
+
+
+def _checked(lane: Lane, offset: Mapping[str, Any]) -> Lane:
+    """Return the lane. Raises `LaneError` if the offset has segments of an earlier lane of its name."""
+    if lane.is_another(identities_in(offset).get(lane.name, 0)):
+        raise LaneError(
+            f"The checkpoint of this query has segments of an earlier lane {lane.name}: the lane was removed and created "
+            "again. Its segments have the same numbers and other rows. Nothing was read. Use a new checkpoint."
+        )
+    return lane
 
 
 def _end(lane: Lane) -> int:

@@ -11,10 +11,12 @@ from msgspec import Struct
 
 from mqflow.journal import JournalError, Segment
 
-__all__ = ("ForeignOffsetError", "Limit", "admitted", "from_offset", "packed", "to_offset")
+__all__ = ("ForeignOffsetError", "Limit", "admitted", "from_offset", "identities_in", "packed", "to_offset")
 
 _JOURNAL: Final = "journal"
 _LANES: Final = "lanes"
+_IDENTITIES: Final = "identities"
+_NO_IDENTITIES: Final[Mapping[str, int]] = {}
 
 
 class ForeignOffsetError(JournalError):
@@ -34,9 +36,13 @@ class Limit(Struct, frozen=True, kw_only=True):
     bytes: int | None = None
 
 
-def to_offset(journal: str, lanes: Mapping[str, int]) -> dict[str, Any]:
-    """Return the offset in the form that Spark keeps: JSON with the journal, and the last segment taken of each lane."""
-    return {_JOURNAL: journal, _LANES: dict(sorted(lanes.items()))}
+def to_offset(journal: str, lanes: Mapping[str, int], identities: Mapping[str, int] = _NO_IDENTITIES) -> dict[str, Any]:
+    """Return the offset in the form that Spark keeps: JSON with the journal, and the last segment taken of each lane.
+
+    It also has the known identities of the lanes with a segment (see `LaneFile`).
+    """
+    known = {lane: number for lane, number in sorted(identities.items()) if number and lanes.get(lane)}
+    return {_JOURNAL: journal, _LANES: dict(sorted(lanes.items()))} | ({_IDENTITIES: known} if known else {})
 
 
 def from_offset(journal: str, offset: Mapping[str, Any]) -> dict[str, int]:
@@ -45,6 +51,11 @@ def from_offset(journal: str, offset: Mapping[str, Any]) -> dict[str, int]:
     if found != journal:
         raise ForeignOffsetError(journal, str(found))
     return {str(lane): int(number) for lane, number in offset.get(_LANES, {}).items()}
+
+
+def identities_in(offset: Mapping[str, Any]) -> dict[str, int]:
+    """Return the identities of lanes that the offset has; an offset of an older mqflow has none."""
+    return {str(lane): int(number) for lane, number in offset.get(_IDENTITIES, {}).items()}
 
 
 def admitted(start: Mapping[str, int], waiting: Mapping[str, Sequence[Segment]], limit: Limit) -> dict[str, int]:

@@ -133,7 +133,8 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     while waiting and batches != asked.batches_max:
         through = admitted(reached, {lane.name: [each for each in waiting if each.lane == lane.name] for lane in lanes}, limit)
         taken = [each for each in waiting if each.number <= through[each.lane]]
-        _write(spark, asked, table, taken, _transactions(journal, reached if made else {}, through))
+        moves = _transactions(journal, reached if made else {}, through) | _new_identities(table, journal, lanes, taken)
+        _write(spark, asked, table, taken, moves)
         _check_written(table, journal, lanes, through)
         _acknowledge(journal, asked, through)
         waiting = [each for each in waiting if each.number > through[each.lane]]
@@ -167,7 +168,10 @@ def _rows(spark: "SparkSession", asked: Bronze, taken: Sequence[Segment]) -> "Da
 
 
 def lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
-    """Return the last segment of each lane in the table. Raises `PipelineError` if the table is not of this journal."""
+    """Return the last segment of each lane in the table.
+
+    Raises `PipelineError` if the table is not of this journal, or has rows of an earlier lane of the same name.
+    """
     found = delta_table(table)
     if found.transaction_version(_name(journal)) is None:
         raise PipelineError(
@@ -175,6 +179,13 @@ def lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
             "an older mqflow or another program filled it. Nothing was changed. Use the journal of the table, or make the "
             "tables from this journal in another folder."
         )
+    lanes = list(lanes)
+    for lane in lanes:
+        if lane.is_another(found.transaction_version(_identity_name(journal, lane)) or 0):
+            raise PipelineError(
+                f"The table {table.uri} has rows of an earlier lane {lane.name}: the lane was removed and created again. Its "
+                "segments have the same numbers and other rows. Nothing was changed. Make new tables in another folder."
+            )
     return {lane.name: found.transaction_version(_name(journal, lane.name)) or 0 for lane in lanes}
 
 
@@ -193,6 +204,21 @@ def _transactions(journal: Journal, before: _Lasts, through: _Lasts) -> dict[str
     moved = {lane: last for lane, last in through.items() if last != before.get(lane, 0)}
     lanes = {_name(journal, lane): Added(before.get(lane) or None, last) for lane, last in moved.items()}
     return {_name(journal): Added(0 if before else None, 0), **lanes}
+
+
+def _new_identities(table: Folder, journal: Journal, lanes: Iterable[Lane], taken: Sequence[Segment]) -> dict[str, Added]:
+    """Return the transactions with the identities of the written lanes that the log of the table does not have yet."""
+    found, written = delta_table(table) if has_log(table) else None, {each.lane for each in taken}
+    names = {_identity_name(journal, lane): lane.file.identity for lane in lanes if lane.name in written}
+    return {
+        name: Added(None, identity)
+        for name, identity in names.items()
+        if identity and (found is None or found.transaction_version(name) is None)
+    }
+
+
+def _identity_name(journal: Journal, lane: Lane) -> str:
+    return f"{_APP}-lane {journal.id} {lane.name}"
 
 
 def _name(journal: Journal, lane: str | None = None) -> str:

@@ -168,6 +168,36 @@ def test_a_journal_from_an_older_copy_stops_the_query_because_its_next_rows_woul
         reader_of(tmp_path / "older").latestOffset(end, ReadAllAvailable())
 
 
+def make_again(journal: Path, lane: str, segments: int) -> None:
+    """Remove a lane as docs/landing.md says, and make it again with other rows."""
+    shutil.rmtree(journal / "lanes" / lane)
+    (journal / "heads" / f"{lane}.json").unlink()
+    generate_journal(journal, Kind.DEAD_LETTER, segments=segments, rows=7, lane=lane, seed=9)
+
+
+def test_a_lane_that_was_removed_and_made_again_stops_the_query_although_it_is_longer_now(journal: Path) -> None:
+    reader = reader_of(journal, consumer="c")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    make_again(journal, "A.DLQ", 5)
+
+    steps = (reader.latestOffset, end, ReadAllAvailable()), (reader.partitions, start, end), (reader.commit, end)
+    for step, *arguments in steps:
+        with pytest.raises(LaneError, match=r"segments of an earlier lane A\.DLQ: the lane was removed and created again"):
+            step(*arguments)
+    assert 0 == Consumers(Journal.open(journal)).register("c").offsets.get("A.DLQ", 0)
+    assert {"A.DLQ": 5, "B.DLQ": 2} == lanes(reader.latestOffset(reader.initialOffset(), ReadAllAvailable()))
+
+
+def test_the_checkpoint_of_an_older_mqflow_goes_on_and_knows_the_lanes_from_then_on(journal: Path) -> None:
+    reader = reader_of(journal)
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    older = {name: value for name, value in end.items() if name != "identities"}
+
+    assert end != older
+    assert end == reader.latestOffset(older, ReadAllAvailable())
+
+
 def test_a_query_waits_for_a_first_segment_that_is_not_there_yet(journal: Path) -> None:
     reader = reader_of(journal, startingSegment="4", consumer="c")
     start = reader.initialOffset()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mqflow.folders import folder_at
 from mqflow.journal import Segment
-from mqflow.pipeline.sources.offsets import ForeignOffsetError, Limit, admitted, from_offset, packed, to_offset
+from mqflow.pipeline.sources.offsets import ForeignOffsetError, Limit, admitted, from_offset, identities_in, packed, to_offset
 
 FOLDER = folder_at("/journal/lanes/L")
 
@@ -86,6 +86,10 @@ def test_an_empty_range_has_no_parts() -> None:
 def test_an_offset_is_of_the_journal_it_was_made_with() -> None:
     offset = to_offset("one", {"B": 2, "A": 1})
 
-    assert {"A": 1, "B": 2} == from_offset("one", offset)
+    assert ({"A": 1, "B": 2}, {}) == (from_offset("one", offset), identities_in(offset))
     with pytest.raises(ForeignOffsetError, match="belongs to journal one, and the journal here is two"):
         from_offset("two", offset)
+
+
+def test_an_offset_has_the_known_identity_of_each_lane_with_a_segment() -> None:
+    assert {"A": 7} == identities_in(to_offset("one", {"A": 1, "B": 0, "C": 3}, {"A": 7, "B": 8, "C": 0}))

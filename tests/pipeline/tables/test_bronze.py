@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 from typing import Any
 
 import duckdb
@@ -182,6 +182,38 @@ def test_a_journal_from_an_older_copy_is_refused_because_its_next_rows_would_be_
 
     with pytest.raises(PipelineError, match=r"up to 4, and the last segment in the journal is 3\. The journal lost segments"):
         bronze(spark, Bronze(journal=tmp_path / "older", tables=tmp_path / "tables", kind=Kind.DEAD_LETTER))
+
+
+def test_a_lane_that_was_removed_and_made_again_is_refused_although_it_is_longer_now(
+    spark: SparkSession, journal: Path, tmp_path: Path
+) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
+    bronze(spark, asked)
+    rmtree(journal / "lanes" / "A.DLQ")
+    (journal / "heads" / "A.DLQ.json").unlink()
+    generate_journal(journal, Kind.DEAD_LETTER, segments=5, rows=5, lane="A.DLQ", seed=9)
+
+    with pytest.raises(PipelineError, match=r"has rows of an earlier lane A\.DLQ: .* Nothing was changed\. Make new tables"):
+        bronze(spark, asked)
+    bronze(spark, replace(asked, tables=tmp_path / "new"))
+    assert everything(journal) == landed(tmp_path / "new" / "bronze" / "dead_letter")
+
+
+def test_a_table_of_an_older_mqflow_learns_its_lanes_with_their_next_segments(
+    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
+    with monkeypatch.context() as older:
+        older.setattr(bronze_module, "_new_identities", lambda *_: {})
+        table = bronze(spark, asked).table
+    generate_journal(journal, Kind.DEAD_LETTER, segments=2, rows=5, lane="A.DLQ")
+
+    bronze(spark, replace(asked, rows_per_batch=1))
+
+    known = Journal.open(journal)
+    written = [DeltaTable(table).transaction_version(f"mqflow-bronze-lane {known.id} {name}") for name in ("A.DLQ", "B.DLQ")]
+    assert [known.lane("A.DLQ").file.identity, None] == written
+    assert everything(journal) == landed(table)
 
 
 def test_the_table_of_another_journal_is_refused(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
