@@ -13,7 +13,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MessageFlag, OpenOption, PutOption
 from mqflow.policy.poison.disposition import Completed, Failed
 from mqflow.runtime.gate import Gate, Pass
-from mqflow.testing.faults import Fault
+from mqflow.testing.faults import FOREVER, Fault
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import ManualClock
@@ -207,7 +207,7 @@ async def test_a_message_that_a_worker_keeps_until_the_trial_loses_no_attempt_wi
     app.listener("IN", concurrency=2, backout=rules, breaker=CircuitBreaker(failures=1, open_s=30))(service.__call__)
     if counts:  # then the notes tell the next process about the backout
         monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
-        mq.faults.add(Fault(verb="MQBACK"))
+        mq.faults.add(Fault(verb="MQBACK", times=FOREVER))
 
     async with mq.run(app) as running:
         await anyio.sleep(1)  # both workers wait for a message
@@ -216,6 +216,7 @@ async def test_a_message_that_a_worker_keeps_until_the_trial_loses_no_attempt_wi
         await mq.put("IN", "second")
         await anyio.sleep(1)
         running.cancel()
+    mq.faults.clear()
     service.down = False
     async with mq.run(app):
         await anyio.sleep(60)

@@ -10,7 +10,7 @@ from mqflow.events import ConsumerFailed, Delivered, Disposed, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Completed, Interrupted, Settlement, Undecodable
 from mqflow.runtime.listener.disposer import Disposer
-from mqflow.testing.faults import Fault
+from mqflow.testing.faults import FOREVER, Fault
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -194,7 +194,7 @@ async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_an_a
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
     if counts:  # then the notes tell the next process about the backout
         monkeypatch.setenv("MQFLOW_NOTES_FILE", str(tmp_path / "notes"))
-        mq.faults.add(Fault(verb="MQBACK"))
+        mq.faults.add(Fault(verb="MQBACK", times=FOREVER))
 
     @app.listener("IN", batch=Batch(max=10, wait_ms=5_000))
     async def handle(bodies: list[str]) -> None:
@@ -204,6 +204,7 @@ async def test_messages_of_a_batch_that_waits_for_more_lose_no_attempt_with_an_a
     async with mq.run(app) as running:
         await anyio.sleep(1)
         running.cancel()
+    mq.faults.clear()
     async with mq.run(app):
         await anyio.sleep(60)
 
