@@ -264,7 +264,7 @@ def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run)
             rest = running.rest()
             assert 0 == running.process.wait(), rest
 
-        assert (owner, "") == (status(run)["process"], status(run)["standby"])
+        assert (owner, None) == (status(run)["process"], status(run)["standby"])
     finally:
         run("qmgr", "stop", "QM1", "--data", "data", "-i")
 

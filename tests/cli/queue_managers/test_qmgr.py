@@ -67,7 +67,7 @@ def started(run: Run, *more: str) -> int:
 
 def active_after(run: Run, pid: int) -> dict[str, Any]:
     """Return the status when a process other than this one is active."""
-    while (now := row(run))["process"] in {"", pid} or now["status"] != "active":
+    while (now := row(run))["process"] in {None, pid} or now["status"] != "active":
         threading.Event().wait(0.01)
     return now
 
@@ -84,7 +84,7 @@ def test_a_queue_manager_is_created_started_and_ended(run: Run) -> None:
 
     pid = started(run)
 
-    assert ("active", pid, "") == (row(run)["status"], row(run)["process"], row(run)["standby"])
+    assert ("active", pid, None) == (row(run)["status"], row(run)["process"], row(run)["standby"])
     stopped = json.loads(run("qmgr", "stop", "QM1", "-i", "--json").stdout)
     assert {"queue_manager": "QM1", "status": "ended", "process": pid, "applications": []} == stopped
     assert "ended" == row(run)["status"]
@@ -163,7 +163,7 @@ def test_without_switchover_the_standbys_end_too(run: Run) -> None:
     for process in (active, *standbys):
         assert (process, 0) == os.waitpid(process, 0)
 
-    assert ("ended", "") == (row(run)["status"], row(run)["standby"])
+    assert ("ended", None) == (row(run)["status"], row(run)["standby"])
     printed = Path("QM1/qmgr.log").read_text()
     assert 1 == printed.count("QM1 is active, at")
     assert 2 == printed.count("QM1 was ended, so this standby ends too.")
@@ -315,7 +315,7 @@ def test_a_standby_ends_if_a_newer_mqflow_has_upgraded_the_folder(run: Run) -> N
 
     while "has format version 99" not in Path("QM1/qmgr.log").read_text():  # the standby logs the reason before it ends
         threading.Event().wait(0.02)
-    assert "" == row(run)["standby"]
+    assert row(run)["standby"] is None
     assert "ended" == row(run)["status"]
 
 
