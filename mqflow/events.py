@@ -175,7 +175,7 @@ class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerStarted(Struct, frozen=True, kw_only=True, tag=True):
-    """All workers of a listener have opened its queue."""
+    """All workers of a listener have tried to open its queue. A worker whose open was refused tries again later."""
 
     queue: str
     listener: str

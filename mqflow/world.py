@@ -43,7 +43,7 @@ MailboxEmptyError: Final = queue.Empty
 """Raised by `Mailbox.get` if no item comes in time."""
 _ON_NS: Final = 20_000_000
 _LOOK_S: Final = 0.001
-#: A thread that waits for Python's lock sleeps too, but not at two looks in a row: the thread that looks gives the lock away.
+#: A thread that waits for Python's lock sleeps too, but not at two looks in a row: between two looks it can take the lock.
 _TIMES: Final = 2
 
 

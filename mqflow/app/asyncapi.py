@@ -263,6 +263,6 @@ def _key(name: str) -> str:
 
 
 def _unused(taken: Iterable[str], key: str) -> str:
-    """Return the key, or, if it is in use, the first key with a number at the end that is not, such as `orders.2`."""
+    """Return the key. If it is in use, return the first unused key with a number at the end, such as `orders.2`."""
     numbered = (f"{key}.{number}" if number > 1 else key for number in range(1, len(list(taken)) + 2))
     return next(each for each in numbered if each not in set(taken))

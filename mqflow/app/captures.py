@@ -92,7 +92,7 @@ def redacted(captured: Captured, names: Sequence[str]) -> Captured:
 def _emptied(descriptor: MessageDescriptor, name: str) -> Any:
     if name not in descriptor.__struct_fields__:
         accepted = ", ".join(descriptor.__struct_fields__)
-        raise ConfigurationError(f"{name!r} cannot be redacted: body, a property as usr.NAME, or one of {accepted}.")
+        raise ConfigurationError(f"{name!r} cannot be redacted. Name the body, a property (usr.NAME), or one of {accepted}.")
     value = getattr(descriptor, name)  # the name of a field, as checked above
     match value:
         case bytes():

@@ -53,7 +53,7 @@ def split(url: str) -> SplitResult:
 class RequestTimeoutError(TimeoutError):
     """No reply came in time. Perhaps a handler has handled the request, or still does; otherwise the request has expired.
 
-    A request with another `expiry` or with a `delay` has not expired, so a handler can still get it.
+    If the request has another `expiry`, or a `delay`, it may not have expired: then a handler can still get it.
     """
 
     def __init__(self, queue: str, message_id: bytes, timeout_s: float, feedback: int = 0) -> None:
@@ -68,7 +68,7 @@ class RequestTimeoutError(TimeoutError):
         problem = f"No reply to the request {self.message_id.hex()} on {self.queue} came within {self.timeout_s:g} s. "
         if self.feedback:
             return f"{problem}A report about the request came: {_feedback(self.feedback)}."
-        return f"{problem}The request may have been handled. A listener that failed on it has backed it out."
+        return f"{problem}A handler may have handled the request. If the handler failed, the request was backed out."
 
 
 class RequestFailedError(Exception):

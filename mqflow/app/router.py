@@ -58,7 +58,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     defaults: ListenerKeywords = _NO_DEFAULTS
 
     def inside(self, outer: "Scope") -> "Scope":
-        """Return this scope inside `outer`: prefixes and middleware are joined; codec and defaults of this scope come first."""
+        """Return this scope inside `outer`: prefixes and middleware are joined; codec and defaults of this scope win."""
         return Scope(
             prefix=outer.prefix + self.prefix,
             middleware=(*outer.middleware, *self.middleware),

@@ -124,7 +124,8 @@ def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> ScheduleRul
     try:
         ZoneInfo(timezone)
     except (ValueError, OSError, KeyError) as error:  # `ZoneInfoNotFoundError` is a subclass of KeyError
-        raise ConfigurationError(f"schedule(timezone={timezone!r}): there is no such time zone, as 'Europe/Berlin'.") from error
+        problem = "there is no such time zone. An example is 'Europe/Berlin'"
+        raise ConfigurationError(f"schedule(timezone={timezone!r}): {problem}.") from error
     rule = Cron(when, timezone)
     fields = "It has minute hour day month weekday, for example '0 6 * * MON-FRI'"
     if len(when.split()) > _FIELDS:  # cronsim takes a sixth field, for seconds

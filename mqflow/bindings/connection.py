@@ -78,7 +78,7 @@ class BoundConnection:
         self._hconn = hconn
         self._clock = clock
         self._turn = threading.Lock()
-        # The reason why no verb may be called any more: 2018 after MQDISC.
+        # True after MQDISC.
         self._ended = False
         # True if a verb has shown that the connection is gone.
         self._lost = False
@@ -156,8 +156,8 @@ class BoundConnection:
     def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None if no message comes within the wait (2033).
 
-        Without `buffer_bytes_max`, the message is whole, whatever its length. A call that only unlocks a browsed message
-        returns None too.
+        Without `buffer_bytes_max`, the message is whole, at any length. A call that only unlocks a browsed message returns
+        None too.
         """
         bound = self._begin_on("MQGET", handle, BoundHandle)
         try:

@@ -209,7 +209,7 @@ class Flows:
             self._begun_bytes -= 0 if begun is None else len(begun[1])
             begun = self._begun[header.conversation] = header, bytearray()
         elif begun is None or begun[0].kind != header.kind:
-            raise FlowError(f"a segment of {kind_name(header.kind)} goes on with a flow that has not begun")
+            raise FlowError(f"a segment of {kind_name(header.kind)} continues a flow that has not begun")
         begun[1].extend(body)
         self._begun_bytes += len(body)
         if self._begun_bytes > self.flow_bytes_max:

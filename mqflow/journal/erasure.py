@@ -1,9 +1,8 @@
 """Erases rows of a lane: writes a new file without these rows for each segment, with a receipt in `lane.json`.
 
-The new file has the number of the old file.
-
-A kill at any moment loses no other row. Between the new file and the deletion of the old one, readers get `LaneError`, because
-the segment exists twice; `finish_rewrites` deletes the old file. This file knows one lane, and no table.
+The new file has the number of the old file. A kill at any moment loses no other row. Between the new file and the deletion of
+the old file, readers get `LaneError`, because the segment exists twice; `finish_rewrites` deletes the old file. This file knows
+one lane, and no table.
 """
 
 from collections.abc import Callable, Iterator

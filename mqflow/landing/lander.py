@@ -30,7 +30,7 @@ from mqflow.world import Clock
 
 __all__ = ("Landed", "Lander", "LanderOptions")
 
-# A landed message keeps all its properties, also if PROPCTL of the queue hides properties.
+# A landed message keeps all its properties, even if PROPCTL of the queue hides properties.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _TAKE: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
 _BROWSE_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | _AS_IT_IS)
@@ -210,7 +210,7 @@ class Lander:
         return found[0] if found else first
 
     def _recover(self) -> Landed | None:
-        """Publish the segment that the marker names as committed, and drop all other pending segments."""
+        """Publish and return the segment that the marker names as committed, if any, and drop all other pending segments."""
         marker, folder = self._marker, self._lane.folder
         written = marker.written
         found: Landed | None = None

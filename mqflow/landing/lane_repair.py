@@ -112,10 +112,9 @@ def check_committed(lane: Lane, state_queue: str, uncommitted: Callable[[str], i
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
     """Return the facts for the decision whether the last unit of work of a lane was committed.
 
-    An open unit of work of a lander must not exist: it hides its messages and the marker. `check_committed` checks this.
-
-    Raises `LaneError` for another queue manager, or if the lane has its marker. Raises it also if more than one whole pending
-    segment can follow the last published one. Raises `SchemaError` if a newer mqflow wrote a pending segment.
+    An open unit of work of a lander must not exist: it hides its messages and the marker. `check_committed` checks this. Raises
+    `LaneError` for another queue manager, or if the lane has its marker. Raises it also if more than one whole pending segment
+    can follow the last published one. Raises `SchemaError` if a newer mqflow wrote a pending segment.
     """
     check_queue_manager(connection, lane)
     if (got := browse_marker(connection, journal.id, lane.name, state_queue, wait_ms=wait_ms)) is not None:

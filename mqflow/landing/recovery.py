@@ -18,7 +18,7 @@ __all__ = ("STATE_QUEUE", "Marker", "Publish", "Recovery", "Refuse", "Sound", "m
 STATE_QUEUE: Final = "MQFLOW.JOURNAL.STATE"
 """The default queue of the markers."""
 _BESIDE_THE_GETS: Final = 3
-"""The messages of a unit of work beside the gets: the get and the put of the marker, and a report on the last message."""
+"""The messages of a unit of work besides those of the queue: the get and the put of the marker, and a report."""
 
 
 class Marker(Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ __all__ = (
     "error_for",
 )
 
-#: The advice for a reason: one sentence that a person can act on.
+#: The advice for a reason, for the person who must solve the problem.
 ADVICE: Final[dict[int, str]] = {
     Reason.ALIAS_BASE_Q_TYPE_ERROR: (
         "An alias may name a local queue, a remote queue or a topic object: ALTER QALIAS(...) TARGET(...)."

@@ -107,6 +107,6 @@ class RetainedPublication(Struct, frozen=True, kw_only=True):
     topic_string: str
     descriptor: MessageDescriptor
     body: bytes
-    #: Wall clock, in seconds since 1970; None for never.
+    #: The times of the publish and of the expiry, in seconds since 1970; None for never.
     put_at: float
     expires_at: float | None = None

@@ -26,13 +26,10 @@ _NO_EXPORTER: Final = "none"
 
 
 def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None]:
-    """Add an `OpenTelemetry` to the application, unless it has one. Return a function that exports all remaining telemetry.
+    """Add an `OpenTelemetry` to the application, and to each included application, unless that application has its own.
 
-    Each included application without an `OpenTelemetry` gets the same one.
-
-    The caller must call this function when the application has ended.
-
-    Raises `ConfigurationError` if a variable names an exporter that is not installed.
+    Returns a function that exports all remaining telemetry. Call this function when the application has ended. Raises
+    `ConfigurationError` if a variable names an exporter that is not installed.
     """
     ends: list[Callable[[], object]] = []
     if not _has_telemetry(app):
@@ -57,9 +54,7 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
 
 
 def stream_metrics(environment: Mapping[str, str]) -> tuple[StreamMetrics, Callable[[], object]]:
-    """Return the metrics of `mqflow spark stream`, and a function that exports all remaining metrics.
-
-    The caller must call this function at the end.
+    """Return the metrics of `mqflow spark stream`, and a function that exports all remaining metrics: call it at the end.
 
     Raises `ConfigurationError` like `add_telemetry`.
     """

@@ -235,7 +235,7 @@ class Metrics:
         )
 
     def _reader(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """Return a callback like that of `_reader`. The count, or the sum of a histogram, is the last number of a series."""
+        """Return a callback that reads a counter. The count, or the sum of a histogram, is the last number of a series."""
 
         def read(_: CallbackOptions) -> Iterable[Observation]:
             return [Observation(numbers[-1], _attributes(labels)) for labels, numbers in self._counted(name)]

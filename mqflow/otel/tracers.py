@@ -1,4 +1,4 @@
-"""Finds the tracer, and prevents that an error of tracing fails a message."""
+"""Finds the tracer, and logs errors of tracing, so that they fail no message."""
 
 import logging
 from collections.abc import Callable

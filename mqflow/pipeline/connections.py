@@ -16,10 +16,7 @@ __all__ = ("WorkerConnection", "check_url", "connected")
 
 
 def check_url(source: str, url: str) -> None:
-    """Check that the URL is valid, and names no queue manager in memory, which Spark workers cannot reach.
-
-    Otherwise raises `ConfigurationError`.
-    """
+    """Raise `ConfigurationError` if the URL is invalid, or names a queue manager in memory: Spark workers cannot reach it."""
     if locate(url).kind == "memory":
         raise ConfigurationError(
             f"{source}: {url} is in the memory of one process, which Spark workers cannot reach. Serve the queue manager, "

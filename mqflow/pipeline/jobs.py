@@ -144,9 +144,8 @@ def report(
 def table_set(tables: str | Path, name: str, as_of: datetime | int | None = None) -> TableSet:
     """Return the tables of silver or gold.
 
-    With `as_of`, the tables are as they were after a run, or at a time with a time zone.
-
-    Raises `PipelineError` for a run that is not kept.
+    With `as_of`, the tables are as they were after a run, or at a time with a time zone. Raises `PipelineError` for a run that
+    is not kept.
     """
     found = TableSet(folder_at(tables).folder(name).uri)
     return found if as_of is None else found.as_of(as_of)

@@ -49,9 +49,8 @@ SILVER: Final = (
         dated="put_ts",
         ddl=(
             "qmgr string, queue string, msg_id binary, put_ts timestamp, life int, attempt_no int, attempts int, "
-            "first_get_ts timestamp, "
-            "event_ts timestamp, outcome string, observed boolean, handler string, exc_class string, exc_fingerprint string, "
-            "handle_ms bigint, wait_ms bigint, consumer string"
+            "first_get_ts timestamp, event_ts timestamp, outcome string, observed boolean, handler string, exc_class string, "
+            "exc_fingerprint string, handle_ms bigint, wait_ms bigint, consumer string"
         ),
     ),
     Table(

@@ -1,8 +1,8 @@
 """Puts records of the deliveries and moves of a synchronous consumer.
 
 A record is put in the open unit of work, or after that unit was backed out. This module remembers the messages of the unit
-until the unit ends, because their outcome is unknown before. It settles only units of work that contain nothing but records,
-and makes no decision.
+until the unit ends, because their outcome is unknown until then. It settles only units of work that contain only records, and
+makes no decision.
 """
 
 from collections.abc import Callable, Sequence

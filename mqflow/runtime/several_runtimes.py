@@ -19,7 +19,7 @@ __all__ = ("SeveralRuntimes",)
 
 
 class SeveralRuntimes:
-    """The runtimes of one application, by the name of the queue manager. The application's own one has an empty name."""
+    """The runtimes of one application, by the name of the queue manager. The application's own runtime has an empty name."""
 
     def __init__(self, runtimes: Mapping[str, Runtime]) -> None:
         self._runtimes: Final = runtimes

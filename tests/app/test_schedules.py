@@ -203,7 +203,7 @@ async def test_an_application_does_not_start_without_the_queue_of_a_schedule(mq:
     ("arguments", "options", "said"),
     [
         (("every day", "TICKS"), {}, "schedule('every day', ...): this is no cron expression"),
-        (("0 6 * * *", "TICKS"), {"timezone": "Berlin"}, "there is no such time zone, as 'Europe/Berlin'"),
+        (("0 6 * * *", "TICKS"), {"timezone": "Berlin"}, "there is no such time zone. An example is 'Europe/Berlin'"),
         (("0 0 6 * * *", "TICKS"), {}, "this is no cron expression: Too many fields. It has minute hour day month weekday"),
         (("0 6 * * *", "TICKS"), {"timezone": None}, "timezone=None): it takes a text"),
         ((60, "TICKS"), {"state_queue": ""}, "state_queue=''): it takes a text"),

@@ -21,7 +21,7 @@ __all__ = ("FETCH_S", "fetch")
 FETCH_S: Final = 5.0
 """The time limit of a fetch in seconds, from the first packet. Before that, the system resolves the host name.
 
-Each address of the host that does not answer can take this time, because the standard library tries one after the other.
+Each address of the host that does not answer can take this time, because the standard library tries one address after another.
 """
 
 _OK: Final = 200

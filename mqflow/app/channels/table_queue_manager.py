@@ -78,8 +78,8 @@ class TableQueueManager:
         each connection can reach another queue manager, and a message from one cannot be requeued on another. Use it only if
         the connections of a program are independent. The mode can depend on the channel's DEFRECON.
 
-        `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence if the table cannot be read
-        any more. It receives the same sentence only once.
+        `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence when the table cannot be read
+        any more. Equal sentences in a row come only once.
         """
         self._name = name
         self._tables = tables

@@ -35,7 +35,7 @@ class Backout(Struct, frozen=True, kw_only=True):
         # Without this check, the first message that fails would end the application, and again after each restart.
         _check(
             self,
-            threshold=(_is_threshold, "'queue' (BOTHRESH), 0 for never, or a number above"),
+            threshold=(_is_threshold, "'queue' (BOTHRESH), 0 for never, or a number above 0"),
             queue=(_is_text, "'queue' (BOQNAME), the name of a queue, or '' for none"),
             pace=(_is_pace, "a Pace"),
             never_retry=(_are_exceptions, "a tuple of exception classes"),

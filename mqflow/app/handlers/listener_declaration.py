@@ -65,7 +65,7 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     backout: Backout = Backout()
     #: The size of a batch, for a handler of `list[T]`; None for the defaults of `Batch`.
     batch: Batch | None = None
-    #: For a handler of one message: the largest number of messages that share a unit of work, if so many are on the queue.
+    #: For a handler of one message: the largest number of messages that share a unit of work.
     unit_of_work: int = 1
     #: True if a handler of `list[T]` takes one complete message group, in logical order, as one unit of work. A message without
     #: a group counts as a group of one message.
@@ -201,7 +201,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
         return outgoing(self.queue, payload, **self._keywords(codec))
 
     def _merged(self, keywords: PutKeywords) -> PutKeywords:
-        """Return the options of this publisher, with these keywords in their place. None replaces only `persistent`."""
+        """Return the options of this publisher. These keywords replace them; the value None replaces only `persistent`."""
         given: Mapping[str, Any] = keywords
         replacing = {name: value for name, value in given.items() if value is not None or name == "persistent"}
         merged: Mapping[str, Any] = {**self._keywords(self.codec), **replacing}
@@ -391,7 +391,7 @@ class _Chain:
     # Functions that only pass on a call are plain functions, because a further coroutine takes time for each message.
 
     def _directly(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome | None]:
-        """Call the handler without middleware. The worker makes an outcome of an exception."""
+        """Call the handler without middleware. The worker turns an exception into an outcome."""
         queue = self._listener.queue
         return self._handle([Message(each.got.descriptor, each.got.body, queue) for each in deliveries], deliveries)
 
@@ -430,7 +430,7 @@ class _Chain:
     async def _read(self, incoming: Incoming) -> Outcome:
         """Return the outcome of the handler. This is the innermost call, inside all middleware.
 
-        If the handler fails, its puts are dropped. If middleware completes the delivery nevertheless, it puts its own messages.
+        If the handler fails, its puts are dropped. Middleware that completes the delivery nevertheless can put other messages.
         """
         kept = incoming.deliveries[0].kept_puts
         before = len(kept)
@@ -512,7 +512,7 @@ class _Chain:
         await context.send(replace(reply, queue_manager=request.reply_to_queue_manager))
 
     def _sender(self, delivery: Delivery) -> Send:
-        """Return the function for one put of the delivery. If it raises an error during the delivery, it leaves no put."""
+        """Return the function for one put of the delivery. If it raises an error during the delivery, nothing is put."""
         own: list[Callable[[], Put]] = []
 
         async def put(message: Outgoing) -> Put:

@@ -94,7 +94,7 @@ class PublishMiddleware(Protocol):
 
         The commit of `App.put` waits for this method. So after `call_next`, this method must not wait for another `App.put`.
 
-        If this method returns no `Put`, the put raises `TypeError`. Otherwise the message could be lost without an error.
+        If this method returns no `Put`, the put raises `TypeError`, because the message may be lost.
         """
         ...
 

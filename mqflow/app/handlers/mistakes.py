@@ -197,7 +197,7 @@ def check_floats(payload: Any) -> None:
 
 
 def _not_finite(value: Any, field: str) -> tuple[str, float] | None:
-    """Return the first field with a float that is not finite, and this float."""
+    """Return the first field with a float that is not finite, and this float; None if all floats are finite."""
     if isinstance(value, float):
         return None if math.isfinite(value) else (field, value)
     inner: Iterable[tuple[str, Any]] = ()

@@ -36,14 +36,14 @@ class Header(Struct, frozen=True):
     """Marks a parameter of a handler that receives a header field of the message: `Annotated[bytes, Header("CorrelId")]`."""
 
     #: The MQ name of a field of the message descriptor, for example `CorrelId` or `BackoutCount`; or a header of JMS, for
-    #: example `JMSType`. Empty if the parameter has this name.
+    #: example `JMSType`. Empty means the name of the parameter.
     name: str = ""
 
 
 class Property(Struct, frozen=True):
     """Marks a parameter of a handler that receives a property of the message: `Annotated[str, Property("tenant")]`."""
 
-    #: The name of the property; empty if the parameter has this name.
+    #: The name of the property; empty means the name of the parameter.
     name: str = ""
 
 

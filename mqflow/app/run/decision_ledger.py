@@ -212,10 +212,8 @@ class DecisionLedger:
 def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
     """Return the file for a queue manager's ledger: the file that the settings name, otherwise a file beside the data.
 
-    Returns None if the settings name no file and the data is not in a local folder.
-
-    A served queue manager is reached through a socket in its data folder. So all its applications find this folder and share
-    the ledger.
+    Returns None if the settings name no file and the data is not in a local folder. A served queue manager is reached through
+    a socket in its data folder. So all its applications find this folder and share the ledger.
     """
     if settings.file:
         return Path(settings.file)
@@ -240,9 +238,8 @@ def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WOR
 def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     """Return the entries of a message, oldest first; empty if the ledger has none.
 
-    Several processes write into one ledger, in groups, so the order of its entries is not the order of their times.
-
-    Raises `LedgerError` if the ledger does not exist or cannot be read.
+    Several processes write into one ledger, in groups, so the order of its entries is not the order of their times. Raises
+    `LedgerError` if the ledger does not exist or cannot be read.
     """
     with _reading(path) as connection:
         rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY at, id", (message_id.hex(),))

@@ -27,8 +27,8 @@ async def put_on_next_connections(
 
     With `waits`, if the connection is lost before the commit is sent, `put` is called again on the next connection. The queue
     manager has backed out the first put, so the message is put only once. Raises the error of `put` if the commit got no
-    answer, or if `put` has lost four connections. Raises the error of `ReconnectingSession.get` if no new
-    connection can be made.
+    answer, or if `put` has lost four connections. Raises the error of `ReconnectingSession.get` if no new connection can be
+    made.
     """
     lost = 0
     while True:

@@ -82,8 +82,8 @@ class PutSession:
         self._turns = 0
         self._closed = False
         self._loop_caller: LoopCaller | None = None
-        #: The task that makes units of work for waiting callers, with its cancel scope and the event of its end; None if none
-        #: runs.
+        #: The task that makes units of work for waiting callers, with its cancel scope and the event of its end; None without
+        #: such a task.
         self._writer: tuple[object, anyio.CancelScope, anyio.Event] | None = None
         #: A lock for calls that put a second message in the unit of work of the session's task.
         self._second_puts: Final = anyio.Lock()

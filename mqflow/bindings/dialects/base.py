@@ -110,7 +110,7 @@ def load(package: str) -> Dialect:
 
 
 def load_any() -> Dialect:
-    """Return pymqi if it is installed, otherwise ibmmq. Raises the errors of `load`, also if neither package is installed."""
+    """Return pymqi if it is installed, otherwise ibmmq. Raises the errors of `load`, for example if neither is installed."""
     for package in PACKAGES:
         if installed(package):
             return load(package)

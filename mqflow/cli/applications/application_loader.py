@@ -23,7 +23,6 @@ def load_application(application: str, **given: str | float | None) -> App:
     """Return the application that ``module:app`` names. Python searches the current folder first.
 
     `given` has settings by name, such as `url` or `drain_s`. A setting that is None does not change the application's settings.
-
     Raises `ConfigurationError` if there is no such module, or if it has no `App` of that name, or if the module itself raises
     this error. Raises `ImportFailedError`, with the line, for any other error inside the module.
     """

@@ -205,7 +205,7 @@ def _owners(named: tuple[str, ...]) -> dict[str, str]:
     """Return the owner of each queue prefix. Raises `ConfigurationError` for a text without `=`."""
     for text in named:
         if "=" not in text:
-            raise ConfigurationError(f"--owner {text}: give PREFIX=NAME, as ORDERS.=sales.")
+            raise ConfigurationError(f"--owner {text}: give PREFIX=NAME, for example ORDERS.=sales.")
     return dict(text.split("=", 1) for text in named)
 
 

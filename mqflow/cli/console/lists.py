@@ -185,7 +185,7 @@ def connections(desk: Desk) -> ConnectionsPage:
     try:
         with desk.opened() as queue_manager, administered(queue_manager) as administration:
             if administration is None:
-                problem = "The queue manager does not tell its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
+                problem = "The queue manager does not list its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
                 return replace(page, problem=problem)
             found = administration.objects.connections()
     except MQIError as error:

@@ -180,4 +180,5 @@ def triage(tables: Folder, rules: Path, against: Path | None, as_of: datetime | 
     for one in found.unmatched:
         click.echo(safe("  " + "  ".join(f"{name}={value}" for name, value in one.columns.items() if value)))
     for each in found.differences:
-        click.echo(safe(f"{counted(each.messages, 'messages')}: {each.before} becomes {each.after} (as {each.example.hex()})"))
+        said = f"{counted(each.messages, 'messages')}: {each.before} becomes {each.after} (for example {each.example.hex()})"
+        click.echo(safe(said))

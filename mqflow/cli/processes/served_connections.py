@@ -40,9 +40,8 @@ def is_served(folder: Path) -> bool:
 def raise_open_file_limit() -> int | None:
     """Raise the soft limit of open files to the hard limit. Return the hard limit.
 
-    Returns None if the system has no hard limit, or if the soft limit cannot be raised.
-
-    On most systems the soft limit is 1,024, for programs that use `select`. A served connection needs three files.
+    Returns None if the system has no hard limit, or if the soft limit cannot be raised. On most systems the soft limit is
+    1,024, for programs that use `select`. A served connection needs three files.
     """
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - not on every system

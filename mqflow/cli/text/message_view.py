@@ -108,7 +108,7 @@ def _shown(byte: int, character_set: int) -> str:
 
 
 def _parts(descriptor: MessageDescriptor, data: bytes) -> tuple[chain.Headers, str]:
-    """Return the headers and the body; and the error of a header that cannot be parsed. Then all data is the body."""
+    """Return the headers and the body. If a header cannot be parsed, return all data as the body, and the error."""
     try:
         return chain.split(descriptor, data), ""
     except MQIError as error:

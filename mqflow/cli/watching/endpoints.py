@@ -99,9 +99,8 @@ def watched_workers(
     `served_url` returns the URL of the queue manager for the workers. While this URL names a folder, no process serves the
     folder yet, and this process does not open it.
 
-    `others` has the URLs for the queue managers of included applications, by name.
-
-    Raises `ConfigurationError` if the pages cannot be served.
+    `others` has the URLs for the queue managers of included applications, by name. Raises `ConfigurationError` if the pages
+    cannot be served.
     """
     source = WorkersSource(name, process, shown_urls(url, *others.values()), folder, count, running, is_stopping)
 

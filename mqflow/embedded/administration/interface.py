@@ -50,8 +50,8 @@ class HandleStatus(Struct, frozen=True, kw_only=True):
     connection: str
     #: CONNAME: the address of a client program; empty for other connections.
     address: str = ""
+    #: INPUT: NO, SHARED or EXCL.
     input_mode: str
-    """NO, SHARED or EXCL."""
     browse: bool
     inquire: bool
     output: bool
@@ -65,8 +65,9 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     depth: int
     open_input_count: int
     open_output_count: int
+    #: The number of puts and gets that open units of work have not committed.
     uncommitted: int
-    """The number of puts and gets that open units of work have not committed."""
+    #: MSGAGE; None if the queue is empty.
     oldest_message_age_s: int | None
     last_put_date: str = ""
     last_put_time: str = ""

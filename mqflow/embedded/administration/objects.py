@@ -67,9 +67,8 @@ class ObjectDefinitions:
     def stop_connection(self, identifier: str) -> None:
         """End a connection and back out its unit of work. Raises 3174 if there is no such connection.
 
-        The next call of the application on this connection raises 2009.
-
-        UNCERTAIN: IBM's page of STOP CONN names no reason code for the next call of the application.
+        The next call of the application on this connection raises 2009. UNCERTAIN: IBM's page of STOP CONN names no reason code
+        for the next call of the application.
         """
         from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - applications that stop no connection do not need PCF
 

@@ -64,9 +64,8 @@ def place(
 ) -> QueuedMessage:
     """Add the message to the unit of work, or to the queue if `unit` is None.
 
-    Messages arrive in the order of these calls, not in the order of the commits.
-
-    A message for which `must_be_durable` is true needs a unit of work.
+    Messages arrive in the order of these calls, not in the order of the commits. A message for which `must_be_durable` is true
+    needs a unit of work.
     """
     attributes = queue.attributes
     serial = state.serial()

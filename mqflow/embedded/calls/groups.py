@@ -146,7 +146,7 @@ def is_whole(plan: GetPlan, message: QueuedMessage, find: Find) -> bool:
 def segments_of(message: QueuedMessage, find: Find) -> tuple[QueuedMessage, ...]:
     """Return the segments of the logical message of `message`, in order. Empty if a segment is missing.
 
-    Refuses with 2071 more than `_ASSEMBLED_BYTES_MAX`. This limit is our own.
+    Refuses with 2071 more than `_ASSEMBLED_BYTES_MAX`. This limit is mqflow's own.
     """
     found: dict[int, QueuedMessage] = {}
     found_bytes = 0

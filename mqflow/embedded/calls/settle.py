@@ -55,7 +55,7 @@ class Answer:
         self._outstanding.release()
 
     def wait(self) -> Exception | None:
-        """Wait for the answer and return it. The caller must not hold the state's lock: the store's thread needs that lock."""
+        """Wait for the answer; return its failure or None. The caller must not hold the state's lock, which the store needs."""
         with self._outstanding:
             return self._failure
 

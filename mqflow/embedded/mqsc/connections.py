@@ -73,8 +73,8 @@ ASKING: Final = ("ADDRESS", "CLNTUSER")
 STOPPING: Final = {word: word for word in ("CONNAME", "MODE", "STATUS")}
 RESETTING: Final = keyword_table((AttributeSpec("sequence_number", "SEQNUM", 1514, low=1, high=999_999_999),))
 
+# MQAT_USER and MQAT_QMGR.
 _USER: Final = 25
-"""MQAT_USER. The word of MQAT_QMGR is SYSTEM."""
 _SYSTEM: Final = int(ApplicationType.QMGR)
 _WHOSE: Final = (
     AttributeSpec("identifier", "CONN", 0, chars=16, read_only=True),

@@ -139,9 +139,8 @@ class Results(Struct, frozen=True):
 def run(text: str, administration: Administration, *, line_chars_max: int = LINE_CHARS_MAX) -> Results:
     """Carry out the commands of a script up to its END. After a failed command the next command runs.
 
-    If the connection to the queue manager is lost, the remaining commands do not run: each would fail for the same reason.
-
-    A command with a line longer than `line_chars_max` characters is refused, as in a script for IBM MQ.
+    If the connection to the queue manager is lost, the remaining commands do not run: each would fail for the same reason. A
+    command with a line longer than `line_chars_max` characters is refused, as in a script for IBM MQ.
     """
     responses: list[Response] = []
     remaining = iter(parse(text, line_chars_max=line_chars_max))

@@ -49,14 +49,15 @@ def after_get(queue: QueueAttributes, depth: int) -> PerformanceEvent | None:
 
 
 def when_full(queue: QueueAttributes) -> PerformanceEvent | None:
-    """Return the event of a put that was refused because the queue is full."""
+    """Return the event of a put that was refused because the queue is full; None if QDPMAXEV is DISABLED."""
     return _FULL if queue.depth_max_event else None
 
 
 def service(queue: QueueAttributes, elapsed_s: float | None, *, is_get: bool) -> PerformanceEvent | None:
-    """Return the service interval event of a put or a get, `elapsed_s` after the timer started; None if the timer is off.
+    """Return the service interval event of a put or a get; None if it causes no event.
 
-    Only a get causes an OK event. Both a put and a get can cause a High event.
+    `elapsed_s` is the time since the timer started; None if the timer is off. Only a get causes an OK event. Both a put and a
+    get can cause a High event.
     """
     if elapsed_s is None:
         return None

@@ -253,7 +253,7 @@ class Backlog:
         return self._earliest(self._first_of_each_priority())
 
     def oldest_of_all(self) -> QueuedMessage | None:
-        """Return the available message that arrived first, for a queue in any order. The cost grows with the depth."""
+        """Return the available message that arrived first, or None, for a queue in any order. The cost grows with the depth."""
         return self._earliest(self._order)
 
     def _first_of_each_priority(self) -> Iterator[int]:

@@ -128,7 +128,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     performance_event: bool = False
     #: IBM's default is ENABLED. Here it is off: tests start a queue manager very often, and nothing would read the messages.
     start_stop_event: bool = False
-    #: What this queue manager cannot do: ADVCAP, AMQPCAP, SPLCAP, XRCAP. Output only.
+    #: Capabilities that this queue manager does not have: ADVCAP, AMQPCAP, SPLCAP, XRCAP. Output only.
     advanced_capability: bool = False
     amqp_capability: bool = False
     policy_capability: bool = False

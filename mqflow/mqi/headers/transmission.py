@@ -23,7 +23,7 @@ _DESCRIPTOR: Final = "4siiiiiii8sii24s24si48s48s12s32s32si28s8s8s4s"
 
 
 def to_bytes(queue: str, queue_manager: str, descriptor: MessageDescriptor, *, ccsid: int = FIELD_CCSID) -> bytes:
-    """Return the header for a message to this queue, and the descriptor of the message."""
+    """Return the header for a message to this queue, the descriptor of the message, and an MQMDE if one is needed."""
     extension = b""
     if descriptor.message_flags or descriptor.group_id != NO_ID:
         fields = DescriptorExtension(

@@ -3,7 +3,7 @@
 The properties of a message are in the MQRFH2s at its front; an MQDLH can be in front of these MQRFH2s. PropertyControl decides
 which properties a get shows. This module knows headers and folders; it knows no queue.
 Source: IBM, "Properties specified as MQRFH2 elements" (q104130 to q104200): supported folders, generation of MQRFH2 headers,
-property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. No page of IBM at hand for:
+property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. From memory, without a page of IBM:
 the properties of a message handle take precedence over the properties in the data. A float out of the range of its type is read
 as infinity.
 """

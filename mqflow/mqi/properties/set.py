@@ -136,9 +136,8 @@ def find(properties: Properties, name: str, *, after: int = -1) -> int | None:
 def carried(original: Iterable[MessageProperty], new: Iterable[MessageProperty], action: PutAction) -> Properties:
     """Return the properties of a message that is put: the copied properties of the original, and the new properties.
 
-    A new property replaces a copied property of the same name.
-
-    A new message (`PutAction.NEW`) gets all properties of the original, with any copy options.
+    A new property replaces a copied property of the same name. A new message (`PutAction.NEW`) gets all properties of the
+    original, with any copy options.
     """
     found = tuple(original)
     if action is not PutAction.NEW:

@@ -158,11 +158,10 @@ class TableRedriver(Struct, kw_only=True):
         for lane, count in passed.items():
             if lane in before.rows and count > before.rows[lane]:
                 raise PipelineError(
-                    f"Redrive {self.redrive_id} has put {before.rows[lane]:,} rows of lane {lane} up to its last "
-                    f"position, and now at least {count:,} are chosen up to there. Some were never put, and it is "
-                    "unknown which. "
-                    "Nothing more was put. Choose by values that do not change (no current_timestamp), under another id. Leave "
-                    "out the rows that were put: another id puts every row that it chooses."
+                    f"Redrive {self.redrive_id} has put {before.rows[lane]:,} rows of lane {lane} up to its last position, "
+                    f"and now at least {count:,} are chosen up to there. Some were never put, and it is unknown which. "
+                    "Nothing more was put. Choose by values that do not change (no current_timestamp), under another id. "
+                    "Leave out the rows that were put: another id puts every row that it chooses."
                 )
 
     def _take_marker(self, state: ObjectHandle) -> _Marker:

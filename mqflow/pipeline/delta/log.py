@@ -63,10 +63,7 @@ def check_path(folder: Folder) -> None:
 
 
 def has_log(folder: Folder) -> bool:
-    """Return whether the folder holds a Delta table. Raises `OSError` if the disk or the store does not answer.
-
-    Raises the error of `check_path`.
-    """
+    """Return whether the folder has a Delta table. Raises like `check_path`, and `OSError` if the store does not answer."""
     check_path(folder)
     return any(entry.name.endswith(".json") for entry in folder.folder(LOG).files())
 

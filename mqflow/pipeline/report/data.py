@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
 
 ROWS_MAX: Final = 20_000
-"""The most rows of one table in the report. The latest rows stay.
-
-Totals cover all rows, and the report names the tables that it cuts.
-"""
+"""The most rows of one table in the report: the latest. Totals cover all rows, and the report names the tables that it cuts."""
 _SHOWN: Final = 12
 _MONDAY: Final = 3
 """The days from Monday to 1 January 1970, a Thursday."""
@@ -253,7 +250,7 @@ def _weeks(messages: "DataFrame", last_us: int | None) -> "DataFrame":
 
 
 def _unfinished(messages: "DataFrame", last_us: int | None) -> "DataFrame":
-    """Return the messages without an end, by handler, oldest first."""
+    """Count the messages without an end for each queue and handler. The row with the oldest message comes first."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     oldest = f.min("first_get_ts")
@@ -346,8 +343,7 @@ def _of_messages(report: Report) -> list[str]:
         worst = report.culprits[0]
         said.append(
             f"Most poison, {_count(worst['poisoned'], 'message')}, came from {worst['exc_class']} in handler "
-            f"{worst['handler']} "
-            f"on {worst['queue']}, since {_hour(worst['since'])}."
+            f"{worst['handler']} on {worst['queue']}, since {_hour(worst['since'])}."
         )
     if sum(row["messages_before"] for row in report.weeks):
         now, before = (sum(row[name] for row in report.weeks) for name in ("poisoned", "poisoned_before"))

@@ -329,9 +329,8 @@ def _open_exclusive(connection: Connection, marker_queue: str, sink: str) -> Obj
                 raise
         Event().wait(_RETRY_S)
     raise SinkError(
-        f"The first run of the sink {sink} needs exclusive use of {marker_queue} for a moment, and other sinks kept it "
-        "open for "
-        f"{_TRIES * _RETRY_S:.0f} s. Try again, or give the sink a markerQueue of its own."
+        f"The first run of the sink {sink} needs exclusive use of {marker_queue} for a moment, and other sinks kept it open "
+        f"for {_TRIES * _RETRY_S:.0f} s. Try again, or give the sink a markerQueue of its own."
     )
 
 

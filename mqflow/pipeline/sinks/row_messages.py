@@ -90,15 +90,13 @@ def _message(row: Mapping[str, Any], queue: str, *, own_id: bytes, derived: bool
         )
     if row.get("body_truncated"):
         raise SinkError(
-            f"mqflow_mq: the body of a row for {target} is cut (body_truncated), and the sink does not put half a "
-            "message. Read "
-            "the journal with payload=full."
+            f"mqflow_mq: the body of a row for {target} is cut (body_truncated), and the sink does not put half a message. "
+            "Read the journal with payload=full."
         )
     if "body" in row and row["body"] is None:
         raise SinkError(
-            f"mqflow_mq: a row for {target} has no body (null), perhaps because its table has no payloads. The sink "
-            "does not put "
-            "a message without its data. For empty messages select no body, or coalesce(body, x'')."
+            f"mqflow_mq: a row for {target} has no body (null), perhaps because its table has no payloads. The sink does not "
+            "put a message without its data. For empty messages select no body, or coalesce(body, x'')."
         )
     body = row.get("body")
     base = MessageDescriptor() if row.get("mqmd") is None else MessageDescriptor.from_bytes(row["mqmd"])

@@ -27,8 +27,8 @@ _KNOWN: Final = "mqflow_file_known"
 def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | None = None) -> "DataFrame":
     """Return one version of the table, by default the last one, in these columns; columns that its files lack are null.
 
-    The frame has the rows of this version, also if the table changes later. `uri` is what `folder_at` takes: a path is a path
-    of this machine, whatever the default file system of Spark is. Over Spark Connect this process reads the log, and the server
+    The frame has the rows of this version, even if the table changes later. `uri` is a URI or a path of this machine, as for
+    `folder_at`: Spark's default file system does not matter. Over Spark Connect this process reads the log, and the server
     reads the files.
 
     Raises the errors of `folder_at`. Raises `PipelineError` if deltalake is missing, or if there is no such table or version.

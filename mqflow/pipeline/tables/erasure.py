@@ -107,7 +107,6 @@ def erase(asked: Erasure, receipt: tuple[Folder, str], *, wall: Callable[[], flo
     """Erase the messages, and return the receipt, which is also in the file `receipt`.
 
     If the file says that this erasure has ended already, the function returns the receipt in the file, and erases nothing.
-
     Raises `PipelineError` if a lane has pending segments, if another process writes a table, and if the file has another
     receipt. Raises the errors of the journal and of the tables.
     """
@@ -238,7 +237,7 @@ def _purge(table: Folder) -> None:
 
 
 def _messages(asked: Erasure, journal: Journal) -> set[Message]:
-    """Return the messages that have a row for which a key is true, in the journal or in bronze."""
+    """Return the messages that have a row that matches a key, in the journal or in bronze."""
     found: set[Message] = set()
     for lane in journal.lanes():
         for rows in _lane_rows(lane):

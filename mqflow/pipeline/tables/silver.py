@@ -198,9 +198,8 @@ def redrives(dispositions: "DataFrame") -> "DataFrame":
 def delays(dispositions: "DataFrame") -> "DataFrame":
     """Return each ended delay of a message: a delay from its sender, or the delay of a retry.
 
-    `over_ts` is the end of the delay; `error_ms` is the time from the due time to the end.
-
-    A delay ends when the message is released. If no record of the release exists, the delay ends at the next delivery.
+    `over_ts` is the end of the delay; `error_ms` is the time from the due time to the end. A delay ends when the message is
+    released. If no record of the release exists, the delay ends at the next delivery.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 

@@ -52,7 +52,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Preference(Struct, frozen=True, kw_only=True):
-    """The state that a process keeps from one MQCONNX to the next: table, and failed entries with a weight, in order."""
+    """The state that a process keeps between two MQCONNX: the table, and its entries with a weight that failed, in order."""
 
     table: ChannelTable
     failed: tuple[Channel, ...] = ()
@@ -110,7 +110,7 @@ def nothing_matches(table: ChannelTable, name: str) -> MQIError:
     """Return the error for a name that no entry of the table matches: 2058, with the name and the names in the table."""
     group = connect_name(name).queue_manager
     there = sorted({each.queue_manager or "(blank)" for each in table.channels if not each.unusable})
-    searched = f"for queue manager {group}" if group else "without the name of a queue manager, which '*' and blank need"
+    searched = f"for queue manager {group}" if group else "without a QMNAME ('*' and a blank name match no other entries)"
     detail = f"{table.source} has no usable entry {searched}; it has entries for {', '.join(there[:20]) or 'no queue manager'}"
     if group in there and not name.startswith("*"):
         detail += f"; '*{group}' would take any of that group"
@@ -124,8 +124,8 @@ def _attempts(channel: Channel, why: str) -> Iterator[Candidate]:
 
 
 def _drawn(weighted: Sequence[Channel], random: Callable[[], float]) -> list[Channel]:
-    # The shortest wait for an event at the rate of the weight comes first. This gives the same order as drawing the entries one
-    # by one without replacement (Efraimidis and Spirakis, 2006), with one random number for each entry.
+    # Each entry gets an exponentially distributed time, with its weight as the rate; the shortest time comes first. This gives
+    # the same order as drawing the entries one by one without replacement (Efraimidis and Spirakis, 2006).
     waits = {each.position: -math.log1p(-random()) / each.client_weight for each in weighted}
     return sorted(weighted, key=lambda each: waits[each.position])
 

@@ -29,7 +29,7 @@ __all__ = (
     "without_password",
 )
 
-#: Not a path, and not the URL of a folder or socket. In these, "@" is a letter of a name.
+#: The beginning of a URL. In a path, and in the URL of a folder or a socket, "@" is a letter of a name.
 _URL: Final = re.compile(r"(?!embedded(?:\+unix)?:)(?:[A-Za-z][A-Za-z0-9+.-]*:|//|[^/]*\?)", re.IGNORECASE)
 _SECRET: Final = re.compile(r"([?&](?:passw\w*|pwd|token|user)=)[^&#]*", re.IGNORECASE)
 _USER: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?/*).*@", re.DOTALL)
@@ -195,7 +195,7 @@ def locate_table(text: str, *, http_allowed: bool = False) -> TableLocation:
 
 
 def without_password(text: str) -> str:
-    """Return the URL as a person may see it, also a mistyped one: without users and passwords, and with no secret in its query.
+    """Return the URL, even a mistyped one, as a person may see it: without users, passwords and the secrets of its query.
 
     Three asterisks replace the text between the scheme and the last "@", and each value in the query whose key is not known.
     """

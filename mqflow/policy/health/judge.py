@@ -145,7 +145,7 @@ def _blocked_sentence(process: ProcessStatus, for_s: float) -> str:
     for listener in process.listeners:
         for worker in listener.workers:
             if worker.is_running and worker.since is not None:
-                blocks = f"Worker {worker.number} of {listener.name} blocks {where}: it is in its handler"
+                blocks = f"Worker {worker.number} of {listener.name} blocks {where}: it has run its handler"
                 return f"{blocks} for {process.taken_at - worker.since:.0f} s with message {worker.message_id}."
     return f"T{where[1:]} has not turned for {for_s:.0f} s."
 
@@ -154,10 +154,10 @@ def _sentence(process: ProcessStatus, listener: ListenerStatus, worker: WorkerSt
     where = f"Worker {worker.number} of {listener.name} in process {process.process}"
     match worker.doing:
         case Doing.HANDLING:
-            return f"{where} is in its handler for {for_s:.0f} s, above {limit:g} s, with message {worker.message_id}."
+            return f"{where} has been in its handler for {for_s:.0f} s, above {limit:g} s, with message {worker.message_id}."
         case Doing.IDLE:
             return f"{where} has not come back from its get for {for_s:.0f} s, above {limit:g} s."
         case Doing.SETTLING | Doing.CONNECTING | Doing.PAUSED:
-            return f"{where} waits for its commit for {for_s:.0f} s, above {limit:g} s."
+            return f"{where} has waited for its commit for {for_s:.0f} s, above {limit:g} s."
         case _:
             assert_never(worker.doing)

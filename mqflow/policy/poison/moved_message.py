@@ -32,7 +32,7 @@ _NOT_IN_XML: Final = re.compile("[\0-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """The reason why a message was moved. A field is empty if the message does not tell it."""
+    """The reason why a message was moved. A field is empty if the message does not have it."""
 
     #: The queue that the message came from, or was put to, and its queue manager.
     queue: str = ""

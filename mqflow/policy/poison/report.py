@@ -1,7 +1,7 @@
 """Builds the reports that senders ask for (exception, arrival, delivery, expiration), and answers to failed requests.
 
-This module puts nothing. The runtime builds reports for poison messages; the
-embedded queue manager builds the reports that it generates itself.
+This module puts nothing. The runtime builds reports for poison messages; the embedded queue manager builds the reports that it
+generates itself.
 Source: IBM q097680, "Report (MQLONG)"; q032680, "Removing messages from the queue in ASF"; q107770.
 """
 

@@ -26,7 +26,7 @@ class DelaysError(ValueError):
 
 
 def parse_delays(text: str) -> Ladder:
-    """Return the pairs of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)". The text is in milliseconds, the result in s.
+    """Return the pairs of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)". The result is in seconds.
 
     A pair without its second number has no random part. Raises `DelaysError` for any other text, and for a last delay of
     0, because then the attempts follow each other without rest.
@@ -49,7 +49,7 @@ def parse_delays(text: str) -> Ladder:
 def delay_s(attempt: int, random: float, ladder: Ladder = LADDER) -> float:
     """Return the delay in seconds before this attempt. Attempt 1 is the first after the connection was lost.
 
-    `random` is in [0, 1). The random part prevents that all applications of a lost queue manager connect at the same moment.
+    `random` is in [0, 1). Because of the random part, the applications of a lost queue manager connect at different moments.
     """
     fixed_s, random_s = ladder[min(max(attempt, 1), len(ladder)) - 1]
     return fixed_s + random_s * random

@@ -118,8 +118,7 @@ class OpenObjects:
         """Put the message on a queue or topic that stays open for output.
 
         If the handle cannot be used (2041, 2052), the put had no effect: the object is opened again, and the put is repeated
-        once.
-        Raises `MQIError`, for example 2085 if the queue does not exist any more.
+        once. Raises `MQIError`, for example 2085 if the queue does not exist any more.
         """
         put, handle = self._connection.put, self.output(target)
         try:

@@ -27,8 +27,8 @@ class Session(Protocol):
     #: True if a caller has abandoned a verb before its end, for example by asyncio's `Task.cancel`, which no shield of anyio
     #: stops. Nobody knows what that verb did in the unit of work, so the unit must be backed out.
     abandoned: bool
-    #: The messages that a unit of work has while it waits for more, or gets more. They stay here if an error or a cancellation
-    #: ends this: then the caller of `exchange` does not get them.
+    #: The messages of a unit of work that still waits for more messages, or gets more. If an error or a cancellation ends the
+    #: `exchange`, they stay here, because its caller does not get them.
     lingering: Sequence[Got]
 
     @property

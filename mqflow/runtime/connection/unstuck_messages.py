@@ -1,6 +1,6 @@
-"""Gets messages from a queue on which other messages must stay, because no destination accepts them.
+"""Gets messages from a queue on which other messages are stuck: no destination accepts a stuck message.
 
-The messages are browsed in order. Each message that need not stay is got under the browse cursor. This module settles nothing.
+The messages are browsed in order. Each message that is not stuck is got under the browse cursor. This module settles nothing.
 """
 
 import math
@@ -22,7 +22,7 @@ _UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption
 
 
 class UnstuckMessages:
-    """The messages of one queue that need not stay there, for one session."""
+    """The messages of one queue that are not stuck, for one session."""
 
     def __init__(self, session: Session, queue: str, selection: str, stuck: Container[bytes]) -> None:
         self._session: Final = session
@@ -45,7 +45,7 @@ class UnstuckMessages:
             target = ObjectDescriptor(self._queue, selection=self._selection)
             self.handle = await session.call(session.connection.open, target, options)
         handle = self.handle
-        wait_ms = max(0, math.ceil(wait_s * 1_000))  # rounded down, the last part of a millisecond is a busy loop
+        wait_ms = max(0, math.ceil(wait_s * 1_000))  # rounded up: a wait of 0 ms makes a busy loop
         while True:
             browse = GetOptions(options=self._browses | GetOption.WAIT | _AS_IT_IS, wait_ms=wait_ms)
             exchange = await session.exchange(None, handle, browse, most=1)

@@ -359,7 +359,7 @@ class DeadLetterHandler:
 
     def _look_options(self, look: Look) -> GetOptions:
         how = _LOOK | (GetOption.BROWSE_FIRST if look.from_head else GetOption.BROWSE_NEXT)
-        wait_ms = math.ceil(look.wait_s * 1_000)  # rounded down, the last part of a millisecond is a busy loop
+        wait_ms = math.ceil(look.wait_s * 1_000)  # rounded up: a wait of 0 ms makes a busy loop
         return GetOptions(
             options=how | GetOption.WAIT if wait_ms else how,
             wait_ms=wait_ms,

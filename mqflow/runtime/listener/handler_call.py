@@ -122,8 +122,7 @@ async def _outcome_of(error: BaseException, never_retry: tuple[type[BaseExceptio
     """Return the outcome of an exception whose class is not a subclass of `Exception`.
 
     Raises the cancellation of a cancel scope around the caller. Raises `KeyboardInterrupt`, and also `GeneratorExit`, which
-    ends
-    this coroutine.
+    ends this coroutine.
     """
     if isinstance(error, GeneratorExit) or _has(error, KeyboardInterrupt):
         raise error

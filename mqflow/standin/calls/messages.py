@@ -170,7 +170,7 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
 
 
 def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait_ms: int | None = None) -> Got | None:
-    """Return the next message, or None. With `wait_ms`, wait up to that time, whatever wait the request asks for."""
+    """Return the next message, or None. `wait_ms` replaces the wait time of the request."""
     return connection.get(handle, request.options if wait_ms is None else _waiting(request.options, wait_ms))
 
 

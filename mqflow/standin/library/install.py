@@ -1,6 +1,6 @@
 """Installs the stand-in library in this process, once, and never together with a real client library.
 
-A library stays loaded as long as its process. So the process has one library, whose host can be replaced.
+A library stays loaded as long as its process. So it is loaded once, and only its host is replaced.
 """
 
 from collections.abc import Callable, Mapping

@@ -58,7 +58,7 @@ def mapped_clients() -> tuple[str, ...]:
 
 def load(soname: str, host: Callable[[], Host]) -> Library:
     """Load the library of this SONAME, fill every slot of its table, and return the library."""
-    # The file descriptor is never closed: otherwise the next library can get the same one, and the linker confuses the two.
+    # The file descriptor is never closed: otherwise the next library can get the same number, and the linker confuses the two.
     descriptor = os.memfd_create(f"{_MEMORY_FILE}{soname}")
     os.write(descriptor, shared_library(soname, SYMBOLS))
     loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}")

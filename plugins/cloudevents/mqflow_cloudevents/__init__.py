@@ -3,8 +3,8 @@
 In binary mode the body is the data of the event, and each attribute is a message property. This module knows the public names
 of mqflow.
 
-Source: the CloudEvents specification 1.0.2 with its JSON format. The prefix `cloudEvents_` is the one of its AMQP binding for
-JMS; the specification has no binding for IBM MQ.
+Source: the CloudEvents specification 1.0.2 with its JSON format. The prefix `cloudEvents_` comes from its AMQP binding for JMS;
+the specification has no binding for IBM MQ.
 """
 
 import base64
@@ -41,7 +41,7 @@ class CloudEvent(Struct, Generic[T], frozen=True, kw_only=True):
     id: Filled
     source: Filled
     type: Filled
-    #: Of any type that JSON has, or text or bytes as `datacontenttype` says; None if the event has none.
+    #: The data: a value of JSON, or text or bytes as `datacontenttype` says; None if the event has no data.
     data: T
     subject: Filled | None = None
     #: With a timezone.

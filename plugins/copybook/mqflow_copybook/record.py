@@ -115,7 +115,7 @@ class Reader(_Walk):
         data = self._data[self.offset : self.offset + size]
         if len(data) < size:
             problem = f"the body ends at offset {len(self._data)}, and this item ends at {self.offset + size}"
-            raise self._error(item, self.offset, f"{problem}. Compare the copybook with the one of the sender", data)
+            raise self._error(item, self.offset, f"{problem}. Compare the copybook with the sender's", data)
         self.offset += size
         return data
 
@@ -152,7 +152,7 @@ class Writer(_Walk):
                 self.data.extend(self._at.encode(" ") * (begin + region[0].size_of_all - len(self.data)))
 
     def _given(self, region: Sequence[Item], values: Mapping[Any, Any]) -> Item:
-        """Return the item of a region that the values have. Raises `FieldError` if it is not the one that a reader chooses."""
+        """Return the item of a region that the values have. Raises `FieldError` if a reader chooses another item."""
         chosen = self._chosen(region, len(self.data))
         given = [item.key for item in region if values.get(item.key) is not None]
         if given != [chosen.key]:

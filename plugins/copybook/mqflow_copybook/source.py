@@ -66,7 +66,7 @@ def statements(text: str, *, free: bool | None = None) -> Iterator[Statement]:
 
 
 def _lines(text: str, *, free: bool | None) -> Iterator[tuple[int, str]]:
-    """Return each line of text with its number; a continued line is one with the line before it."""
+    """Return each line of text with its number; a continuation is joined to the line before it."""
     lines = text.expandtabs().splitlines()
     if free if free is not None else not all(map(_FIXED_LINE.fullmatch, lines)):
         yield from enumerate(lines, 1)

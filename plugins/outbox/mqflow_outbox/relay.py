@@ -87,7 +87,7 @@ async def relayed(
             tasks.start_soon(relay.run)
             yield
             tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as group:  # the relay is no reason that an error of the block looks different
+    except BaseExceptionGroup as group:  # raise an error of the block itself, without the group of the task group
         errors = list(group.exceptions)
         if len(errors) > 1:
             raise

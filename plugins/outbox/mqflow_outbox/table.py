@@ -62,7 +62,7 @@ class Outbox:
     """The table of the messages that were put in a database and not yet on a queue."""
 
     def __init__(self, *, table: str = "mqflow_outbox", metadata: MetaData | None = None) -> None:
-        """Declare the table; with `metadata`, in these tables of the application."""
+        """Declare the table. With `metadata`, the table is declared there."""
         declared = metadata if metadata is not None else MetaData()
         #: The table. The application's migrations or `create` make it in the database.
         self.table: Final[Table] = Table(

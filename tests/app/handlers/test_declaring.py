@@ -341,7 +341,7 @@ def mistaken(make: Callable[..., object], **values: object) -> Callable[[], obje
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (mistaken(Backout, threshold=-1), "'queue' (BOTHRESH), 0 for never, or a number above"),
+        (mistaken(Backout, threshold=-1), "'queue' (BOTHRESH), 0 for never, or a number above 0"),
         (mistaken(Backout, threshold="3"), "threshold='3'): it takes 'queue' (BOTHRESH)"),
         (mistaken(Backout, queue=None), "the name of a queue, or '' for none"),
         (mistaken(Backout, pace=5), "pace=5): it takes a Pace"),

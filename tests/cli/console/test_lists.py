@@ -92,7 +92,7 @@ def test_a_queue_manager_that_is_not_administered_here_shows_the_outages_alone(b
 
     page = connections(far)
 
-    why = "The queue manager does not tell its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
+    why = "The queue manager does not list its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
     assert ConnectionsPage(problem=why) == page
 
 

@@ -49,7 +49,7 @@ async def test_a_stuck_application_is_named_once_with_its_stack_above_the_queues
 
     above, _, below = (await browser.get("/")).text.partition("<h2>Queues</h2>")
 
-    assert "<summary>orders: Worker 0 of book in process 71 is in its handler for 61 s, above 60 s" in above
+    assert "<summary>orders: Worker 0 of book in process 71 has been in its handler for 61 s, above 60 s" in above
     assert "File &#34;&lt;shop.py&gt;&#34;, in book\n</pre>" in above
     assert "above 60 s" not in below
 

@@ -131,7 +131,7 @@ def test_triage_shows_each_rule_and_each_difference(
         f"Messages that match no rule, {which}:",
         "  reason=2053  queue=Q\\x07",
         "  reason=2053  queue=Q\\x07",
-        "1 message: put to A becomes discarded (as ab)",
+        "1 message: put to A becomes discarded (for example ab)",
     ] == result.stdout.splitlines()
     uri = str(Path.cwd() / "tables")
     assert f"No dead letter has landed in {uri} yet: mqflow spark bronze copies them there.\n" == result.stderr

@@ -374,7 +374,7 @@ async def get(status: ApplicationStatus, path: str, figures: tuple[QueueFigures,
 
 
 def text_of(for_s: float) -> str:
-    return f"Worker 0 of booking in process 100 is in its handler for {for_s:.0f} s, above 60 s, with message AB."
+    return f"Worker 0 of booking in process 100 has been in its handler for {for_s:.0f} s, above 60 s, with message AB."
 
 
 @pytest.mark.anyio

@@ -117,7 +117,7 @@ def test_stuck_workers_and_silent_processes_are_shown_with_the_reason_and_the_st
     shown = run("status")
 
     lines = shown.stdout.splitlines()
-    stuck = "Worker 1 of booking in process 71 is in its handler for 61 s, above 60 s, with message CD34."
+    stuck = "Worker 1 of booking in process 71 has been in its handler for 61 s, above 60 s, with message CD34."
     assert [
         "orders on embedded:data: not ready, 1 of 2 processes",
         "  1 of 2 processes answer.",

@@ -246,7 +246,7 @@ def test_the_error_2058_recommends_an_asterisk_only_for_a_name_of_the_table_with
 
 
 def test_blank_is_not_all_entries_and_its_error_says_so() -> None:
-    assert "which '*' and blank need" in str(nothing_matches(preference(channel("A")).table, "*"))
+    assert "'*' and a blank name match no other entries" in str(nothing_matches(preference(channel("A")).table, "*"))
 
 
 def test_the_channel_of_mqserver_is_taken_for_any_name() -> None:

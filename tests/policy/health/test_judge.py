@@ -69,7 +69,7 @@ def test_a_stuck_worker_is_named_with_its_message_and_its_stack() -> None:
     [stuck] = health(process(worker(Doing.IDLE, 1.0), worker(Doing.HANDLING, 61.0))).stuck
 
     assert ("orders", 1, 71, "the stack") == (stuck.listener, stuck.worker, stuck.process, stuck.stack)
-    assert "Worker 1 of orders in process 71 is in its handler for 61 s, above 60 s, with message AB." == stuck.text
+    assert "Worker 1 of orders in process 71 has been in its handler for 61 s, above 60 s, with message AB." == stuck.text
 
 
 def test_an_event_loop_that_does_not_turn_is_named_with_its_stack() -> None:
@@ -92,7 +92,7 @@ def test_a_blocked_event_loop_is_the_reason_for_the_gets_that_do_not_come_back(
     late = health(process(worker(Doing.IDLE, for_s), blocking, blocked_for_s=1.0))
     assert (live, ready) == (late.live, late.ready)
     named = (
-        f"Worker 1 of orders blocks the event loop of process 71: it is in its handler for {for_s:.0f} s with message AB.",
+        f"Worker 1 of orders blocks the event loop of process 71: it has run its handler for {for_s:.0f} s with message AB.",
         "the loop",
     )
     assert [named] == [(each.text, each.stack) for each in found.stuck]

@@ -21,7 +21,7 @@ SALTS: Final = slice(16, 24)
 """The position of the salts in the header of the log. SQLite changes the salts when it begins the log again."""
 
 Read = Callable[[int, int], bytes]
-"""Returns the bytes at an offset of the log, up to a number of bytes."""
+"""Returns the bytes at an offset of a file, up to a number of bytes."""
 
 # The first bytes of a log from a little-endian machine, and of a log from a big-endian machine.
 _MAGIC: Final = (0x377F0682).to_bytes(4)

@@ -201,10 +201,7 @@ def _refusal(error: OSError) -> tuple[Reason, str]:
         case ssl.SSLCertVerificationError():
             return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not trusted,"
         case ssl.SSLEOFError():  # wrong settings do not cause this error, so a retry can help
-            return (
-                Reason.Q_MGR_NOT_AVAILABLE,
-                "The server ended the connection before the TLS handshake was over, as a server that stops does,",
-            )
+            return Reason.Q_MGR_NOT_AVAILABLE, "The server broke off the TLS handshake (perhaps it is stopping)"
         case ssl.SSLError(reason=str() as alert) if "ALERT" in alert and ("CERTIFICATE" in alert or "UNKNOWN_CA" in alert):
             said = "The queue manager refused the certificate of this client (cert=FILE in the URL),"
             return Reason.SSL_INITIALIZATION_ERROR, said

@@ -127,7 +127,7 @@ def make_client_certificate(folder: Path, user: str, *, name: str, now: datetime
     except ImportError as error:
         raise CertificateError(_NEEDS_CRYPTOGRAPHY) from error
     if not _USER_NAME.fullmatch(user):
-        raise CertificateError(f"{user!r} cannot be the name of a user with a certificate: letters, digits, dot, - and _.")
+        raise CertificateError(f"{user!r} cannot be the name of a user with a certificate: use letters, digits, dots, - and _.")
     files = CertificateFiles(folder)
     (folder / "clients").mkdir(mode=0o700, parents=True, exist_ok=True)
     if not files.client_authority.exists():
@@ -316,8 +316,8 @@ def _general_name(host: str) -> "x509.GeneralName":
     except ValueError:
         if not _HOST_NAME.fullmatch(host):
             raise CertificateError(
-                f"{host!r} is neither an address nor the name of a host: letters, digits and hyphens between dots (other "
-                "scripts as xn--)."
+                f"{host!r} is neither an address nor the name of a host. Use letters, digits, hyphens and dots. For other "
+                "scripts, use the form that begins with xn--."
             ) from None
         return x509.DNSName(host)
 

@@ -406,7 +406,6 @@ def serve(
     """Return a running server, through which other processes of this user use the queue manager.
 
     An application that sends nothing for `silence_s`, not even a heartbeat, counts as dead: its unit of work is backed out.
-
     Raises `ServingError` if another server has the socket or the path is too long, and `UnsafeFolderError` if other users can
     replace the socket. Close the server before the queue manager.
     """

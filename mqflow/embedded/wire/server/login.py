@@ -145,7 +145,7 @@ class WithPassword:
         certified = "".join(names)
         user = hello.user or certified
         if user and (said := why_no_user(user)):
-            long = f"The name has {len(user)} characters, and a user identifier of MQ {USER_CHARS}"
+            long = f"The name has {len(user)} characters, and a user identifier of MQ at most {USER_CHARS}"
             self._complain(f"The log-in of user {user[:USER_CHARS]!r}... at {address} failed. {long}.")
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         if certified and user != certified:

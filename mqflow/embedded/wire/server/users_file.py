@@ -48,10 +48,7 @@ def why_no_user(user: str) -> str:
     if not user:
         return "A user has a name"
     if len(user) > USER_CHARS:
-        said = (
-            f"{user!r} has {len(user)} characters, and a user identifier of MQ {USER_CHARS}: MQMD.UserIdentifier holds no more"
-        )
-        return f"{said}, and cut it would be another user"
+        return f"{user!r} has {len(user)} characters, and a user identifier of MQ (MQMD.UserIdentifier) at most {USER_CHARS}"
     return ""
 
 

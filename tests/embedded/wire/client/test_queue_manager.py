@@ -161,7 +161,7 @@ def tls_error(kind: type[ssl.SSLError], reason: str) -> OSError:
 
 CA = ". ca=FILE in the URL names the authority to trust, and a certificate is valid for its hosts only"
 NO_CERTIFICATE = "The queue manager refused the certificate of this client (cert=FILE in the URL),"
-CUT_OFF = "The server ended the connection before the TLS handshake was over, as a server that stops does,"
+CUT_OFF = "The server broke off the TLS handshake (perhaps it is stopping)"
 TLS = Reason.SSL_INITIALIZATION_ERROR
 
 

@@ -119,8 +119,8 @@ def test_a_user_over_tcp_has_a_password_or_a_certificate(
 def test_a_name_that_mq_has_no_room_for_is_refused_before_its_password_is_checked(kit: Kit, names: tuple[str, ...]) -> None:
     said = kit.user("" if names else "u" * 13, "" if names else "secret", *names)
 
-    assert said.startswith(f"'{'u' * 13}' has 13 characters, and a user identifier of MQ 12")
-    long = "The name has 13 characters, and a user identifier of MQ 12"
+    assert said.startswith(f"'{'u' * 13}' has 13 characters, and a user identifier of MQ (MQMD.UserIdentifier) at most 12")
+    long = "The name has 13 characters, and a user identifier of MQ at most 12"
     assert [f"The log-in of user '{'u' * 12}'... at {HERE} failed. {long}."] == kit.complaints
 
 

@@ -135,8 +135,8 @@ def test_a_host_that_is_no_name_gets_no_certificate(tmp_path: Path, host: str) -
     with pytest.raises(CertificateError) as refused:
         make_certificates(tmp_path / "made", [host], name="QM1", now=NOW)
 
-    said = "is neither an address nor the name of a host: letters, digits and hyphens between dots (other scripts as xn--)."
-    assert f"{host!r} {said}" == str(refused.value)
+    said = "is neither an address nor the name of a host. Use letters, digits, hyphens and dots. For other scripts, "
+    assert f"{host!r} {said}use the form that begins with xn--." == str(refused.value)
     assert [] == list(tmp_path.iterdir())
 
 

@@ -89,13 +89,7 @@ def test_a_minute_that_lasts_exactly_so_long_is_over(caplog: pytest.LogCaptureFi
         ("u", ""),
         ("u" * 12, ""),
         ("", "A user has a name"),
-        (
-            "u" * 13,
-            (
-                f"'{'u' * 13}' has 13 characters, and a user identifier of MQ 12: MQMD.UserIdentifier holds no more, "
-                "and cut it would be another user"
-            ),
-        ),
+        ("u" * 13, f"'{'u' * 13}' has 13 characters, and a user identifier of MQ (MQMD.UserIdentifier) at most 12"),
     ],
 )
 def test_a_user_has_a_name_that_mq_has_room_for(user: str, why: str) -> None:
