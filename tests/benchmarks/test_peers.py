@@ -18,15 +18,9 @@ NATS, RABBITMQ, REDIS, TASKIQ, DRAMATIQ, CELERY = PROGRAMS[2:]
 
 def sample(rate: float, *, late_us: float = 100.0, first_ms: float = 100.0, rss_kb: int = 30_000) -> Measured:
     return Measured(
-        messages=100,
-        wall_s=100 / rate,
-        cpu_s=0.01,
-        server_s=0.002,
-        rss_kb=rss_kb,
-        first_ms=first_ms,
-        grown_bytes=0.0,
+        messages=100, wall_s=100 / rate, cpu_s=0.01, server_s=0.002, rss_kb=rss_kb, first_ms=first_ms, grown_bytes=0.0,
         late_us=[late_us] * 100,
-    )
+    )  # fmt: skip
 
 
 def everything(rates: dict[str, float]) -> comparison.Found:

@@ -12,34 +12,12 @@ from tests.mqi.layouts import Field, ends_at, expected, found
 from tests.mqi.strategies import descriptors
 
 DESCRIPTOR = MessageDescriptor(
-    report=0x01000000,
-    message_type=1,
-    expiry_tenths=600,
-    feedback=2362,
-    encoding=273,
-    ccsid=1208,
-    format="MQSTR",
-    priority=7,
-    persistence=1,
-    message_id=b"m" * 24,
-    correlation_id=b"c" * 24,
-    backout_count=3,
-    reply_to_queue="REPLIES",
-    reply_to_queue_manager="QM1",
-    user_identifier="anna",
-    accounting_token=b"t" * 32,
-    application_identity_data="identity",
-    put_application_type=6,
-    put_application_name="orders",
-    put_date="20261121",
-    put_time="04200945",
-    application_origin_data="orig",
-    group_id=b"g" * 24,
-    sequence_number=5,
-    offset=6,
-    message_flags=8,
-    original_length=9,
-)
+    report=0x01000000, message_type=1, expiry_tenths=600, feedback=2362, encoding=273, ccsid=1208, format="MQSTR", priority=7,
+    persistence=1, message_id=b"m" * 24, correlation_id=b"c" * 24, backout_count=3, reply_to_queue="REPLIES",
+    reply_to_queue_manager="QM1", user_identifier="anna", accounting_token=b"t" * 32, application_identity_data="identity",
+    put_application_type=6, put_application_name="orders", put_date="20261121", put_time="04200945",
+    application_origin_data="orig", group_id=b"g" * 24, sequence_number=5, offset=6, message_flags=8, original_length=9,
+)  # fmt: skip
 
 #: The layout table of the MQMD: offset, length, field.
 VERSION_1 = (

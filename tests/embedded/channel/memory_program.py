@@ -114,17 +114,10 @@ class Program:
     ) -> list[Flow]:
         """Ask for messages of the queue, after the program has received these; return what came."""
         asked = MessageRequest(
-            handle=self.handle if handle is None else handle,
-            received_bytes=received_bytes,
-            wanted_bytes=wanted_bytes,
-            message_bytes_max=4096,
-            options=int(options),
-            wait_ms=wait_ms,
-            queue_status=0,
-            flags=flags | RequestFlag.SELECTION,
-            message_index=received,
-            selection=Selection(index=1),
-        )
+            handle=self.handle if handle is None else handle, received_bytes=received_bytes, wanted_bytes=wanted_bytes,
+            message_bytes_max=4096, options=int(options), wait_ms=wait_ms, queue_status=0, flags=flags | RequestFlag.SELECTION,
+            message_index=received, selection=Selection(index=1),
+        )  # fmt: skip
         confirm = ONLY | Flag.CONFIRM if flags & RequestFlag.CHECK else ONLY
         header = Header(kind=SegmentType.REQUEST_MESSAGES, conversation=1, flags=confirm)
         self.conversation.receive(Flow(header, request_body(asked)))

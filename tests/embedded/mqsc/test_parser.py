@@ -52,17 +52,13 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DEF QL('orders.in')", DefineCommand("QLOCAL", "orders.in", {})),
     ("DEF QL(A) BOTHRESH(3), BOQNAME(B)", DefineCommand("QLOCAL", "A", {"backout_threshold": 3, "backout_requeue_queue": "B"})),
     ("DEF QL(A) PUT(DISABLED) GET(enabled)", DefineCommand("QLOCAL", "A", {"put_inhibited": True, "get_inhibited": False})),
-    (
-        "DEF QL(A) DEFPSIST(YES) DEFSOPT(EXCL)",
-        DefineCommand("QLOCAL", "A", {"default_persistence": 1, "default_input_open_option": 4}),
-    ),
+    ("DEF QL(A) DEFPSIST(YES) DEFSOPT(EXCL)",
+     DefineCommand("QLOCAL", "A", {"default_persistence": 1, "default_input_open_option": 4})),
     ("DEF QL(A) NOSHARE HARDENBO", DefineCommand("QLOCAL", "A", {"shareable": False, "harden_get_backout": True})),
     ("DEF QL(A) CAPEXPRY(600)", DefineCommand("QLOCAL", "A", {"cap_expiry_tenths": 600})),
     ("DEF QL(A) CAPEXPRY(NOLIMIT)", DefineCommand("QLOCAL", "A", {"cap_expiry_tenths": -1})),
-    (
-        "DEF QL(A) TRIGGER TRIGTYPE(DEPTH) PROCESS(P)",
-        DefineCommand("QLOCAL", "A", {"trigger": True, "trigger_type": 3, "process": "P"}),
-    ),
+    ("DEF QL(A) TRIGGER TRIGTYPE(DEPTH) PROCESS(P)",
+     DefineCommand("QLOCAL", "A", {"trigger": True, "trigger_type": 3, "process": "P"})),
     ("DEF QL(A) LIKE(B) REPLACE", DefineCommand("QLOCAL", "A", {}, like="B", replace=True)),
     ("DEF QL(A) NOREPLACE", DefineCommand("QLOCAL", "A", {})),
     ("DEF QA(A) TARGET(B)", DefineCommand("QALIAS", "A", {"target": "B"})),
@@ -80,25 +76,19 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DISPLAY QUEUE(*)", DisplayCommand("QUEUE", "*", 0, NAMES_ONLY)),
     ("DIS Q(A)", DisplayCommand("QUEUE", "A", 0, EVERYTHING)),
     ("DIS Q(A*) ALL", DisplayCommand("QUEUE", "A*", 0, EVERYTHING)),
-    (
-        "DIS QL(A*) CURDEPTH",
-        DisplayCommand("QLOCAL", "A*", LOCAL, Selection(everything=False, keywords=frozenset({"CURDEPTH"}))),
-    ),
+    ("DIS QL(A*) CURDEPTH",
+     DisplayCommand("QLOCAL", "A*", LOCAL, Selection(everything=False, keywords=frozenset({"CURDEPTH"})))),
     ("DIS QA(A)", DisplayCommand("QALIAS", "A", ALIAS, EVERYTHING)),
     ("DIS QM(A)", DisplayCommand("QMODEL", "A", MODEL, EVERYTHING)),
     ("DIS Q(*) TYPE(QALIAS)", DisplayCommand("QUEUE", "*", ALIAS, NAMES_ONLY)),
-    (
-        "DIS Q(A) CURDEPTH NOSHARE",
-        DisplayCommand("QUEUE", "A", 0, Selection(everything=False, keywords=frozenset({"CURDEPTH", "SHARE"}))),
-    ),
+    ("DIS Q(A) CURDEPTH NOSHARE",
+     DisplayCommand("QUEUE", "A", 0, Selection(everything=False, keywords=frozenset({"CURDEPTH", "SHARE"})))),
     ("DIS QMGR", DisplayQueueManager(EVERYTHING)),
     ("DIS QMGR DEADQ", DisplayQueueManager(Selection(everything=False, keywords=frozenset({"DEADQ"})))),
     ("DIS QS(*)", DisplayStatus("*", handles=False, selection=NAMES_ONLY)),
     ("DIS QSTATUS(A) TYPE(HANDLE)", DisplayStatus("A", handles=True, selection=EVERYTHING)),
-    (
-        "DIS QS(A) UNCOM",
-        DisplayStatus("A", handles=False, selection=Selection(everything=False, keywords=frozenset({"UNCOM"}))),
-    ),
+    ("DIS QS(A) UNCOM",
+     DisplayStatus("A", handles=False, selection=Selection(everything=False, keywords=frozenset({"UNCOM"})))),
     ("PING QMGR", Ping()),
     ("END", EndCommand()),
     ("quit", EndCommand()),
@@ -113,28 +103,16 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DIS CHL(*) TYPE(RCVR)", DisplayCommand("CHANNEL", "*", 3, Selection(everything=False))),
     ("DIS CONN(*) TYPE(HANDLE)", DisplayConnections("*", handles=True, selection=Selection(everything=False))),
     ("DIS CHS(A)", DisplayStatusOf("CHSTATUS", "A", Selection(everything=True))),
-    (
-        "DIS CHLAUTH(*) TYPE(USERMAP)",
-        DisplayStatusOf("CHLAUTH", "*", Selection(everything=False, type=Where("TYPE", Operator.EQ, 5))),
-    ),
+    ("DIS CHLAUTH(*) TYPE(USERMAP)",
+     DisplayStatusOf("CHLAUTH", "*", Selection(everything=False, type=Where("TYPE", Operator.EQ, 5)))),
     ("DEFINE COMMINFO(A) COMMEV(B)", Unsupported("DEFINE COMMINFO")),
-    (
-        "SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('*MQADMIN', fred)",
-        SetChannelRule(ChannelRule(profile="*", type=RuleType.BLOCKUSER, blocked=("*MQADMIN", "FRED"))),
-    ),
-    (
-        "SET CHLAUTH(A) TYPE(USERMAP) CLNTUSER('x') ADDRESS('10.*') USERSRC(NOACCESS) WARN(YES) ACTION(REPLACE)",
-        SetChannelRule(
-            ChannelRule(
-                profile="A", type=RuleType.USERMAP, client_user="x", address="10.*", source=UserSource.NOACCESS, warn=True
-            ),
-            replace=True,
-        ),
-    ),
-    (
-        "SET CHLAUTH(A) TYPE(ADDRESSMAP) ADDRESS('*') ACTION(REMOVE)",
-        SetChannelRule(ChannelRule(profile="A", type=RuleType.ADDRESSMAP, address="*"), removes=True),
-    ),
+    ("SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('*MQADMIN', fred)",
+     SetChannelRule(ChannelRule(profile="*", type=RuleType.BLOCKUSER, blocked=("*MQADMIN", "FRED")))),
+    ("SET CHLAUTH(A) TYPE(USERMAP) CLNTUSER('x') ADDRESS('10.*') USERSRC(NOACCESS) WARN(YES) ACTION(REPLACE)",
+     SetChannelRule(ChannelRule(profile="A", type=RuleType.USERMAP, client_user="x", address="10.*", source=UserSource.NOACCESS,
+                     warn=True), replace=True)),
+    ("SET CHLAUTH(A) TYPE(ADDRESSMAP) ADDRESS('*') ACTION(REMOVE)",
+     SetChannelRule(ChannelRule(profile="A", type=RuleType.ADDRESSMAP, address="*"), removes=True)),
     ("SET CHLAUTH(A) TYPE(USERMAP) ACTION(REMOVEALL)", RemoveChannelRules("A", RuleType.USERMAP)),
     ("SET CHLAUTH(A) TYPE(SSLPEERMAP) SSLPEER('CN=X')", Unsupported("SET CHLAUTH TYPE(SSLPEERMAP)")),
     ("START CHANNEL(A)", StartChannel("A")),
@@ -144,7 +122,7 @@ ACTIONS: list[tuple[str, Action]] = [
     ("STA LSTR(A)", StartListener("A")),
     ("STOP LISTENER(A)", StopListener("A")),
     ("REFRESH SECURITY TYPE(CONNAUTH)", RefreshSecurity("CONNAUTH")),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("script", "expected"), ACTIONS, ids=[script for script, _ in ACTIONS])
@@ -282,46 +260,11 @@ def test_a_display_of_ignored_attributes_only_does_not_show_everything() -> None
 #: Known words, so that random scripts contain commands and not only noise.
 PIECES = [
     *("DEFINE", "DEF", "ALTER", "DISPLAY", "DELETE", "CLEAR", "END", "PING", "SET", "CHANNEL", "QLOCAL", "QL", "QMGR", "QUEUE"),
-    *(
-        "(",
-        ")",
-        "'",
-        "''",
-        ";",
-        ",",
-        " ",
-        "\n",
-        "\r\n",
-        "+\n",
-        "-\n",
-        "*",
-        "* c\n",
-        "A",
-        "ORDERS.IN",
-        "a*",
-        "BOTHRESH",
-        "3",
-        "-1",
-    ),
-    *(
-        "DESCR",
-        "'x'",
-        "WHERE",
-        "CURDEPTH",
-        "GT",
-        "0",
-        "SHARE",
-        "NOSHARE",
-        "REPLACE",
-        "LIKE",
-        "TYPE",
-        "ALL",
-        "\0",
-        "\x85",
-        "é",
-        "\ud800",
-    ),
-]
+    *("(", ")", "'", "''", ";", ",", " ", "\n", "\r\n", "+\n", "-\n", "*", "* c\n", "A", "ORDERS.IN", "a*", "BOTHRESH", "3",
+      "-1"),
+    *("DESCR", "'x'", "WHERE", "CURDEPTH", "GT", "0", "SHARE", "NOSHARE", "REPLACE", "LIKE", "TYPE", "ALL", "\0", "\x85", "é",
+      "\ud800"),
+]  # fmt: skip
 
 
 @settings(max_examples=500)

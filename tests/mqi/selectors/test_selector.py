@@ -11,14 +11,9 @@ from mqflow.mqi.properties.property_names import settable_name
 from mqflow.mqi.selectors.selector import SelectorError, Value, compile_selector
 
 PROPERTIES: dict[str, Value] = {
-    "colour": "red",
-    "weight": 2500,
-    "price": 9.5,
-    "urgent": True,
-    "key": b"\x2f\x1c",
-    "name": "l'Oréal 100%",
+    "colour": "red", "weight": 2500, "price": 9.5, "urgent": True, "key": b"\x2f\x1c", "name": "l'Oréal 100%",
     "Root.MQMD.Priority": 4,
-}
+}  # fmt: skip
 
 ROWS = [
     ("colour = 'red'", True, "string"),
