@@ -107,24 +107,26 @@ class HistoryDesk:
     def page(self, until: str = "", weeks: str = "", owner: str = "") -> HistoryPage:
         """Return the failures of the weeks that end at `until`: a date, which means the end of that day (UTC), or a time.
 
-        Without `until`, the weeks end at the last event of the tables. With `owner`, only groups of this owner are returned.
-        Raises `ConfigurationError` for a text that is no date or time, and for tables that cannot be read.
+        Without `until`, the weeks end at the last event of the tables with a possible time. With `owner`, only groups of this
+        owner are returned. Raises `ConfigurationError` for a text that is no date or time, and for tables that cannot be read.
         """
         number = _weeks(weeks)
         with _sentences():
-            end = _time(until) if until else self._tables.last_event()
+            end, impossible = (_time(until), 0) if until else self._tables.last_event()
+            problems: tuple[str, ...] = (_impossible_sentence(impossible),) if impossible else ()
             if end is None:
-                return HistoryPage(span=None, weeks=number)
+                return HistoryPage(span=None, weeks=number, problems=problems)
             asked = _span(end, number)
             failures, letters = self._tables.failures(asked), self._tables.letters(asked)
             waiting = [(each, owner_of(each.what.queue, self._owners)) for each in self._tables.unended(asked)]
         counted = (*failures.counted, *letters.counted)
         starts = [each.first_at for each in counted] + ([failures.first_at] if failures.first_at else [])
         if not starts:
-            return HistoryPage(span=None, weeks=number)
+            return HistoryPage(span=None, weeks=number, problems=problems)
         first = min(starts)
         span = Span(end, asked.week_of(first) + 1)
-        answers, problems = self._answers(letters)
+        answers, unanswered = self._answers(letters)
+        problems += unanswered
         if failures.is_cut or letters.is_cut:
             problems += ("There are too many failures in these weeks: some are not counted. Choose fewer weeks.",)
         along = axis(first, end)
@@ -253,6 +255,13 @@ def _time(text: str) -> datetime:
     if len(text) == _DAY_CHARS:
         found += timedelta(days=1)
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _impossible_sentence(count: int) -> str:
+    events = "1 delivery or dead letter has" if count == 1 else f"{count:,} deliveries and dead letters have"
+    return (
+        f"{events} a time of the future, because a clock was wrong. These weeks leave them out: type a later time to see them."
+    )
 
 
 def _span(until: datetime, weeks: int) -> Span:

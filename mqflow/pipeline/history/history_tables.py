@@ -6,7 +6,7 @@ and counts them; `weekly_groups` decides what the counts mean.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -60,6 +60,7 @@ _LETTER_COLUMNS: Final = {"dlq": "queue", "reason_name": "reason", "dlh_dest_q":
 _KIND: Final = ("dlq", "reason_name", *COLUMNS.values())
 _LETTER: Final = ("qmgr", "msg_id", "dlh_put_ts", *_KIND)
 _SECOND_US: Final = 1_000_000
+_LATER_MAX: Final = timedelta(days=1)
 
 
 class Failures(Struct, frozen=True, kw_only=True):
@@ -121,17 +122,24 @@ class HistoryTables:
         self._set: Final = TableSet(folder_at(tables).folder("silver").uri)
         self._rows_max: Final = rows_max
 
-    def last_event(self) -> datetime | None:
-        """Return the time of the last delivery or dead letter; None if the tables have none."""
+    def last_event(self) -> tuple[datetime | None, int]:
+        """Return the time of the last delivery or dead letter, and the number of those with an impossible time.
+
+        A time is impossible if it is more than a day after the run that wrote the tables: a clock was wrong. The first value is
+        None if no delivery and no dead letter has a possible time.
+        """
         import pyarrow.compute as pc  # noqa: PLC0415 - an extra
 
-        found = [
-            pc.call_function("max", [each[column]]).as_py()
-            for name, column in (("attempt", "event_ts"), ("dead_letter", "dlh_put_ts"))
-            for each in self._read(name, (column,), pc.field(column).is_valid())
-            if each.num_rows
-        ]
-        return max(found, default=None)
+        ended_s = self._set.current().ended_s
+        latest = datetime.fromtimestamp(ended_s, UTC) + _LATER_MAX if ended_s else datetime.max.replace(tzinfo=UTC)
+        found, impossible = list[datetime](), 0
+        for name, column in (("attempt", "event_ts"), ("dead_letter", "dlh_put_ts")):
+            for each in self._read(name, (column,), pc.field(column).is_valid()):
+                possible = each.filter(_until(column, latest))
+                impossible += each.num_rows - possible.num_rows
+                if possible.num_rows:
+                    found.append(pc.call_function("max", [possible[column]]).as_py())
+        return max(found, default=None), impossible
 
     def failures(self, span: Span) -> Failures:
         """Return the counts of the deliveries in the span."""
@@ -344,8 +352,13 @@ def _source(folder: Folder, file: DeltaFile) -> "Path | pa.BufferReader":
 def _within(column: str, since: datetime, until: datetime) -> "pc.Expression":
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    low, high = (pa.scalar(each, pa.timestamp("us", tz="UTC")) for each in (since, until))
-    return (_field(column) > low) & (_field(column) <= high)
+    return (_field(column) > pa.scalar(since, pa.timestamp("us", tz="UTC"))) & _until(column, until)
+
+
+def _until(column: str, until: datetime) -> "pc.Expression":
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return _field(column) <= pa.scalar(until, pa.timestamp("us", tz="UTC"))
 
 
 def _failed() -> "pc.Expression":
@@ -359,10 +372,7 @@ def _unended() -> "pc.Expression":
 
 
 def _got_until(until: datetime) -> "pc.Expression":
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
-    column = _field("first_get_ts")
-    return (column <= pa.scalar(until, pa.timestamp("us", tz="UTC"))) | column.is_null()
+    return _until("first_get_ts", until) | _field("first_get_ts").is_null()
 
 
 def _delivery(attempt_no: int) -> "pc.Expression":

@@ -21,7 +21,7 @@ from mqflow.pipeline.history.weekly_groups import Failure, Span
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from tests.cli.conftest import Run
 from tests.cli.console.conftest import TEXT, Bench, Browser
-from tests.pipeline.history.made_tables import DAY, END, identifier, write_tables
+from tests.pipeline.history.made_tables import DAY, END, attempt, identifier, letter, write_tables
 from tests.pipeline.history.test_history_tables import FULL, GONE, PRICE, SPAN, write_month
 
 pytestmark = pytest.mark.anyio
@@ -212,6 +212,24 @@ async def test_an_address_without_a_number_of_the_history_is_refused(bench: Benc
     assert (409, True) == (page.status_code, "The address does not name a number of the page History." in page.text)
 
 
+async def test_the_weeks_do_not_end_at_an_event_of_the_far_future_and_the_page_says_so(bench: Bench, tmp_path: Path) -> None:
+    future = attempt(1, -4_000 * DAY)
+    write_tables(str(tmp_path / "some"), run_ended=END, attempt=[future, attempt(2, DAY)], message=[], dead_letter=[])
+    write_tables(str(tmp_path / "all"), run_ended=END, attempt=[future, future], message=[], dead_letter=[])
+
+    async def page(of: str, query: str = "") -> str:
+        history = HistoryDesk(HistoryTables(tmp_path / of), bench.desk, {})
+        return (await (await browser(bench, history)).get(f"/history{query}")).text
+
+    assert "1 delivery or dead letter has a time of the future, because a clock was wrong." in await page("some")
+    assert "until 2026-01-30 12:00 UTC." in await page("some")
+    assert "2 deliveries and dead letters have a time of the future" in await page("all")
+    assert "no delivery and no dead letter in these weeks" in await page("all")
+    shown = await page("some", "?until=2037-01-15")
+    assert ["1"] == [row[2] for row in rows(shown, "Failures of handlers")]
+    assert "a time of the future" not in shown
+
+
 async def test_empty_tables_say_which_command_fills_them(bench: Bench, tmp_path: Path) -> None:
     write_tables(str(tmp_path))
 
@@ -221,8 +239,6 @@ async def test_empty_tables_say_which_command_fills_them(bench: Bench, tmp_path:
 
 
 async def test_hostile_texts_of_the_tables_are_escaped(bench: Bench, tmp_path: Path) -> None:
-    from tests.pipeline.history.made_tables import attempt, letter  # noqa: PLC0415 - one test needs them
-
     hostile = "<script>alert(1)</script>\u202e"
     write_tables(
         str(tmp_path),

@@ -58,8 +58,8 @@ def identifier(number: int) -> bytes:
     return number.to_bytes(24, "big")
 
 
-def write_tables(uri: str, **tables: Iterable[Row]) -> None:
-    """Write each table, and make its version the current one."""
+def write_tables(uri: str, *, run_ended: datetime | None = None, **tables: Iterable[Row]) -> None:
+    """Write each table, and make its version the current one, with this end of the run."""
     folder = folder_at(uri).folder("silver")
     if folder.path is not None:
         folder.make()
@@ -68,14 +68,15 @@ def write_tables(uri: str, **tables: Iterable[Row]) -> None:
         schema = arrow_schema(name, table.columns).append(pa.field(DATE, pa.date32()))
         dated = [{**row, DATE: _date(row.get(table.dated))} for row in rows]
         write_deltalake(folder.uri_of(name), pa.Table.from_pylist(dated, schema), partition_by=[DATE])
-    pin_last_versions(uri, *tables)
+    pin_last_versions(uri, *tables, run_ended=run_ended)
 
 
-def pin_last_versions(uri: str, *names: str) -> None:
+def pin_last_versions(uri: str, *names: str, run_ended: datetime | None = None) -> None:
     """Make the last version of each table the current one."""
     folder = folder_at(uri).folder("silver")
     pinned = {name: Pinned(DeltaTable(folder.uri_of(name)).version(), TABLES[name].version) for name in names}
-    folder.replace("CURRENT.json", msgspec.json.encode(Current(run=1, tables=pinned)))
+    ended_s = 0.0 if run_ended is None else run_ended.timestamp()
+    folder.replace("CURRENT.json", msgspec.json.encode(Current(run=1, ended_s=ended_s, tables=pinned)))
 
 
 def _date(at: object) -> date | None:

@@ -77,7 +77,19 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> HistoryTables:
 
 
 def test_the_weeks_end_at_the_last_delivery_or_dead_letter(tables: HistoryTables) -> None:
-    assert END == tables.last_event()
+    assert (END, 0) == tables.last_event()
+
+
+def test_a_time_more_than_a_day_after_the_run_is_impossible_and_not_the_last(tmp_path: Path) -> None:
+    ago = (-DAY, -DAY - timedelta(microseconds=1), timedelta(days=-366 * 7_000))
+    write_tables(
+        str(tmp_path),
+        attempt=[attempt(1, each) for each in ago],
+        dead_letter=[letter(2, ago[1]), letter(3, DAY)],
+        run_ended=END,
+    )
+
+    assert (END + DAY, 3) == HistoryTables(tmp_path).last_event()
 
 
 def test_a_message_counts_once_in_each_week_in_which_it_failed_alike(tables: HistoryTables) -> None:
@@ -162,7 +174,7 @@ def test_the_tables_can_be_in_an_object_store(server: dict[str, str]) -> None:
     uri = new_bucket() + "/tables"
     write_tables(uri, attempt=[attempt(1, DAY)])
 
-    assert END - DAY == HistoryTables(uri).last_event()
+    assert (END - DAY, 0) == HistoryTables(uri).last_event()
 
 
 def test_a_reader_sees_the_current_run_and_not_the_rows_of_a_killed_one(tmp_path: Path) -> None:
@@ -172,7 +184,7 @@ def test_a_reader_sees_the_current_run_and_not_the_rows_of_a_killed_one(tmp_path
     later = later.set_column(later.column_names.index("event_ts"), "event_ts", pa.array([END], later["event_ts"].type))
     write_deltalake(table, later, mode="append")
 
-    assert END - DAY == HistoryTables(tmp_path).last_event()
+    assert (END - DAY, 0) == HistoryTables(tmp_path).last_event()
 
 
 def test_a_column_that_an_older_table_lacks_is_empty(tmp_path: Path) -> None:
@@ -205,7 +217,7 @@ def test_a_count_says_if_it_has_reached_the_limit(tmp_path: Path) -> None:
 def test_tables_that_were_never_written_have_no_history(tmp_path: Path) -> None:
     tables = HistoryTables(tmp_path)
 
-    assert None is tables.last_event()
+    assert (None, 0) == tables.last_event()
     assert ((), ()) == (tables.failures(SPAN).counted, tables.letters(SPAN).counted)
 
 
