@@ -228,9 +228,11 @@ class HistoryDesk:
 def _selection_of(text: str) -> Selection:
     """Return the number on the history page that this text names. Raises `ConfigurationError` for any other text."""
     try:
-        return msgspec.json.decode(text, type=Selection)
-    except msgspec.DecodeError as error:
+        chosen = msgspec.json.decode(text, type=Selection)
+        _ = chosen.span.since, chosen.bounds  # raises for a span that begins before the first year
+    except (msgspec.DecodeError, OverflowError, RecursionError) as error:
         raise ConfigurationError("The address does not name a number of the page History. Choose one on that page.") from error
+    return chosen
 
 
 def _is_letter(selection: Selection) -> bool:

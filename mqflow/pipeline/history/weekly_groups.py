@@ -84,7 +84,7 @@ class AttemptsOf(Struct, frozen=True, kw_only=True, tag=True):
 
     queue: str
     handler: str
-    attempt_no: int
+    attempt_no: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
     has_succeeded: bool = False
 
 
@@ -116,7 +116,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     what: Failure | AttemptsOf | FailedIn | UnendedOf
     span: Span
     #: A week of the span; None for the whole span.
-    week: Annotated[int, Meta(ge=0)] | None = None
+    week: Annotated[int, Meta(ge=0, lt=WEEKS_MAX)] | None = None
     #: True if only messages that are set aside count; see `SetAside`.
     is_aside: bool = False
 

@@ -1,5 +1,6 @@
 """The history pages of the console: weeks of real tables, lists of messages, and the redrive of those on a queue."""
 
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -27,6 +28,12 @@ from tests.pipeline.history.test_history_tables import FULL, GONE, PRICE, SPAN, 
 pytestmark = pytest.mark.anyio
 
 OWNERS = {"ORDERS.": "sales", "OLD": "nobody"}
+
+
+def selected(until: str = "2026-01-31T00:00:00Z", **other: object) -> str:
+    """The name of a number of the history, with other values than the page gives."""
+    failure = {"type": "Failure", "queue": "Q", "exception": "E"}
+    return json.dumps({"what": failure, "span": {"until": until, "weeks": 4}, **other})
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +210,12 @@ async def test_the_weeks_are_those_of_the_address(bench: Bench, desk: HistoryDes
     assert said in (await (await browser(bench, desk)).get(f"/history?{query}")).text
 
 
-@pytest.mark.parametrize("number", ["", "{}", "[1]", '{"what": {"type": "Failure"}}', "\ud800"])
+@pytest.mark.parametrize(
+    "number",
+    ["", "{}", "[1]", '{"what": {"type": "Failure"}}', "\ud800", selected(week=530), selected(until="0001-01-01T00:00:00Z"),
+     selected(what={"type": "AttemptsOf", "queue": "Q", "handler": "h", "attempt_no": 2**31}), '{"x":' * 3_000],
+    ids=range(9),
+)  # fmt: skip
 async def test_an_address_without_a_number_of_the_history_is_refused(bench: Bench, desk: HistoryDesk, number: str) -> None:
     address = "/history/messages?number=" + "".join(f"%{each:02x}" for each in number.encode(errors="surrogatepass"))
 
