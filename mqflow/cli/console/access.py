@@ -77,7 +77,7 @@ class Access:
         self.cookie: Final = f"mqflow_console_{secrets.token_hex(4)}"
         self.hosts: Final = frozenset(map(str.lower, hosts))  # browsers write the names of hosts in lower case
         self._clock: Final = clock
-        self._sessions: dict[str, Session] = {}
+        self._sessions: Final[dict[str, Session]] = {}
 
     def log_in(self, token: str, person: str) -> str | None:
         """Begin a session and return its identifier; None if the token is wrong."""
@@ -105,5 +105,7 @@ class Access:
 
     def _drop_old(self) -> None:
         now = self._clock.monotonic()
-        kept = [(name, session) for name, session in self._sessions.items() if session.until > now]
-        self._sessions = dict(kept[-_SESSIONS_MAX + 1 :])
+        every = list(self._sessions.items())  # a copy, because another thread can end a session meanwhile
+        kept = [name for name, session in every if session.until > now][-_SESSIONS_MAX + 1 :]
+        for name in {name for name, _ in every}.difference(kept):
+            self._sessions.pop(name, None)

@@ -433,7 +433,7 @@ class _Pages:
         """Keep the plan, and return its number. Drop the oldest plans if there are too many, or too large ones."""
         number = secrets.token_urlsafe(16)
         self._plans[number] = _Planned(session, plan)
-        held = sum(each.bytes_held for each in self._plans.values())
+        held = sum(each.bytes_held for each in list(self._plans.values()))  # a copy: other threads keep and carry out plans
         while len(self._plans) > 1 and (len(self._plans) > _PLANS_MAX or held > _PLANS_BYTES_MAX):
             held -= self._plans.popitem(last=False)[1].bytes_held
         return number
