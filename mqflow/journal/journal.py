@@ -25,7 +25,7 @@ from mqflow.journal.heads import Head, create_head, read_head, write_head
 from mqflow.journal.schemas import Kind
 from mqflow.journal.segment_chain import Before, Rewrite, Tip, before_of
 from mqflow.journal.segment_data import Link
-from mqflow.journal.segments import Segment, Written, publish, segment_of
+from mqflow.journal.segments import Segment, Written, is_pending, publish, segment_of
 from mqflow.world import SYSTEM_RANDOM, Random
 
 __all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "change_file", "create_file", "folder_name", "read_file")
@@ -36,7 +36,6 @@ _FORMAT: Final = "mqflow-journal"
 _FILE: Final = "journal.json"
 _LANE_FILE: Final = "lane.json"
 _FIRST_MARKER_FILE: Final = "first-marker"
-_PENDING: Final = ".pend"
 
 R = TypeVar("R", bound=Struct)
 
@@ -218,7 +217,7 @@ class Lane(Struct, frozen=True):
 
     def pending(self) -> tuple[str, ...]:
         """Return the names of the files of segments that the lander has not published yet."""
-        return tuple(file.name for file in self.folder.files() if file.name.endswith(_PENDING))
+        return tuple(file.name for file in self.folder.files() if is_pending(file.name))
 
     def reread(self) -> LaneFile:
         """Read `lane.json` again, and return its contents."""

@@ -27,6 +27,7 @@ __all__ = (
     "Written",
     "check_room",
     "check_segment",
+    "is_pending",
     "pending_name",
     "publish",
     "published_name",
@@ -40,6 +41,7 @@ __all__ = (
 )
 
 _PUBLISHED: Final = re.compile(r"(\d{12})-(\d+)-([0-9a-f]{8})\.(?:parquet|arrow)")
+_PENDING: Final = re.compile(r"[0-9]{12}-[0-9]+\.pend")
 _RESERVE_BYTES: Final = 16 * 1024 * 1024
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -98,6 +100,11 @@ class Written(Struct, frozen=True):
 def pending_name(number: int, owner: int = 0) -> str:
     """Return the name of the pending file of segment `number`; this file exists until the segment is published."""
     return f"{number:012d}-{owner}.pend"
+
+
+def is_pending(name: str) -> bool:
+    """Return whether a lander has given this name to a pending file; a copy that a person made has another name."""
+    return _PENDING.fullmatch(name) is not None
 
 
 def write_pending(folder: Folder, link: Link, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:

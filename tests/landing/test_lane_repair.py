@@ -159,6 +159,17 @@ def test_a_lane_with_its_marker_is_left_alone(folder: Folder) -> None:
         orphan.find()
 
 
+def test_a_copy_of_the_last_segment_under_another_name_stays_and_is_in_nobodys_way(folder: Folder) -> None:
+    orphan = Orphan(folder, nth=2, moment=Moment.AFTER)
+    [name] = orphan.lane.pending()
+    orphan.lane.folder.write("copy.pend", orphan.lane.folder.read(name))
+
+    assert (name, "publish") == (orphan.find().pending, orphan.find().advice)
+    orphan.settle(publishes=True)
+    assert list(range(COUNT)) == orphan.land()
+    assert orphan.lane.folder.exists("copy.pend")
+
+
 def test_two_segments_that_may_be_the_last_are_a_persons_business(folder: Folder) -> None:
     orphan = Orphan(folder, nth=2, moment=Moment.BEFORE)
     [name] = orphan.lane.pending()
