@@ -87,7 +87,7 @@ class Supervisor:
         #: True if any MQCONNX was answered.
         self._answered = False
         self._idle: list[Callable[[], Awaitable[None]]] = []
-        #: The callers that are not to wait for the lock while another caller reconnects.
+        #: The callers that must not wait for the lock while another caller reconnects.
         self._impatient: dict[anyio.CancelScope, None] = {}
         self._stopping = anyio.Event()
         #: The number of reconnections so far. Cached attributes are valid for one generation.
@@ -160,7 +160,7 @@ class Supervisor:
                     del self._impatient[scope]
         detail = "Another caller is getting the connection back, and this caller cannot wait for that"
         if not pauses:
-            detail += ": its unit of work goes with its connection, and the messages of that unit are delivered again"
+            detail += ": its unit of work is lost with its connection, and the messages of that unit are delivered again"
         raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def lost(self, error: MQIError, session: Session | None = None) -> None:
@@ -253,7 +253,7 @@ class Supervisor:
         with anyio.move_on_after(delay_s):
             await self._stopping.wait()
         if self._stopping.is_set():  # also if the time was over at the same moment
-            detail = "The application is stopping, and waits for no queue manager any more"
+            detail = "The application is stopping, and no longer waits for a queue manager"
             raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def _next_delay_s(self, attempt: int, lost_at: float) -> float | None:
@@ -275,7 +275,7 @@ class Supervisor:
         lost_at, error = self._outage.began
         if self.mode is ReconnectMode.NO:
             where = f"{error.verb} on {error.object_name}" if error.object_name else error.verb
-            detail = f"{where} found the connection lost, and reconnect.mode, or DefRecon, forbids to get it back"
+            detail = f"{where} found the connection lost, and reconnect.mode, or DefRecon, forbids reconnecting"
             raise error_for(int(error.reason), "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
         attempt, delay_s = 0, self._next_delay_s(1, lost_at) if pauses else 0.0
         while delay_s is not None:

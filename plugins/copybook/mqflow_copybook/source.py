@@ -40,7 +40,7 @@ class Statement(Struct, frozen=True):
 
 
 def statements(text: str, *, free: bool | None = None) -> Iterator[Statement]:
-    """Return the statements of a copybook. `free` chooses between free form and columns 7 to 72; None decides by the lines.
+    """Yield the statements of a copybook. `free` chooses between free form and columns 7 to 72; None decides by the lines.
 
     Raises `CopybookError` for a literal without an end, and for words after the last period.
     """
@@ -66,7 +66,7 @@ def statements(text: str, *, free: bool | None = None) -> Iterator[Statement]:
 
 
 def _lines(text: str, *, free: bool | None) -> Iterator[tuple[int, str]]:
-    """Return each line of text with its number; a continuation is joined to the line before it."""
+    """Yield each line of text with its number; a continuation is joined to the line before it."""
     lines = text.expandtabs().splitlines()
     if free if free is not None else not all(map(_FIXED_LINE.fullmatch, lines)):
         yield from enumerate(lines, 1)

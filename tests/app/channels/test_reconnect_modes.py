@@ -104,7 +104,7 @@ async def test_where_reconnecting_is_switched_off_an_outage_ends_the_application
             await anyio.sleep(3_600)
 
     before = mq.clock.monotonic()
-    with pytest.raises(MQIError, match="forbids to get it back") as caught:
+    with pytest.raises(MQIError, match="forbids reconnecting") as caught:
         await run()
 
     assert Reason.CONNECTION_BROKEN == caught.value.reason
