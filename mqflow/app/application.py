@@ -362,9 +362,7 @@ class App:
     def listen_only(self, names: Collection[str]) -> None:
         """Keep only the listeners with these names, queues or topics. DLQ handlers are removed.
 
-        Delay processors and schedules stay.
-
-        Raises `ConfigurationError`, with the names that exist, if a name is unknown.
+        Delay processors and schedules stay. Raises `ConfigurationError`, with the names that exist, if a name is unknown.
         """
         check_sequence("listen_only", "names", names)
         self._check_not_running("listen_only")
@@ -455,7 +453,7 @@ class App:
         is not 2003, nobody knows whether the message is on the queue. After every other error the message is on no queue. If
         other code cancels the task during the commit (`Task.cancel`), an `InDoubt` event names the message.
 
-        Raises `RuntimeError`, and puts nothing, if another thread awaits it than that of the application's event loop.
+        Raises `RuntimeError`, and puts nothing, outside of the thread of the application's event loop.
         """
         return self._run().put(queue, payload, **keywords)
 

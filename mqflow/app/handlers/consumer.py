@@ -138,9 +138,8 @@ class Consumer:
     async def receive(self, payload_type: Any = Message, *, wait_ms: int = WAIT_UNLIMITED) -> Any:
         """Wait for the next message and return it. With a payload type, return its payload.
 
-        After that, the attribute `message` is this message, even if this method returned the payload.
-
-        Returns None if no message comes within `wait_ms` milliseconds. By default the wait has no limit, as in JMS.
+        After that, the attribute `message` is this message, even if this method returned the payload. Returns None if no
+        message comes within `wait_ms` milliseconds. By default the wait has no limit, as in JMS.
 
         With a transacted consumer, the message is in the open unit of work until `commit` or `backout`. Without `transacted`,
         it is committed immediately. If a message is poison, or cannot be decoded, the consumer moves it in the same unit of
@@ -156,7 +155,7 @@ class Consumer:
         `Task.cancel` or `asyncio.timeout` ends this call.
 
         Raises `ConfigurationError` for a type that cannot be a payload, and `ValueError` for a negative `wait_ms` other than -1
-        (no limit). After both errors, no message was received.
+        (no limit). In both cases no message is received.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
         if not (isinstance(wait_ms, int) and wait_ms >= WAIT_UNLIMITED):

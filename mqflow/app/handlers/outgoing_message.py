@@ -82,8 +82,7 @@ class PutKeywords(TypedDict, total=False):
     message_id: bytes | None
     #: The queue for the reply. It makes the message a request.
     reply_to: str | None
-    #: A descriptor to start from, for example with report options. If the payload is bytes, its format and character set count
-    #: too.
+    #: A descriptor to start from, for example with report options. Its format and character set are used only for bytes.
     descriptor: MessageDescriptor | None
 
 

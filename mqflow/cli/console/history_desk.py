@@ -251,7 +251,7 @@ def _time(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ConfigurationError(f"{text!r} is no time: give a date, as 2026-01-31, or 2026-01-31T06:00.") from error
+        raise ConfigurationError(f"{text!r} is no time: give a date (2026-01-31) or a time (2026-01-31T06:00).") from error
     if found.year == MAXYEAR:
         raise ConfigurationError(f"{text} is too late.")
     if len(text) == _DAY_CHARS:

@@ -325,10 +325,7 @@ def _kind(said: str, folder: Folder, lanes: Sequence[str]) -> Kind:
     kinds = {lane.kind for lane in ([journal.lane(name) for name in lanes] if lanes else journal.lanes())}
     if len(kinds) != 1:
         there = ", ".join(sorted(kinds)) or "no lane yet"
-        raise OptionError(
-            f"{NAME}: the option 'kind' must say which messages to read from {folder.uri}, which has {there}: "
-            f"{', '.join(Kind)}."
-        )
+        raise OptionError(f"{NAME}: {folder.uri} has {there}. Set the option 'kind' to one of: {', '.join(Kind)}.")
     return kinds.pop()
 
 

@@ -108,10 +108,8 @@ def check_format(table: Folder) -> None:
 def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> WrittenTable:
     """Write the rows that are in the journal at the start to the table, in at most `batches_max` commits.
 
-    `tell` receives the number of rows so far.
-
-    Raises the errors of the journal and of `folder_at`, and Spark's error with the message of `SinkError`. Raises
-    `PipelineError` if the table and the journal do not belong together.
+    `tell` receives the number of rows so far. Raises the errors of the journal and of `folder_at`, and Spark's error with the
+    message of `SinkError`. Raises `PipelineError` if the table and the journal do not belong together.
     """
     payload_of(asked.payload)
     table = table_folder(asked.tables, asked.kind)
@@ -230,10 +228,9 @@ def _check_end(table: Folder, lane: Lane, reached: int) -> None:
     last = lane.last
     if last < reached:
         raise PipelineError(
-            f"The table {table.uri} has segments of lane {lane.name} up to {reached}, and the last segment in the "
-            f"journal is {last}. The journal lost segments, and new rows would be skipped as written. Nothing was changed. "
-            "Restore the newest copy of the journal. If the lane was removed and created again, make new tables in another "
-            "folder."
+            f"The table {table.uri} has segments of lane {lane.name} up to {reached}, and the last segment in the journal is "
+            f"{last}. The journal lost segments, and new rows would be skipped as written. Nothing was changed. Restore the "
+            "newest copy of the journal. If the lane was removed and created again, make new tables in another folder."
         )
 
 

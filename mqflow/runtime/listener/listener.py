@@ -48,7 +48,7 @@ class _CallOnce:
 
 
 class _WorkerSlot:
-    """The facts about one worker that are valid for several sessions: whether its queue was open, and which session it lost."""
+    """The facts about one worker that outlive its session: whether its queue was open, and which session it lost."""
 
     def __init__(self, supervisor: Supervisor, queue: str) -> None:
         self._supervisor: Final = supervisor
@@ -239,7 +239,7 @@ class RunningListener:
         ]
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run one worker until the listener stops. If the worker ends for another reason, start it again."""
+        """Run one worker until the listener stops or needs fewer workers. After any other end, start the worker again."""
         started = _CallOnce(task_status.started)
         self._serving.add(number)
         slot = self._slots.setdefault(number, _WorkerSlot(self._state.supervisor, self._state.spec.queue))

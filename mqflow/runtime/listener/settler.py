@@ -158,7 +158,7 @@ class Settler:
         return None
 
     async def next_answer(self) -> bool:
-        """Wait for the next answer to a commit. Return False if no commit waits for one. Raises `SessionLost`, as `answers`."""
+        """Wait for the next answer to a commit. Return False if none is due. Raises `SessionLost` like `answers`."""
         waits = bool(self._unanswered)
         if waits:
             await self._next_answer()
