@@ -156,7 +156,9 @@ def inspect(data: bytes, kind: Kind, *, where: str, place: tuple[str, int] | Non
         _check_place(where, file.link, place)
         if file.link is not None:
             return Contents(rows=file.rows(), lane=file.link.lane, number=file.link.number, link=file.link)
-        first = next(file.batches(["lane", "segment"]))  # an older mqflow states the place in each row only
+        first = next(file.batches(["lane", "segment"]), None)  # an older mqflow states the place in each row only
+        if first is None or not first.num_rows:
+            raise TornSegmentError(where, "it has no row, and so it does not say which segment it is")
         lane, number = first.column("lane")[0].as_py(), first.column("segment")[0].as_py()
         return Contents(rows=file.rows(), lane=lane, number=number, link=None)
     except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError) as error:

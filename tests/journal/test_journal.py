@@ -25,6 +25,7 @@ from mqflow.journal import (
     SchemaError,
     TornSegmentError,
     arrow_schema,
+    check_segment,
     columns_of,
     ddl,
     read_table,
@@ -37,6 +38,7 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
 from mqflow.verbs import Got
 from tests.journal.files import path_of
+from tests.journal.old_segments import add_old_segment
 
 AT = Position(lane="L", segment=1, landed_us=START_US, queue="Q", queue_manager="QM1")
 
@@ -194,6 +196,13 @@ def test_one_turned_bit_is_seen(lane: Lane) -> None:
 
     with pytest.raises(TornSegmentError, match="its name says"):
         read_table(segment, Kind.DEAD_LETTER)
+
+
+def test_an_old_segment_without_rows_is_damaged_because_its_place_is_unknown(lane: Lane) -> None:
+    add_old_segment(lane, [])
+
+    with pytest.raises(TornSegmentError, match="it has no row, and so it does not say which segment it is"):
+        check_segment(lane.all_segments()[-1], lane.kind)
 
 
 def test_a_pending_segment_is_no_segment(lane: Lane) -> None:
