@@ -327,7 +327,7 @@ class Conversation:
             fields,
             descriptor=named,
             resolved_queue=opened.resolved_queue,
-            resolved_queue_manager=verbs.connection.queue_manager_name,
+            resolved_queue_manager=opened.resolved_queue_manager or verbs.connection.queue_manager_name,
         )
         defaults = verbs.connection.put_defaults(verbs.handle(opened.handle))
         return opened, answered, _NO_DEFAULTS if defaults is None else calls.OpenDefaults(*defaults)

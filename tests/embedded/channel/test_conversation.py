@@ -124,6 +124,21 @@ def notices(flows: list[Flow]) -> list[tuple[int, int, int]]:
     return [(notice.handle, notice.notice, notice.value) for notice in read]
 
 
+@pytest.mark.parametrize(("name", "resolved"), [("Q1", ("Q1", "QM1")), ("FAR.Q", ("Q2", "QM2"))])
+def test_an_open_returns_the_names_that_the_name_resolves_to(
+    program: Program, queue_manager: EmbeddedQueueManager, name: str, resolved: tuple[str, str]
+) -> None:
+    script = "DEFINE QLOCAL(QM2) USAGE(XMITQ)\nDEFINE QREMOTE(FAR.Q) RNAME(Q2) RQMNAME(QM2)"
+    assert 0 == run(script, queue_manager.administration).exit_code()
+    writer = Writer(ORDER)
+    ObjectFields(version=3, descriptor=ObjectDescriptor(name)).write(writer)
+
+    assert (0, 0) == program.call(SegmentType.MQOPEN, writer.number(OpenOption.OUTPUT).done())[:2]
+
+    opened = ObjectFields.read(Reader(program.body, ORDER, "an open"))
+    assert resolved == (opened.resolved_queue, opened.resolved_queue_manager)
+
+
 def test_mqput1_and_mqget_carry_a_message(program: Program) -> None:
     writer = Writer(ORDER)
     ObjectFields(version=2, descriptor=ObjectDescriptor("Q1")).write(writer)
