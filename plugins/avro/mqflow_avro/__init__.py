@@ -24,13 +24,13 @@ from mqflow import Message
 __all__ = ("Avro",)
 
 _KEPT: Final = (bytes, date, datetime, time, Decimal, UUID)
-"""The types, beside those of JSON, that logical types have."""
+"""The Python types of logical types that JSON does not have."""
 _HEADER: Final = struct.Struct(">BI")
 _SCHEMA_ID_MAX: Final = 2**32 - 1
 
 
 class Avro:
-    """A schema as a codec. A payload is a Struct, a dataclass, a TypedDict, a dict, or what else the schema describes."""
+    """A schema as a codec. A payload is a Struct, a dataclass, a TypedDict, a dict, or another value of the schema."""
 
     def __init__(self, schema: str | dict[str, Any] | list[Any], *, schema_id: int | None = None) -> None:
         """Take a schema: its JSON, or the same as Python objects.
@@ -53,7 +53,7 @@ class Avro:
     @classmethod
     def read(cls, path: str | Path, *, schema_id: int | None = None) -> "Avro":
         """Return the codec of a schema in a file (.avsc)."""
-        return cls(Path(path).read_text("utf-8"), schema_id=schema_id)
+        return cls(Path(path).read_text("utf-8-sig"), schema_id=schema_id)
 
     def decode(self, message: Message, payload_type: Any) -> Any:
         """Return the payload. Raises `ValueError` for a body that is not of the schema, or not of the type of the handler."""
@@ -67,7 +67,7 @@ class Avro:
         except (EOFError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error) as error:
             raise ValueError(f"The body is not of the Avro schema: {type(error).__name__}: {error}") from error
         if left := len(data.read()):
-            raise ValueError(f"The body has {left} bytes after its datum. Compare the schema with the one of the sender.")
+            raise ValueError(f"The body has {left} bytes after its datum. Compare the schema with the sender's.")
         return msgspec.convert(datum, payload_type)
 
     def encode(self, payload: Any) -> tuple[bytes, str, int]:

@@ -157,7 +157,7 @@ async def test_the_application_of_the_readme_books_an_order(
     mq: QueueManagerKit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "order.avsc").write_text(README["order.avsc"])
+    (tmp_path / "order.avsc").write_text(f"\ufeff{README['order.avsc']}")  # some editors on Windows begin a file with this mark
     names: dict[str, Any] = {"__name__": "readme"}
     exec(README["app.py"], names)  # noqa: S102 - the text of our own README
     for queue in ("ORDERS.IN", "ORDERS.BOOKED"):

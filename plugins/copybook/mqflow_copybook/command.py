@@ -22,9 +22,12 @@ def command(file: Path, record: str, types: bool) -> None:  # noqa: FBT001 - cli
     An offset with + grows with a table before it (DEPENDING ON).
     """
     try:
-        item = record_of(file.read_text("utf-8"), name=file.stem, record=record)
+        item = record_of(file.read_text("utf-8-sig"), name=file.stem, record=record)
     except CopybookError as error:
         raise click.ClickException(f"{file}: {error}") from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise click.ClickException(f"{file} is not UTF-8 (byte 0x{byte:02x} at {error.start}). Save it as UTF-8.") from None
     heading = "offset  bytes"
     click.echo("\n".join(_source(item) if types else (heading, *_layout(item, 0, moves=False))))
 

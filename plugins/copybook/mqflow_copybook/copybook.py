@@ -39,11 +39,12 @@ class Copybook:
     ) -> None:
         """Take the text of a copybook.
 
-        `record` names the record if the copybook has several items of level 01. `name` is its name if it has none.
-        Bodies are written in `ccsid` and `encoding` (MQENC_*). They are read as the MQMD says, or also in `ccsid` and
-        `encoding` with `by_descriptor=False`. `redefines` says which item a message has in a region with REDEFINES. Its keys
-        are the first items of the regions. A value is the key of an item, or a function of the values before the region.
-        `longer` permits a body with more bytes than its record. `free` is True for free form, False for columns 7 to 72.
+        If the copybook has several items of level 01, `record` names one of them. If it has no such item, `name` is the name of
+        its record. Bodies are written in `ccsid` and `encoding` (MQENC_*). They are read as the MQMD says; with
+        `by_descriptor=False`, in `ccsid` and `encoding`. `redefines` says which item a message has in a region with REDEFINES.
+        Its keys are the first items of the regions. A value is the key of an item, or a function of the values before the
+        region. `longer` permits a body with more bytes than its record. `free` is True for free form, False for columns 7 to
+        72.
 
         Raises `CopybookError` for a copybook that cannot be used, and `MQIError` 2111 for an unknown CCSID.
         """
@@ -67,7 +68,7 @@ class Copybook:
     def read(cls, path: str | Path, **options: Any) -> "Copybook":  # the options of the constructor
         """Return the copybook of a file in UTF-8. Takes the options of the constructor; `name` is the name of the file."""
         file = Path(path)
-        return cls(file.read_text("utf-8"), **{"name": file.stem, **options})
+        return cls(file.read_text("utf-8-sig"), **{"name": file.stem, **options})
 
     def decode(self, message: Message, payload_type: Any) -> Any:
         """Return the payload.
@@ -103,7 +104,7 @@ class Copybook:
         if len(body) > reader.offset and not self._longer:
             raise ValueError(
                 f"The record {self.record.name} ends at offset {reader.offset}, and the body has {len(body)} bytes. "
-                "Compare the copybook with the one of the sender; longer=True permits a longer body."
+                "Compare the copybook with the sender's; longer=True permits a longer body."
             )
         return values
 
@@ -119,7 +120,7 @@ def record_of(text: str, *, name: str, record: str = "", free: bool | None = Non
 
 
 def _regions(item: Item) -> Iterator[tuple[Item, ...]]:
-    """Return each region with a redefinition."""
+    """Yield each region with a redefinition."""
     for region in item.regions:
         if len(region) > 1:
             yield region

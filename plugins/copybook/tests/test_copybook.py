@@ -470,6 +470,14 @@ def test_the_other_texts_of_the_readme_hold(readme: Mapping[str, str]) -> None:
 
 def test_the_command_names_the_file_of_a_copybook_that_it_refuses(tmp_path: Path) -> None:
     assert "claim.cpy: Line 1 of the copybook, '05 A PIC Z': PIC Z is edited" in shown(tmp_path, "05 A PIC Z.")
+    (tmp_path / "old.cpy").write_bytes(b"      * Pr\xe4mie\n       05 A PIC X.")
+    refused = CliRunner().invoke(command, [str(tmp_path / "old.cpy")])
+    assert (1, True) == (refused.exit_code, "old.cpy is not UTF-8 (byte 0xe4 at 10). Save it as UTF-8." in refused.output)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_copybook(tmp_path: Path) -> None:
+    assert shown(tmp_path, CLAIM) == shown(tmp_path, f"\ufeff{CLAIM}")
+    assert Copybook(CLAIM).from_bytes(BODY) == Copybook.read(tmp_path / "claim.cpy").from_bytes(BODY)
 
 
 def test_the_entry_point_names_the_command() -> None:
