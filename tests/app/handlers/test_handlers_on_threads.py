@@ -160,6 +160,17 @@ def numbered(count: int) -> list[bytes]:
     return [b"%03d" % number for number in range(count)]
 
 
+def noting(**options: Any) -> tuple[App, list[bytes]]:
+    """Return an application with a handler that notes each body, and its notes."""
+    app, seen = App(), list[bytes]()
+
+    @app.listener("IN", **options)
+    def handle(body: bytes) -> None:
+        seen.append(body)
+
+    return app, seen
+
+
 def test_a_plain_handler_runs_on_the_thread_of_its_session_without_a_hand_over_for_each_message(world: World) -> None:
     app, seen = App(), list[tuple[bytes, str]]()
     world.put(*numbered(300))
@@ -380,7 +391,8 @@ def test_a_commit_without_an_answer_is_in_doubt_and_the_application_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.05)
-    app, seen, answered = App(), list[bytes](), threading.Event()
+    app, seen = noting()
+    answered = threading.Event()
     world.put(b"stuck", b"next")
     commit = Bare.commit
 
@@ -390,10 +402,6 @@ def test_a_commit_without_an_answer_is_in_doubt_and_the_application_goes_on(
         commit(connection)
 
     monkeypatch.setattr(Bare, "commit", stuck)
-
-    @app.listener("IN")
-    def handle(body: bytes) -> None:
-        seen.append(body)
 
     world.until(app, lambda: any(isinstance(event, Settled) for event in world.events), answered.set)
 
@@ -443,13 +451,9 @@ def test_a_thread_whose_commit_is_answered_too_late_gives_its_next_message_back(
 @pytest.mark.parametrize("reason", [Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED])
 def test_a_lost_commit_is_in_doubt_and_its_message_is_not_counted_as_committed(world: World, reason: Reason) -> None:
     world.mqsc("ALTER QLOCAL(IN) BOTHRESH(5)")
-    app, seen = App(), list[bytes]()
+    app, seen = noting(backout=AT_ONCE)
     world.refusals["MQCMIT"] = [Reason.NONE, reason]
     world.put(*numbered(4))
-
-    @app.listener("IN", backout=AT_ONCE)
-    def handle(body: bytes) -> None:
-        seen.append(body)
 
     world.until(app, world.committed(4))
 
@@ -460,13 +464,9 @@ def test_a_lost_commit_is_in_doubt_and_its_message_is_not_counted_as_committed(w
 
 
 def test_a_connection_that_breaks_at_a_get_loses_no_message_and_repeats_none(world: World) -> None:
-    app, seen = App(), list[bytes]()
+    app, seen = noting()
     world.refusals["MQGET"] = [Reason.NONE, Reason.NONE, Reason.CONNECTION_BROKEN]
     world.put(*numbered(6))
-
-    @app.listener("IN")
-    def handle(body: bytes) -> None:
-        seen.append(body)
 
     world.until(app, world.committed(6))
 
@@ -476,13 +476,9 @@ def test_a_connection_that_breaks_at_a_get_loses_no_message_and_repeats_none(wor
 
 def test_a_unit_that_the_queue_manager_backs_out_at_its_commit_is_handled_again(world: World) -> None:
     world.mqsc("ALTER QLOCAL(IN) BOTHRESH(5)")
-    app, seen = App(), list[bytes]()
+    app, seen = noting(strict_order=True, backout=AT_ONCE)
     world.refusals["MQCMIT"] = [Reason.NONE, Reason.BACKED_OUT]
     world.put(*numbered(3))
-
-    @app.listener("IN", strict_order=True, backout=AT_ONCE)
-    def handle(body: bytes) -> None:
-        seen.append(body)
 
     world.until(app, world.committed(3))
 
@@ -571,13 +567,9 @@ def test_a_message_that_was_poison_before_is_moved_and_no_handler_gets_it(world:
     for _ in range(2):
         connection.get(handle_in, GetOptions(options=GetOption.SYNCPOINT))
         connection.backout()
-    app, seen = App(), list[bytes]()
+    app, seen = noting()
     connection.put1("IN", MessageDescriptor(format="MQSTR", priority=9), b"before", PutOption.NO_SYNCPOINT)
     world.put(b"after")
-
-    @app.listener("IN")
-    def handle(body: bytes) -> None:
-        seen.append(body)
 
     world.until(app, world.committed(3))
 
@@ -586,12 +578,8 @@ def test_a_message_that_was_poison_before_is_moved_and_no_handler_gets_it(world:
 
 
 def test_sixteen_workers_handle_each_message_once(world: World) -> None:
-    app, seen = App(), list[bytes]()
+    app, seen = noting(concurrency=16)
     world.put(*numbered(400))
-
-    @app.listener("IN", concurrency=16)
-    def handle(body: bytes) -> None:
-        seen.append(body)
 
     world.until(app, world.committed(400))
 

@@ -19,7 +19,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.poison.backout import decide
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Outcome, Return, Settlement, Undecodable
-from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.kit import Found, QueueManagerKit
 from mqflow.verbs import GetOptions
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -47,6 +47,14 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("OUT")
     mq.define("BOQ")
     mq.define("IN", bothresh=3, boqname="BOQ")
+
+
+async def arrival(mq: QueueManagerKit, app: App, queue: str = "BOQ", *, body: object = ORDER, within_s: float = 60) -> Found:
+    """Run the application until an order has brought a message to this queue."""
+    async with mq.run(app):
+        await mq.put("IN", body)
+        [found] = await mq.drain(queue, within_s=within_s)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -119,9 +127,7 @@ async def test_a_plain_function_runs_in_a_thread_and_puts_in_the_unit_of_work(mq
     def handle(order: Order, ctx: Context) -> None:
         ctx.put_blocking("OUT", order)
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [out] = await mq.drain("OUT")
+    out = await arrival(mq, app, "OUT")
 
     assert ORDER == out.json()
 
@@ -134,9 +140,7 @@ async def test_the_puts_of_a_handler_are_dropped_when_it_fails(mq: QueueManagerK
         await ctx.put("OUT", order)
         raise ValueError("after the put")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [dead] = await mq.drain("BOQ")
+    dead = await arrival(mq, app)
 
     assert (0, 0) == (mq.depth("OUT"), mq.depth("IN"))
     assert ("failed", "ValueError", "after the put", "handle", 3, 3) == (
@@ -152,9 +156,7 @@ async def test_a_put_of_the_application_stays_when_the_handler_fails(mq: QueueMa
         await app.put("OUT", order)
         raise ValueError("after the put")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        await mq.drain("BOQ")
+    await arrival(mq, app)
 
     assert 1 == mq.depth("OUT")
 
@@ -167,9 +169,7 @@ async def test_a_failing_message_is_tried_as_often_as_its_threshold_says_with_gr
         at.append(mq.clock.monotonic())
         raise ValueError("always")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        await mq.drain("BOQ")
+    await arrival(mq, app)
 
     assert [1.0, 2.0] == [round(later - sooner, 3) for sooner, later in pairwise(at)]
     assert [1, 2, 3] == [event.backout_count for event in mq.told(Decided) if event.outcome is not None]
@@ -182,9 +182,7 @@ async def test_a_rejected_message_goes_to_the_backout_queue_at_once_with_its_rea
     async def handle(order: Order) -> None:
         raise Reject("no such customer")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [dead] = await mq.drain("BOQ")
+    dead = await arrival(mq, app)
 
     assert ("failed", "Reject", "no such customer", 1) == (dead.why.outcome, dead.why.error, dead.why.text, dead.why.count)
 
@@ -196,9 +194,7 @@ async def test_an_exception_that_is_never_retried_disposes_of_the_message_at_onc
     async def handle(order: Order) -> None:
         raise PermissionError("not yours")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [dead] = await mq.drain("BOQ")
+    dead = await arrival(mq, app)
 
     assert 1 == dead.why.count
 
@@ -210,9 +206,7 @@ async def test_a_body_that_does_not_decode_is_disposed_of_at_once(mq: QueueManag
     async def handle(order: Order) -> None:
         raise AssertionError("never called")
 
-    async with mq.run(app):
-        await mq.put("IN", b'{"number":"seven"}')
-        [dead] = await mq.drain("BOQ")
+    dead = await arrival(mq, app, body=b'{"number":"seven"}')
 
     assert ("undecodable", 1) == (dead.why.outcome, dead.why.count)
     assert "Expected `int`, got `str` - at `$.number`" == dead.why.text
@@ -228,9 +222,7 @@ async def test_a_body_that_does_not_decode_is_redelivered_up_to_the_threshold_wh
     async def handle(order: Order) -> None:
         raise AssertionError("never called")
 
-    async with mq.run(app):
-        await mq.put("IN", b"{")
-        [dead] = await mq.drain("BOQ")
+    dead = await arrival(mq, app, body=b"{")
 
     assert ("undecodable", 3) == (dead.why.outcome, dead.why.count)
 
@@ -260,9 +252,7 @@ async def test_the_listener_overrides_threshold_and_backout_queue(mq: QueueManag
     async def handle(order: Order) -> None:
         raise ValueError("always")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [dead] = await mq.drain("MINE")
+    dead = await arrival(mq, app, "MINE")
 
     assert (2, 2) == (dead.why.count, dead.why.threshold)
     assert {"the listener"} == {event.threshold_source for event in mq.told(Decided)}
@@ -432,9 +422,7 @@ async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: Q
     async def handle(order: Order) -> Order:
         return Order(order.number, "enriched")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [out] = await mq.drain("OUT")
+    out = await arrival(mq, app, "OUT")
 
     assert ({"number": 7, "customer": "enriched"}, 7) == (out.json(), out.descriptor.priority)
 
@@ -483,9 +471,7 @@ async def test_a_message_that_no_filter_takes_is_moved_with_the_names_of_the_han
     async def never(order: Order) -> None:
         raise AssertionError("never called")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [dead] = await mq.drain("BOQ")
+    dead = await arrival(mq, app)
 
     assert "undecodable" == dead.why.outcome
     assert "no handler of IN takes this message" in dead.why.text
@@ -597,9 +583,7 @@ async def test_a_handler_that_takes_longer_than_its_time_limit_has_failed(mq: Qu
     async def handle(order: Order) -> None:
         await anyio.sleep(60)
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [dead] = await mq.drain("BOQ", within_s=120)
+    dead = await arrival(mq, app, within_s=120)
 
     assert ("TimeLimitExceeded", "the handler took longer than its time limit of 10 s") == (dead.why.error, dead.why.text)
 
@@ -825,9 +809,7 @@ async def test_a_queue_that_may_be_opened_once_only_has_its_poison_moved_on_the_
     async def handle(order: Order) -> None:
         raise Reject("no")
 
-    async with mq.run(app):
-        await mq.put("IN", ORDER)
-        [dead] = await mq.drain("BOQ")
+    dead = await arrival(mq, app)
 
     assert ORDER == dead.json()
 
