@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.event_messages import performance_event
-from mqflow.embedded.calls.open import input_handles
+from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC, input_handles
 from mqflow.embedded.calls.reports import send
 from mqflow.embedded.catalogue.kinds import DefinedObject
 from mqflow.embedded.catalogue.system_objects import PERFORMANCE_EVENTS
@@ -22,6 +22,7 @@ from mqflow.embedded.rules.trigger import TRIGGER_DEPTH, triggers
 from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
+from mqflow.embedded.storage.store import QueueDefined
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.trigger import TriggerMessage, to_bytes
@@ -116,6 +117,8 @@ class QueueWatcher:
         self._triggered_at[queue.name] = now
         if attributes.trigger_type == TRIGGER_DEPTH:
             queue.attributes = replace(attributes, trigger=False)
+            if attributes.definition_type != TEMPORARY_DYNAMIC:
+                state.store.write((QueueDefined(queue.attributes),), None)
         descriptor = MessageDescriptor(
             format=Format.TRIGGER,
             message_type=MessageType.DATAGRAM,

@@ -2,11 +2,13 @@
 
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Snapshot, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
@@ -114,6 +116,20 @@ def test_depth_triggers_once_and_then_switches_the_trigger_off(rig: Rig) -> None
 
     assert 1 == len(rig.triggers())
     found = rig.queue_manager.administration.queue("Q")
+    assert found is not None
+    assert not found.trigger
+
+
+def test_a_depth_trigger_is_off_after_a_restart_too(folder: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+        script = f"{SCRIPT}ALTER QLOCAL(Q) TRIGTYPE(DEPTH) TRIGDPTH(1)"
+        assert 0 == run(script, queue_manager.administration).exit_code(strict=True)
+        connection = queue_manager.connect()
+        connection.open("INIT", OpenOption.INPUT_SHARED)
+        connection.put1("Q", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+        found = queue_manager.administration.queue("Q")
     assert found is not None
     assert not found.trigger
 
