@@ -22,10 +22,9 @@ def folder_at(uri: str | Path) -> Folder:
     A text without a scheme is a path of this machine; the default file system of Spark has no effect on this. Raises
     `FolderError` for an unknown scheme, and for `s3://` if the package obstore is missing.
     """
-    scheme = "" if isinstance(uri, Path) else _scheme(uri)
-    if not scheme:
+    if isinstance(uri, Path) or not _SCHEME.match(uri):
         return LocalFolder(Path(uri).absolute())
-    host, path = _parts(str(uri))
+    scheme, (host, path) = uri.partition(":")[0].lower(), _parts(uri)
     if scheme == "file":
         if host not in {"", "localhost"}:
             raise FolderError(f"{uri} names the machine {host}. Use file:///path for a folder of this machine.")
@@ -44,7 +43,3 @@ def _parts(uri: str) -> tuple[str, str]:
         return "", rest
     host, slash, path = rest[2:].partition("/")
     return host, slash + path
-
-
-def _scheme(uri: str) -> str:
-    return uri.partition(":")[0].lower() if _SCHEME.match(uri) else ""

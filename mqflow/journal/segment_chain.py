@@ -121,7 +121,7 @@ def findings(
     said = [tip for tip in (marker, head) if tip is not None]
     in_place = [file.number for file in files if _is_in_place(lane, file)]
     last = max([trimmed.number, *(tip.number for tip in said), *in_place])
-    receipts = _receipts(rewrites)
+    receipts = {(each.number, each.rows_before, each.crc_before): (each.rows, each.crc) for each in rewrites}
     found = [
         Finding(lane=lane, first=file.number, last=file.number, text=_text(file, problems[file.file]))
         for file in files
@@ -225,10 +225,6 @@ def _newer_than_its_marker(lane: str, marker: Tip, last: int) -> Finding:
 def _is_known(tip: Tip) -> bool:
     """Return whether the record has a checksum: the trims of an older mqflow recorded the number only."""
     return not tip.number or bool(tip.rows)
-
-
-def _receipts(rewrites: Sequence[Rewrite]) -> dict[tuple[int, int, int], _Sum]:
-    return {(each.number, each.rows_before, each.crc_before): (each.rows, each.crc) for each in rewrites}
 
 
 def _rewritten(receipts: Mapping[tuple[int, int, int], _Sum], number: int, sums: _Sum) -> _Sum:

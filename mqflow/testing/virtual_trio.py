@@ -89,7 +89,7 @@ class _Jumping(trio.abc.Instrument):
             self._turns.turn()
         elif timeout == _IDLE_S and deadline < math.inf:
             self._time.advance(deadline - self._time.monotonic())
-            _soon(_nothing)
+            _soon(lambda: None)
         elif timeout == _IDLE_S:
             waiting = ((task.name, task.coro) for task in _tasks(trio.lowlevel.current_root_task()))
             _soon(partial(self._ending.end, deadlock(self._time, waiting)))
@@ -120,10 +120,6 @@ class _Jumping(trio.abc.Instrument):
 def _soon(function: Callable[[], object]) -> None:
     """Run the function in the loop. This also ends the next wait at once, which `epoll` would otherwise round up to 1 ms."""
     trio.lowlevel.current_trio_token().run_sync_soon(function)
-
-
-def _nothing() -> None:
-    return
 
 
 def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:

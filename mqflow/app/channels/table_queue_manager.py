@@ -49,14 +49,6 @@ class Tried(Struct, frozen=True):
     error: MQIError | None
 
 
-def _no_notification(_: Tried) -> None:
-    """Do nothing."""
-
-
-def _no_warning(_: str) -> None:
-    """Do nothing."""
-
-
 class TableQueueManager:
     """The queue manager, or the group, that a name means in a channel table. Several threads can connect at the same time."""
 
@@ -69,8 +61,8 @@ class TableQueueManager:
         random: Random,
         host: str = "",
         mode: ReconnectMode | Callable[[DefaultReconnect], ReconnectMode] = ReconnectMode.Q_MGR,
-        notify: Callable[[Tried], None] = _no_notification,
-        warn: Callable[[str], None] = _no_warning,
+        notify: Callable[[Tried], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Take a name ("QM1", "*GROUP", "*"), the tables, and the function that makes connections.
 

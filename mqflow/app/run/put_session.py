@@ -135,7 +135,8 @@ class PutSession:
         if not self._busy:
             await self._begin_turn()
         if self._busy:
-            await self._in_line(call)
+            self._enter_line(call)
+            await self._end_of(call)  # until the task of the session has put and committed the messages of the call
         else:
             await self._own_unit(call)
         if call.error is not None:
@@ -157,11 +158,6 @@ class PutSession:
             await checkpoint_if_cancelled()
         else:
             await checkpoint()
-
-    async def _in_line(self, call: PutCall) -> None:
-        """Wait until the task of the session has put and committed the messages of the call."""
-        self._enter_line(call)
-        await self._end_of(call)
 
     def _enter_line(self, call: PutCall) -> None:
         if self._closed:

@@ -185,17 +185,14 @@ class UnitOfPuts:
 
     async def _drop_session(self) -> None:
         self._session = None
-        self._undo_unless_over()
+        for call in self.calls:
+            if call.stage is Stage.WAITING:
+                call.undo()
         await self.way.reconnecting.close()
 
     def _undo(self) -> None:
         for call in self.calls:
             call.undo()
-
-    def _undo_unless_over(self) -> None:
-        for call in self.calls:
-            if call.stage is Stage.WAITING:
-                call.undo()
 
 
 async def loses_connection(reconnecting: ReconnectingSession, session: Session, error: MQIError) -> bool:

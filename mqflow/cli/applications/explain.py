@@ -23,7 +23,6 @@ from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison import backout
-from mqflow.policy.poison.redelivery_delay import Pace
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Connection
@@ -75,7 +74,7 @@ def _explain_application(app: App, settings: Settings, prefix: str, *, as_json: 
     location = locate(url)
     embedded = location.kind in {"embedded", "memory", "served"}
     rows = [
-        _Row("url", shown_url(url), _url_source(app, settings)),
+        _Row("url", shown_url(url), settings.sources.get("url", "source" if app.url else "default")),
         *_delays(app, settings, embedded=embedded),
         *_dead_letters(app),
         *(_Row(f"schedule {each.name}", f"{each.rule.text}, on {each.queue}", "source") for each in app.schedules),
@@ -178,12 +177,13 @@ def _poison_handling(
     effective, threshold_source, queue_source = backout.effective(
         queue, threshold=None if threshold == "queue" else threshold, queue=None if name == "queue" else name
     )
+    pace = declared.pace
     rows = [
         _Row("backout threshold", str(effective.backout_threshold or "0 (never)"), threshold_source),
         _Row("backout requeue queue", effective.backout_requeue_queue or "none", queue_source),
         _Row("behaviour", declared.behaviour.value, "source"),
         _Row("undecodable", declared.undecodable, "source"),
-        _Row("pause before redelivery", _pace(declared.pace), "source"),
+        _Row("pause before redelivery", f"{pace.first_s:g} s, then times {pace.factor:g} up to {pace.max_s:g} s", "source"),
     ]
     warnings = []
     if not effective.backout_threshold:
@@ -211,10 +211,6 @@ def _problem_of(connection: Connection, queue: str, requeue: str) -> str:
     return (
         f"BOQNAME makes a circle: {' -> '.join((*path, queue))}. If each queue has a listener, poison messages never leave it."
     )
-
-
-def _pace(pace: Pace) -> str:
-    return f"{pace.first_s:g} s, then times {pace.factor:g} up to {pace.max_s:g} s"
 
 
 def _options(listener: Listener, overrides: ListenerSettings) -> Iterator[_Row]:
@@ -262,10 +258,6 @@ def _shown(value: object) -> str:
     if value is None or value == "":
         return _NOT_SET
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _url_source(app: App, settings: Settings) -> str:
-    return settings.sources.get("url", "source" if app.url else "default")
 
 
 def _show(title: str, rows: list[_Row], *, as_json: bool) -> None:

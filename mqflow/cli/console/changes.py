@@ -292,10 +292,11 @@ class Changes:
         identifier = plan.seen.descriptor.message_id.hex()
         facts = {"action": "edit", "by": person, "queue": plan.queue, "what": identifier, "to": str(plan.target)}
         self._begin(facts, messages=1)
+        by = f"{person} on the console of {os.uname().nodename}"
         moves = _Moves()
         try:
             with self._desk.connected() as connection:
-                put_back_edited(connection, self._desk.settings, plan.queue, plan.seen, plan.target, plan.data, by=_by(person))
+                put_back_edited(connection, self._desk.settings, plan.queue, plan.seen, plan.target, plan.data, by=by)
             moves.moved = 1
         except click.ClickException as refusal:
             moves.error = refusal.message
@@ -340,7 +341,3 @@ def original_text(seen: Got) -> str | None:
         return None
     text = body_text(before.descriptor, before.data)
     return text if text is not None and is_editable(text) else None
-
-
-def _by(person: str) -> str:
-    return f"{person} on the console of {os.uname().nodename}"

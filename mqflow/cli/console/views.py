@@ -409,7 +409,7 @@ class _Pages:
             "to": call.text("to"),
             "target": target,
             # The body is unchanged: `is_editable` has refused every unsafe character, or the person has typed the body.
-            "body": _as_it_is(body),
+            "body": Markup.escape(body),
             "problem": problem,
         }
         return self._render(call.request, call.session, "edit.html", 409 if problem else 200, **facts)
@@ -510,10 +510,6 @@ def _environment() -> Environment:
 def _shown(value: object) -> object:
     """Return text with escapes for control characters and for changes of the writing direction. Templates escape the rest."""
     return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _as_it_is(text: str) -> Markup:
-    return Markup.escape(text)
 
 
 def _address(path: str, **values: str) -> str:

@@ -26,7 +26,6 @@ from mqflow.policy.poison.failure_groups import (
     FailedMessage,
     FailureGroup,
     Part,
-    Sample,
     failed_message,
     failure_groups,
 )
@@ -194,8 +193,9 @@ def _show(group: FailureGroup, now: datetime) -> None:
         if line:
             click.echo(wrapped(safe(f"  {line}"), 4))
     for sample in group.samples:
-        for line in _sample(sample):
-            click.echo(wrapped(safe(f"  {line}"), 4))
+        click.echo(f"  {sample.message_id.hex()}")
+        if sample.text:
+            click.echo(wrapped(safe(f"    {sample.text}"), 4))
 
 
 def redrive_command(queue: str, url: str | None, where: Sequence[str]) -> str:
@@ -260,12 +260,6 @@ def ago(age: timedelta) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size} {unit} ago"
     return f"{seconds} s ago"
-
-
-def _sample(sample: Sample) -> Iterator[str]:
-    yield sample.message_id.hex()
-    if sample.text:
-        yield f"  {sample.text}"
 
 
 def _where(group: FailureGroup, groups: Collection[FailureGroup]) -> list[str] | None:

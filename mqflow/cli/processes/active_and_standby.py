@@ -154,11 +154,9 @@ class ActiveAndStandby:
 
     def _is_ready(self, process: Process) -> bool:
         """Return whether the process is a standby, or serves the folder."""
-        return standby_pid(self._folder) == process.pid or self._serves(process)
-
-    def _serves(self, process: Process) -> bool:
-        """Return whether the process owns the folder and accepts connections."""
-        return owner_pid(self._folder) == process.pid and is_served(self._folder.path)
+        return standby_pid(self._folder) == process.pid or (
+            owner_pid(self._folder) == process.pid and is_served(self._folder.path)
+        )
 
     async def _end(self) -> None:
         """End both processes. The standby ends first, because otherwise it would take over."""

@@ -187,7 +187,7 @@ def serve_command(
         for line in expiry_lines(CertificateFiles(tls_folder or place / "tls").all_certificates(), SYSTEM_CLOCK.wall()):
             note(f"mqflow: {line}")
     # If there is a parent process, the parent prints the messages.
-    say = _say_nothing if parent_pipe is not None else note if sys.stderr.isatty() else _note_with_time
+    say = (lambda _: None) if parent_pipe is not None else note if sys.stderr.isatty() else _note_with_time
     ended_for_good = anyio.run(host, options, say, backend="asyncio")
     if ended_for_good and parent_pipe is not None:
         sys.exit(EXIT_ORDERED)
@@ -512,10 +512,6 @@ def _check_not_active(name: str, data: DataFolder, *, standby: bool) -> None:
 def _note_with_time(text: str) -> None:
     """Print the text with the time, for a log: qmgr.log, or any stderr that is not a terminal."""
     note(f"{datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%d %H:%M:%S}Z {text}")
-
-
-def _say_nothing(_: str) -> None:
-    """Print nothing."""
 
 
 def _users(folder: Path) -> UsersFile:

@@ -5,7 +5,7 @@ before it is printed.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum, IntFlag
 from typing import Any, Final, assert_never
 
@@ -139,14 +139,8 @@ def _expiry(tenths: int) -> str:
     return "unlimited" if tenths == EXPIRY_UNLIMITED else f"{tenths / 10:g} s left"
 
 
-def _encoding(value: int) -> str:
-    words = {0x111: "big-endian", 0x222: "little-endian", 0x311: "big-endian, S/390 floats"}
-    return f"{value} ({words[value]})" if value in words else str(value)
-
-
-def _character_set(value: int) -> str:
-    words = {0: "the queue manager's own", 1208: "UTF-8", -2: "as in the previous header"}
-    return f"{value} ({words[value]})" if value in words else str(value)
+def _named(words: Mapping[int, str]) -> Callable[[int], str]:
+    return lambda value: f"{value} ({words[value]})" if value in words else str(value)
 
 
 def _format(value: str) -> str:
@@ -170,8 +164,8 @@ _DESCRIPTOR: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("CorrelId", "correlation_id", _identifier),
     ("MsgType", "message_type", _enumerated(MessageType, "MQMT_")),
     ("Format", "format", _format),
-    ("CodedCharSetId", "ccsid", _character_set),
-    ("Encoding", "encoding", _encoding),
+    ("CodedCharSetId", "ccsid", _named({0: "the queue manager's own", 1208: "UTF-8", -2: "as in the previous header"})),
+    ("Encoding", "encoding", _named({0x111: "big-endian", 0x222: "little-endian", 0x311: "big-endian, S/390 floats"})),
     ("Persistence", "persistence", _enumerated(Persistence, "MQPER_")),
     ("Priority", "priority", str),
     ("Expiry", "expiry_tenths", _expiry),
@@ -308,13 +302,11 @@ def _facts(queue: str, descriptor: MessageDescriptor, parts: chain.Headers, text
     links = (header for header in parts.chain if isinstance(header, RFH2))
     return {
         "queue": queue,
-        "descriptor": {name: _plain_fact(value) for name, value in structs.asdict(descriptor).items()},
+        "descriptor": {
+            name: value.hex() if isinstance(value, bytes) else value for name, value in structs.asdict(descriptor).items()
+        },
         "properties": {name: value for header in links for name, value in _property_rows(header)},
         "why": {} if reason is None else {name: value for name, value in structs.asdict(reason).items() if value},
         "body": parts.body.hex() if text is None else text,
         "body_is": "hex" if text is None else "text",
     }
-
-
-def _plain_fact(value: object) -> object:
-    return value.hex() if isinstance(value, bytes) else value

@@ -115,7 +115,7 @@ def read_text(file: Path | None) -> str:
 
 def show_message(shown: MessageView, number: int) -> None:
     """Print a whole message: why it is on the queue, its descriptor, headers and body."""
-    _heading(f"Message {number} on {shown.queue}")
+    click.secho(safe(f"== Message {number} on {shown.queue}"), bold=True)
     for sentence in shown.why:
         click.echo(wrapped(f"  {safe(sentence)}", 2))
     for section in shown.sections:
@@ -197,10 +197,6 @@ def _rich_bar(title: str, total: float) -> Iterator[Progress]:
 
 def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
-
-
-def _heading(text: str) -> None:
-    click.secho(f"== {safe(text)}", bold=True)
 
 
 def _title(text: str) -> None:

@@ -127,7 +127,8 @@ def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[A
     kind, profile = record.kind, record.profile
     longest = _GROUP_CHARS if record.group else USER_CHARS
     if not 0 < len(record.entity) <= longest:
-        raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {_entity_word(record)} has 1 to {longest} characters")
+        entity = "group" if record.group else "user (a principal)"
+        raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {entity} has 1 to {longest} characters")
     if not is_profile(profile):
         raise Refusal(Reason.OBJECT_NAME_ERROR, f"{profile!r} is neither a name nor a generic name")
     if add - {Authority.CRT} if profile == CLASS_PROFILE else Authority.CRT in add:
@@ -139,10 +140,6 @@ def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[A
             f"There is no {kind.lower()} {named} yet: only a generic profile can apply to later objects",
         )
     return record
-
-
-def _entity_word(record: AuthorityRecord) -> str:
-    return "group" if record.group else "user (a principal)"
 
 
 def _exists(state: QueueManagerState, kind: AuthorityKind, name: str) -> bool:

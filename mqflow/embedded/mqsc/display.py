@@ -75,7 +75,7 @@ def show_queues(queues: Iterable[QueueAttributes], command: DisplayCommand) -> t
 def show_status(statuses: Iterable[QueueStatus], command: DisplayStatus) -> tuple[Record, ...]:
     """Return the status of each queue, or a record for each of its open handles."""
     attributes = HANDLE_STATUS if command.handles else QUEUE_STATUS
-    rows = _handle_rows(statuses) if command.handles else (_status_row(status) for status in statuses)
+    rows = _handle_rows(statuses) if command.handles else (asdict(status) | {"type": "QUEUE"} for status in statuses)
     return tuple(laid_out("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
 
 
@@ -174,10 +174,6 @@ def _holds(where: Where, row: _Row, attributes: Attributes) -> bool:
             return bool(_COMPARE[where.operator](value, where.operand))
         case unknown:
             assert_never(unknown)
-
-
-def _status_row(status: QueueStatus) -> _Row:
-    return asdict(status) | {"type": "QUEUE"}
 
 
 def _handle_rows(statuses: Iterable[QueueStatus]) -> Iterator[_Row]:

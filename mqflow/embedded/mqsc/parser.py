@@ -304,10 +304,6 @@ def _reset_statistics(_noun: str, subject: Clause, _parameters: Parameters) -> D
     return DisplayStatusOf("QSTATS", pattern_of(subject), Selection(everything=True))
 
 
-def _stop_connection(_noun: str, subject: Clause, _parameters: Parameters) -> StopConnection:
-    return StopConnection(single(subject).folded)
-
-
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
     """Return the attributes to show, and the filter of WHERE.
 
@@ -497,7 +493,7 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
             asking=True,
         ),
         ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),
-        ("STOP", "CONN"): _Form(_stop_connection, {}, {}, frozenset({"EXTCONN"})),
+        ("STOP", "CONN"): _Form(lambda _, subject, __: StopConnection(single(subject).folded), {}, {}, frozenset({"EXTCONN"})),
         **{
             ("DISPLAY", noun): _Form(
                 _of(_display_status_of, noun),

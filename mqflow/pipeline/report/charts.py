@@ -117,7 +117,7 @@ def _retries(report: Report, theme: str) -> "Chart | None":
         return None
     series_of, sums = (
         _series_of(rows, lambda row: row["entered"] if row["attempt_no"] > 1 else 0),
-        defaultdict[tuple[str, int], list[int]](_zeros),
+        defaultdict[tuple[str, int], list[int]](lambda: [0, 0]),
     )
     for row in rows:
         both = sums[series_of(row), row["attempt_no"]]
@@ -220,10 +220,6 @@ def _colour(names: Sequence[str], theme: str) -> "alt.Color":
     columns = 1 if max(map(len, names)) > _BESIDE_CHARS_MAX else 3
     legend = alt.Legend(orient="top", columns=columns)
     return alt.Color("series:N", title=None, scale=alt.Scale(domain=list(names), range=colours), legend=legend)
-
-
-def _zeros() -> list[int]:
-    return [0, 0]
 
 
 def _data(rows: Sequence[Row]) -> "alt.InlineData":

@@ -75,7 +75,7 @@ def table_levels(journal: Journal, tables: str | Path, now_us: int) -> list[Leve
     lanes = journal.lanes()
     segments = {lane.name: lane.all_segments() for lane in lanes}
     times = _Times({lane.name: lane.kind for lane in lanes})
-    made = [_lane_level(lane, segments[lane.name], times, now_us) for lane in lanes]
+    made = [level_of(f"journal {each.name}", segments[each.name], {each.name: each.last}, times, now_us) for each in lanes]
     for table, kinds, offsets in table_offsets(journal, tables):
         mine = [each for lane in lanes if lane.kind in kinds for each in segments[lane.name]]
         made.append(level_of(table, mine, offsets, times, now_us))
@@ -97,10 +97,6 @@ def queue_levels(connection: Connection, lanes: Sequence[Lane], now_us: int) -> 
 
 def _since_s(then_us: int | None, now_us: int) -> float | None:
     return None if then_us is None else max(0.0, (now_us - then_us) / 1e6)
-
-
-def _lane_level(lane: Lane, segments: Sequence[Segment], times: Times, now_us: int) -> Level:
-    return level_of(f"journal {lane.name}", segments, {lane.name: lane.last}, times, now_us)
 
 
 def _first_put_us(connection: Connection, queue: str) -> int | None:

@@ -97,7 +97,7 @@ def lacking_sentence(table: str, lacking: Mapping[str, int]) -> str:
 def check_format(table: Folder) -> None:
     """Raise `PipelineError` for a table that an older mqflow wrote as Parquet."""
     if not has_log(table) and (
-        "_spark_metadata" in table.folders() or any(not _is_hidden(each.name) for each in table.files())
+        "_spark_metadata" in table.folders() or any(not each.name.startswith((".", "_")) for each in table.files())
     ):
         raise PipelineError(
             f"{table.uri} is a table of Parquet files, and bronze tables are Delta tables now. Nothing was changed. Make the "
@@ -242,7 +242,3 @@ def _acknowledge(journal: Journal, asked: Bronze, reached: _Lasts) -> None:
     known = consumers.register(name).offsets
     further = {lane: max(number, known.get(lane, 0)) for lane, number in reached.items() if number}
     consumers.commit(name, further, kind=asked.kind)
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith((".", "_"))

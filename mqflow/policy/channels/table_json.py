@@ -186,7 +186,7 @@ def _channel(position: int, entry: _Entry, source: str) -> Channel:
     if not is_channel_name(entry.name):
         problem = f"{entry.name!r} cannot be the name of a channel: 1 to {CHANNEL_NAME_CHARS_MAX} of A-Z a-z 0-9 . _ / %."
         raise ChannelTableError(source, problem, path=f"$.channel[{position}].name")
-    management, security = entry.connection_management, entry.transmission_security
+    management, security, exits = entry.connection_management, entry.transmission_security, entry.exits
     intervals = (management.heartbeat_interval, management.heart_interval)
     return Channel(
         name=entry.name,
@@ -207,13 +207,9 @@ def _channel(position: int, entry: _Entry, source: str) -> Channel:
         header_compression=entry.compression.header,
         message_compression=entry.compression.message,
         description=entry.general.description,
-        names_exits=any(each is not None and each.name for each in _all_exits(entry.exits)),
+        names_exits=any(each is not None and each.name for each in (*exits.receive, *exits.send, exits.security)),
         position=position,
     )
-
-
-def _all_exits(exits: _Exits) -> tuple[_Exit | None, ...]:
-    return (*exits.receive, *exits.send, exits.security)
 
 
 def _local_address(local: _LocalAddress) -> str:

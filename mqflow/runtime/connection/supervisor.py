@@ -34,10 +34,6 @@ __all__ = ("Reconnection", "Supervisor")
 _QUIESCING: Final = frozenset({Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING})
 
 
-def _same_queue_manager() -> ReconnectMode:
-    return ReconnectMode.Q_MGR
-
-
 class Reconnection(Struct, frozen=True):
     """The settings for reconnecting."""
 
@@ -47,7 +43,7 @@ class Reconnection(Struct, frozen=True):
     #: At the start, the application waits this many seconds for a queue manager that was never reached; infinity for no limit.
     start_limit_s: float = 0.0
     #: Returns the reconnect mode as far as it is known: it can depend on the channel that is connected.
-    mode: Callable[[], ReconnectMode] = _same_queue_manager
+    mode: Callable[[], ReconnectMode] = lambda: ReconnectMode.Q_MGR
 
 
 _DEFAULT: Final = Reconnection()

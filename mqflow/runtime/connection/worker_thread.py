@@ -21,7 +21,8 @@ class WorkerThread:
         self._scope: Final = scope
         self._token: Final[EventLoopToken] = current_token()
         # Event loops of asyncio, uvloop included, have this method. The token of trio does not have it.
-        self._trio: Any = None if hasattr(self._token.native_token, "call_soon_threadsafe") else _of_trio()
+        is_asyncio = hasattr(self._token.native_token, "call_soon_threadsafe")
+        self._trio: Any = None if is_asyncio else sys.modules["trio._threads"].PARENT_TASK_DATA
         self._cancelled: list[Any] = [None]
 
     @contextmanager
@@ -52,7 +53,3 @@ class WorkerThread:
             raise cancellation
 
         self._cancelled[0] = raise_cancelled
-
-
-def _of_trio() -> Any:
-    return sys.modules["trio._threads"].PARENT_TASK_DATA

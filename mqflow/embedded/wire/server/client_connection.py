@@ -468,7 +468,7 @@ class ClientConnection:
         if self._frames.has_more:  # the socket cannot show these bytes
             interrupted = self._hears_interrupt()
         while not interrupted:
-            left_s = _left_s(ends_at, self._clock)
+            left_s = None if ends_at is None else max(0.0, ends_at - self._clock.monotonic())
             silence_s = math.inf if self._frames.patient else self._frames.silence_s
             wait_s = silence_s if left_s is None else min(left_s, silence_s)
             waited = self._arrived.heard_beside(self._frames.socket, None if wait_s == math.inf else wait_s)
@@ -491,7 +491,3 @@ class ClientConnection:
                 raise FrameError("the application sent a request before its answer came")
             self._interrupted = True
         return self._interrupted
-
-
-def _left_s(ends_at: float | None, clock: Clock) -> float | None:
-    return None if ends_at is None else max(0.0, ends_at - clock.monotonic())
