@@ -21,6 +21,7 @@ from mqflow.cli.messages.delay import DelayedMessage, delayed_messages
 from mqflow.cli.queue_managers.ccdt import explained, explained_rows
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.text.terminal import read_text
+from mqflow.embedded.administration.interface import ConnectionStatus
 from mqflow.events import DeadLetterActed
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -36,7 +37,6 @@ from mqflow.verbs import Connection
 
 __all__ = (
     "ChannelsPage",
-    "ConnectionRow",
     "ConnectionsPage",
     "DecisionsPage",
     "DelayedPage",
@@ -79,18 +79,6 @@ class DelayedPage(Struct, frozen=True, kw_only=True):
     is_cut: bool
 
 
-class ConnectionRow(Struct, frozen=True, kw_only=True):
-    """A connection to the queue manager, as DISPLAY CONN shows it."""
-
-    application: str
-    user: str
-    process: int
-    identifier: str
-    #: The puts and gets that are not committed yet.
-    operations: int
-    objects: tuple[str, ...]
-
-
 class ProcessRow(Struct, frozen=True, kw_only=True):
     """The outages of one process of an application since the start of that process."""
 
@@ -118,7 +106,7 @@ class ChannelsPage(Struct, frozen=True, kw_only=True):
 class ConnectionsPage(Struct, frozen=True, kw_only=True):
     """The connections of the queue manager, and the outages of the applications."""
 
-    rows: tuple[ConnectionRow, ...] = ()
+    rows: tuple[ConnectionStatus, ...] = ()
     processes: tuple[ProcessRow, ...] = ()
     #: The reason why the applications are not known; empty if they are known.
     applications_problem: str = ""
@@ -190,18 +178,7 @@ def connections(desk: Desk) -> ConnectionsPage:
             found = administration.objects.connections()
     except MQIError as error:
         return replace(page, problem=str(error))
-    rows = [
-        ConnectionRow(
-            application=each.application,
-            user=each.user,
-            process=each.process,
-            identifier=each.identifier,
-            operations=each.operations,
-            objects=tuple(sorted({handle.name for handle in each.handles})),
-        )
-        for each in found
-        if not each.system
-    ]
+    rows = (each for each in found if not each.system)
     return replace(page, rows=tuple(sorted(rows, key=lambda row: (row.application, row.identifier))))
 
 

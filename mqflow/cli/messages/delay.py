@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.cli.connection_options import connected, message_id_from, staging_queue
 from mqflow.cli.option_types import WholeLines, json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import note, safe
 from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.headers import delay as delay_header
@@ -72,7 +72,7 @@ def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None
                 break
             shown.append(each)
     for each in shown:
-        click.echo(msgspec.json.encode(_as_json(each)) if options["as_json"] else _as_text(each))
+        click.echo(json_line(each) if options["as_json"] else _as_text(each))
     if not shown:
         note(f"There is no delayed message on {safe(queue)}.")
     if more:
@@ -167,13 +167,3 @@ def _span(milliseconds: int) -> str:
 def _as_text(each: DelayedMessage) -> str:
     due = datetime.fromtimestamp(SYSTEM_CLOCK.wall() + each.due_in_ms / 1_000, UTC)
     return f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {due_in_words(each.due_in_ms):>12}  {safe(each.target)}"
-
-
-def _as_json(each: DelayedMessage) -> dict[str, Any]:
-    return {
-        "message_id": each.message_id.hex(),
-        "target": each.target,
-        "due_in_ms": each.due_in_ms,
-        "delay_ms": each.delay_ms,
-        "body_bytes": each.body_bytes,
-    }

@@ -18,7 +18,7 @@ from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.vocabulary import keyword_table
 from mqflow.mqi.attributes.queue import COUNT_MAX, AttributeSpec
 from mqflow.mqi.attributes.subscription import row_of
-from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
+from mqflow.mqi.attributes.topic import AS_PARENT, TOPIC_ATTRIBUTES
 from mqflow.mqi.errors import UnknownObjectError, error_for
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.pcf.codes import PCFReason
@@ -362,26 +362,7 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
             _number("subscription_count", "SUBCOUNT", 204),
             _number("publisher_count", "PUBCOUNT", 215),
             AttributeSpec("retained", "RETAINED", 1300, words=_YES_NO),
-            *(
-                spec
-                for spec in TOPIC_ATTRIBUTES
-                if spec.keyword
-                in {
-                    "PUB",
-                    "SUB",
-                    "DURSUB",
-                    "DEFPSIST",
-                    "DEFPRTY",
-                    "DEFPRESP",
-                    "PMSGDLV",
-                    "NPMSGDLV",
-                    "MDURMDL",
-                    "MNDURMDL",
-                    "PUBSCOPE",
-                    "SUBSCOPE",
-                    "USEDLQ",
-                }
-            ),
+            *(spec for spec in TOPIC_ATTRIBUTES if spec.field in AS_PARENT),
         ),
         ("TPSTATUS", "ADMIN"),
         _topics,

@@ -67,24 +67,17 @@ class TopicAttributes(Struct, frozen=True, kw_only=True):
     alteration_time: str = ""
 
 
-AS_PARENT: Final[Mapping[str, int | str]] = MappingProxyType(
-    {
-        "publish": 0,
-        "subscribe": 0,
-        "durable_subscriptions": 0,
-        "default_persistence": -1,
-        "default_priority": -2,
-        "default_put_response": 0,
-        "persistent_delivery": 0,
-        "nonpersistent_delivery": 0,
-        "durable_model": "",
-        "nondurable_model": "",
-        "publication_scope": 1,
-        "subscription_scope": 1,
-        "use_dead_letter_queue": 0,
-    }
-)
-"""Field -> the value that means "as parent"."""
+_DEFAULTS: Final = TopicAttributes(name="")
+# getattr: the names are the names of fields.
+AS_PARENT: Final[Mapping[str, int | str]] = MappingProxyType({
+    field: getattr(_DEFAULTS, field)
+    for field in (
+        *("publish", "subscribe", "durable_subscriptions", "default_persistence", "default_priority", "default_put_response"),
+        *("persistent_delivery", "nonpersistent_delivery", "durable_model", "nondurable_model"),
+        *("publication_scope", "subscription_scope", "use_dead_letter_queue"),
+    )
+})  # fmt: skip
+"""Field -> the value that means "as parent": it is the default."""
 
 
 def _words(field: str, keyword: str, selector: int, /, **words: int) -> AttributeSpec:

@@ -103,7 +103,7 @@ async def test_a_connection_has_its_open_objects_and_what_it_has_not_committed(b
 
     [row] = [row for row in connections(bench.desk).rows if row.application == "orders"]
 
-    assert (("ORDERS.IN",), 1) == (row.objects, row.operations)
+    assert (["ORDERS.IN"], 1) == ([handle.name for handle in row.handles], row.operations)
     assert '<td class="whole">ORDERS.IN</td>' in (await (await bench.browser().log_in()).get("/connections")).text
 
 
