@@ -5,6 +5,7 @@ This file knows sizes and names; it knows no memory and no verb. Offsets follow 
 Source: the lengths and fields of the `CMQC` constants, as IBM's Python package publishes them.
 """
 
+import re
 import struct
 from collections.abc import Mapping
 from typing import Final
@@ -89,24 +90,17 @@ def _structure(
     lengths: dict[int, int] = {}
     fields: dict[str, FieldLayout] = {}
     end = 0 if version_offset != 4 else 8  # noqa: PLR2004 - most structures begin with identifier and version
-    for item in text.split():
+    for item in re.sub(r"(\w+):V\b", lambda string: _CHARV.replace("VS", f"{string[1]}VS"), text).split():
         if item.isdecimal():
             lengths[len(lengths) + 1] = int(item)
             continue
-        for part, kind in _parts(*item.split(":")):
-            size = struct.calcsize(kind)
-            alignment = 1 if kind.endswith("s") else size
-            start = -(-end // alignment) * alignment
-            fields[part] = FieldLayout(part, start, kind, len(lengths))
-            end = start + size
+        field, kind = item.split(":")
+        size = struct.calcsize(kind)
+        alignment = 1 if kind.endswith("s") else size
+        start = -(-end // alignment) * alignment
+        fields[field] = FieldLayout(field, start, kind, len(lengths))
+        end = start + size
     return Layout(name, identifier.encode(), version_offset, lengths, fields, reason, version_reason or reason)
-
-
-def _parts(field: str, kind: str) -> list[tuple[str, str]]:
-    if kind != "V":
-        return [(field, kind)]
-    pairs = (item.split(":") for item in _CHARV.split())
-    return [(field + suffix, part_kind) for suffix, part_kind in pairs]
 
 
 MQCHARV: Final = _structure("MQCHARV", "", Reason.PROPERTY_NAME_ERROR, f"24 {_CHARV}", version_offset=_NO_VERSION)

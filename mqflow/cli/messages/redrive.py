@@ -30,7 +30,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
-__all__ = ("ORIGIN", "command", "is_wanted", "per_second", "records_of", "redrive_name")
+__all__ = ("ORIGIN", "command", "is_wanted", "pause", "per_second", "records_of", "redrive_name")
 
 ORIGIN: Final = "origin"
 _RATE_MIN: Final = 1 / 86_400
@@ -106,7 +106,7 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
                 to=target,
                 rate=0.0 if options["dry_run"] else options["rate"],
                 clock=SYSTEM_CLOCK,
-                pause=_pause,
+                pause=pause,
                 dry_run=options["dry_run"],
                 moved_before=before,
                 times_max=options["times_max"],
@@ -142,7 +142,8 @@ def _note_warning(event: events.Event) -> None:
         note(safe(event.text))
 
 
-def _pause(seconds: float) -> None:
+def pause(seconds: float) -> None:
+    """Wait for this time, if it is more than 0."""
     if seconds > 0:
         Event().wait(seconds)
 

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from os.path import normpath
-from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,7 +11,7 @@ from msgspec import Struct
 
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import connected
-from mqflow.cli.messages.redrive import ORIGIN, per_second
+from mqflow.cli.messages.redrive import ORIGIN, pause, per_second
 from mqflow.cli.option_types import url_option
 from mqflow.cli.pipeline.spark_session import spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
@@ -145,7 +144,7 @@ def _put(url: str | None, name: str, of: str, queue: str, rate: _Rate, rows: Ite
             # A unit of work has at most the messages of one second, so that no burst is larger.
             unit=min(rate.unit, max(1, int(rate.per_second))) if rate.per_second else rate.unit,
             clock=SYSTEM_CLOCK,
-            pause=_pause,
+            pause=pause,
         )
         return _run(redriver, rows, total, name)
 
@@ -166,8 +165,3 @@ def _run(redriver: "TableRedriver", rows: Iterable[Mapping[str, Any]], total: in
         note(f"Redrive {safe(name)} stopped: {done.text}. These messages stay on their queues; the same command continues.")
         raise
     return done
-
-
-def _pause(seconds: float) -> None:
-    if seconds > 0:
-        Event().wait(seconds)

@@ -71,7 +71,7 @@ def test_a_file_that_is_not_a_journal_of_moves_is_not_changed(run: Run, tmp_path
 
 def test_a_rate_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("mqflow.cli.messages.redrive._pause", pauses.append)
+    monkeypatch.setattr("mqflow.cli.messages.redrive.pause", pauses.append)
 
     assert 0 == run("redrive", DLQ, "--to", "OTHER", "--rate", "2/h").exit_code
 

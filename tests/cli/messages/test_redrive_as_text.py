@@ -12,7 +12,7 @@ import pytest
 
 from mqflow.app.config.settings import Settings
 from mqflow.cli import connection_options
-from mqflow.cli.messages.redrive import _pause, per_second, records_of
+from mqflow.cli.messages.redrive import pause, per_second, records_of
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection
@@ -55,7 +55,7 @@ def test_no_pause_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("mqflow.cli.messages.redrive.Event", Waiting)
     for seconds in (-1.0, 0.0, 0.5, 1.0):
-        _pause(seconds)
+        pause(seconds)
 
     assert [0.5, 1.0] == waits
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mqflow.cli.pipeline.spark_redrive import _Done, _pause, _run
+from mqflow.cli.pipeline.spark_redrive import _Done, _run
 from mqflow.folders import Folder
 from mqflow.journal import Kind
 from mqflow.journal.journal import Journal
@@ -376,16 +376,6 @@ def test_a_redrive_without_a_name_is_named_after_its_other_options(
     name = sha256(of.encode()).hexdigest()[:12]
     assert [(name, of, "", "")] == names
     assert (0, f"Redrive {name}: 1 put, 0 refused.") == (result.exit_code, result.stdout.splitlines()[-1])
-
-
-def test_a_pause_between_units_of_work_lasts_as_long_as_the_rate_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr("mqflow.cli.pipeline.spark_redrive.Event", lambda: SimpleNamespace(wait=waits.append))
-
-    for seconds in (0.5, 0.0, -1.0):
-        _pause(seconds)
-
-    assert [0.5] == waits
 
 
 def test_the_progress_of_a_redrive_counts_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
