@@ -105,7 +105,7 @@ class Frames:
         self._hides_bytes = isinstance(stream, TlsStream)
         if isinstance(stream, socket.socket):
             self._first_part, self._rest = SpinReceive(stream.recv).recv, SpinReceive(stream.recv).recv
-            self._rest_into = SpinReceive(lambda room, flags: stream.recv_into(room, 0, flags)).recv
+            self._rest_into = SpinReceive(partial(_received_into, stream)).recv
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             stream.setsockopt(socket.SOL_SOCKET, option, time_limit(silence_s))
 
@@ -356,6 +356,10 @@ class _Pace:
         if has_bytes < min(self._had_bytes + _PACE_BYTES, wanted_bytes):
             raise TrickleError(self._seconds)
         self._since, self._had_bytes = now, has_bytes
+
+
+def _received_into(stream: socket.socket, room: memoryview, flags: int) -> int:
+    return stream.recv_into(room, 0, flags)
 
 
 def _copied_into(stream: Stream, room: memoryview) -> int:
