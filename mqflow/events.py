@@ -438,36 +438,11 @@ class HookFailed(Struct, frozen=True, kw_only=True, tag=True):
 
 
 Event = (
-    Delivered
-    | Decided
-    | Disposed
-    | Settled
-    | WaitsOnQueue
-    | InDoubt
-    | ReportSent
-    | DelayProcessorStarted
-    | DelayProcessorStopped
-    | DelayedDelivered
-    | DelayedRefused
-    | ListenerStarted
-    | ListenerStopped
-    | ListenerPaused
-    | ListenerResumed
-    | BreakerHalfOpened
-    | ConsumerFailed
-    | HandlerStuck
-    | Draining
-    | Reconnecting
-    | ConnectionTried
-    | Reconnected
-    | ReopenRefused
-    | ReadinessChanged
-    | ScheduleFired
-    | Warned
-    | DeadLetterActed
-    | Edited
-    | HookFailed
-)
+    Delivered | Decided | Disposed | Settled | WaitsOnQueue | InDoubt | ReportSent | DelayProcessorStarted
+    | DelayProcessorStopped | DelayedDelivered | DelayedRefused | ListenerStarted | ListenerStopped | ListenerPaused
+    | ListenerResumed | BreakerHalfOpened | ConsumerFailed | HandlerStuck | Draining | Reconnecting | ConnectionTried
+    | Reconnected | ReopenRefused | ReadinessChanged | ScheduleFired | Warned | DeadLetterActed | Edited | HookFailed
+)  # fmt: skip
 """All events that a hook can receive."""
 
 
@@ -476,4 +451,3 @@ class Hook(Protocol):
 
     def __call__(self, event: Event) -> None:
         """Receive the event. The hook must not block."""
-        ...

@@ -76,7 +76,6 @@ class Running(Protocol):
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the thread ends."""
-        ...
 
     def is_alive(self) -> bool:
         """Return whether the thread still runs."""
@@ -88,11 +87,9 @@ class Event(Protocol):
 
     def set(self) -> None:
         """Set the flag, and wake all waiting threads."""
-        ...
 
     def clear(self) -> None:
         """Clear the flag."""
-        ...
 
     def is_set(self) -> bool:
         """Return whether the flag is set."""
@@ -108,11 +105,9 @@ class Lock(Protocol):
 
     def acquire(self, blocking: bool = True, /) -> bool:  # noqa: FBT001, FBT002 - as `threading.Lock`
         """Take the lock; if `blocking` is true, wait for it. Return whether the lock was taken."""
-        ...
 
     def release(self) -> None:
         """Release the lock."""
-        ...
 
     def __enter__(self) -> object: ...
 
@@ -126,7 +121,6 @@ class Mailbox(Protocol[T]):
 
     def put(self, item: T) -> None:
         """Add an item without a wait."""
-        ...
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:  # noqa: FBT001, FBT002 - as `queue.SimpleQueue`
         """Remove and return the next item. If the mailbox is empty, wait for an item, at most `timeout` seconds.

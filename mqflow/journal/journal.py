@@ -260,11 +260,7 @@ class Lane(Struct, frozen=True):
     def link_after(self, before: Tip) -> Link:
         """Return the link of the segment that follows the segment `before`."""
         return Link(
-            journal=self.journal_id,
-            lane=self.name,
-            number=before.number + 1,
-            rows_before=before.rows,
-            crc_before=before.crc,
+            journal=self.journal_id, lane=self.name, number=before.number + 1, rows_before=before.rows, crc_before=before.crc
         )
 
     def publish(self, written: Written) -> None:

@@ -108,22 +108,9 @@ class Metrics:
     """A hook that counts events, for the instruments of a meter."""
 
     wants: Final = (
-        ConnectionTried,
-        ConsumerFailed,
-        DeadLetterActed,
-        Delivered,
-        Disposed,
-        HandlerStuck,
-        HookFailed,
-        InDoubt,
-        ListenerPaused,
-        ReadinessChanged,
-        Reconnected,
-        Reconnecting,
-        ReopenRefused,
-        ReportSent,
-        Settled,
-    )
+        ConnectionTried, ConsumerFailed, DeadLetterActed, Delivered, Disposed, HandlerStuck, HookFailed, InDoubt,
+        ListenerPaused, ReadinessChanged, Reconnected, Reconnecting, ReopenRefused, ReportSent, Settled,
+    )  # fmt: skip
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
         self._counts: dict[str, _Counts] = {_HANDLED: {}, **{name: {} for name, _, _ in _COUNTERS}}

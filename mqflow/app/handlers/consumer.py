@@ -513,13 +513,7 @@ class Consumer:
         )
 
     async def _carry_out(
-        self,
-        got: Got,
-        settings: BackoutSettings,
-        plan: Plan,
-        outcome: Undecodable | None,
-        session: Session,
-        mover: PoisonMover,
+        self, got: Got, settings: BackoutSettings, plan: Plan, outcome: Undecodable | None, session: Session, mover: PoisonMover
     ) -> Disposition:
         """Carry out the plan in the open unit of work, and return the disposition. A move is reported after the commit."""
         self._say_decided(got, settings, plan, outcome)

@@ -111,7 +111,6 @@ class DecisionMiddleware(Protocol):
         decision is made again. If the plan delivers the message again, the puts are dropped. If this method raises, mqflow logs
         a warning, drops the puts and carries out the decision.
         """
-        ...
 
 
 Middleware = ConsumeMiddleware | PublishMiddleware | DecisionMiddleware

@@ -60,18 +60,9 @@ Record = Literal["troubled", "all"]
 """The messages that have entries. "troubled": only messages that failed or needed a decision. "all": every message."""
 
 MessageEvent = (
-    Delivered
-    | Decided
-    | Disposed
-    | Settled
-    | WaitsOnQueue
-    | InDoubt
-    | ReportSent
-    | ListenerPaused
-    | HandlerStuck
-    | DeadLetterActed
-    | Edited
-)
+    Delivered | Decided | Disposed | Settled | WaitsOnQueue | InDoubt | ReportSent | ListenerPaused | HandlerStuck
+    | DeadLetterActed | Edited
+)  # fmt: skip
 """The events that concern a message."""
 
 _ABOUT_MESSAGES: Final = frozenset(get_args(MessageEvent))
@@ -117,12 +108,7 @@ class DecisionLedger:
     wants: Final = get_args(MessageEvent)
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        record: Record = "troubled",
-        entries_max: int = 200_000,
-        world: World = SYSTEM_WORLD,
+        self, path: Path, *, record: Record = "troubled", entries_max: int = 200_000, world: World = SYSTEM_WORLD
     ) -> None:
         #: The file of the ledger. The first entry creates it, and starts the writer's thread.
         self.path: Final = path

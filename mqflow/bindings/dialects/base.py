@@ -44,7 +44,6 @@ class Dialect(Protocol):
 
     def check(self, options: ConnectOptions) -> None:
         """Raise `ClientPackageError` for an option that this package does not support; the error names the alternative."""
-        ...
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
         """Call MQCONNX; return Hconn."""

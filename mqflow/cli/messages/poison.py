@@ -21,14 +21,7 @@ from mqflow.cli.text.message_view import reason_words, view
 from mqflow.cli.text.terminal import counted, safe, sparkline, wrapped
 from mqflow.events import Disposed
 from mqflow.policy.poison.disposition import Failed, Undecodable
-from mqflow.policy.poison.failure_groups import (
-    DEFAULT_PARTS,
-    FailedMessage,
-    FailureGroup,
-    Part,
-    failed_message,
-    failure_groups,
-)
+from mqflow.policy.poison.failure_groups import DEFAULT_PARTS, FailedMessage, FailureGroup, Part, failed_message, failure_groups
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK
 

@@ -37,13 +37,7 @@ MakeConsole = Callable[[Source, Figures, Callable[[str], AbstractContextManager[
 
 @contextmanager
 def watched_process(
-    app: App,
-    settings: Settings,
-    *,
-    http: str,
-    parent_socket: Path | None,
-    counts: bool,
-    console: MakeConsole | None = None,
+    app: App, settings: Settings, *, http: str, parent_socket: Path | None, counts: bool, console: MakeConsole | None = None
 ) -> Iterator[None]:
     """Watch the application in this process, while the block runs.
 

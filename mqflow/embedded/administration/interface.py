@@ -192,15 +192,12 @@ class AuthorityAdministration(Protocol):
         remove: Iterable[Authority],
     ) -> None:
         """Add the authorities `add` to a record, then remove the authorities `remove`. Create the record if none exists."""
-        ...
 
     def delete(self, kind: AuthorityKind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record. Raises 2085 if there is no such record."""
-        ...
 
     def refresh(self) -> None:
         """Forget the groups of all users: the next authority check of a user asks the operating system for its groups."""
-        ...
 
 
 class TopicAdministration(Protocol):
@@ -214,15 +211,12 @@ class TopicAdministration(Protocol):
 
     def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
         """Define a topic object. Raises 2425 if the topic string is taken and, without `replace`, 2100 if the name is taken."""
-        ...
 
     def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
         """Change attributes of a topic object; the topic string cannot change. Raises 2085 if the object does not exist."""
-        ...
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic object, but not the subscriptions to its topic. Raises 2085 if the object does not exist."""
-        ...
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
         """Return the status of each topic with an object, a subscription, a publisher or a retained publication."""
@@ -230,7 +224,6 @@ class TopicAdministration(Protocol):
 
     def clear_retained(self, topic_string: str) -> None:
         """Remove the retained publication of a topic (CLEAR TOPICSTR). Raises 2085 if the topic has none."""
-        ...
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
         """Return all subscriptions, sorted by name."""
@@ -238,18 +231,15 @@ class TopicAdministration(Protocol):
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
         """Define an administrative subscription. Without `replace`, raises 2432 if the name is taken."""
-        ...
 
     def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
         """Change attributes of a subscription. Raises 2428 if the subscription does not exist."""
-        ...
 
     def delete_subscription(self, name: str) -> None:
         """Delete a subscription and its managed queue.
 
         Raises 2428 if the subscription does not exist, and 2429 while an application uses the subscription.
         """
-        ...
 
 
 class ObjectAdministration(Protocol):
@@ -261,15 +251,12 @@ class ObjectAdministration(Protocol):
 
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
         """Define an object. If the name is taken, raises 2100 without `replace`, and 2043 with `replace` and another type."""
-        ...
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
         """Change attributes of an object. Raises 2085 if the object does not exist. Set `client` for a CLNTCONN channel."""
-        ...
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
         """Delete an object. Raises 2085 if the object does not exist."""
-        ...
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
         """Return the connections, including that of the command server, sorted by identifier."""
@@ -280,7 +267,6 @@ class ObjectAdministration(Protocol):
 
         The next call of the application on this connection raises 2009.
         """
-        ...
 
 
 class ChannelAdministration(Protocol):
@@ -302,14 +288,12 @@ class ChannelAdministration(Protocol):
 
         A list (BLOCKUSER, BLOCKADDR) is added to the existing record's list. With `replace`, it replaces the existing list.
         """
-        ...
 
     def remove_rule(self, rule: ChannelRule) -> None:
         """Remove the record with the profile, type and partner of `rule`. Raises 3338 if no record has them.
 
         If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only the entries in this list, and the record if no entry is left.
         """
-        ...
 
     def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - MQ's name of the field is TYPE
         """Remove all records of a profile and a type. Raises 3338 if no record has them."""
@@ -321,7 +305,6 @@ class ChannelAdministration(Protocol):
 
     def start(self, name: str) -> None:
         """Let client programs use a server-connection channel again. Raises 4032 if the channel does not exist."""
-        ...
 
     def stop(self, name: str, *, address: str = "", stays_stopped: bool = True) -> None:
         """End the instances of a channel. With `stays_stopped`, refuse new instances until `start`.
@@ -329,7 +312,6 @@ class ChannelAdministration(Protocol):
         With `address`, only the instances of this client end. Raises 4032 if the channel does not exist, and 4064 if no
         instance ends and `stays_stopped` is false.
         """
-        ...
 
     def listeners(self) -> tuple[ListenerStatus, ...]:
         """Return the running listeners, sorted by name."""
@@ -337,11 +319,9 @@ class ChannelAdministration(Protocol):
 
     def start_listener(self, name: str) -> None:
         """Start a stopped listener. Raises 3249 if the listener runs already, and 2298 if this process has no such listener."""
-        ...
 
     def stop_listener(self, name: str) -> None:
         """Make a listener refuse new connections. Raises 3234 if no such listener runs."""
-        ...
 
 
 class Administration(Protocol):
@@ -377,11 +357,9 @@ class Administration(Protocol):
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
         """Define a queue. If the name is taken, raises 2100 without `replace`, and 2043 with `replace` and another kind."""
-        ...
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
         """Change attributes of a queue. Without `force`, raises 2042 if the change affects open handles."""
-        ...
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue. Raises 2042 while the queue is open, and 2055 while it has uncommitted puts or gets.
@@ -389,15 +367,12 @@ class Administration(Protocol):
         Without `purge`, also raises 2055 while the queue holds a message.
         Also deletes the authority records whose profile is exactly this name, unless `keep_authorities`.
         """
-        ...
 
     def clear(self, name: str) -> None:
         """Delete every message of a local queue. Raises 2042 while the queue is open or has uncommitted puts or gets."""
-        ...
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
         """Change attributes of the queue manager. Raises 2319 for an invalid value, also for an unknown CCSID."""
-        ...
 
     def queue_status(self, name: str) -> QueueStatus:
         """Return the status of a local queue. Raises 2085 if the queue does not exist."""
@@ -414,7 +389,6 @@ class Administration(Protocol):
 
     def report_command(self, text: str, *, shows: bool) -> None:
         """Put the command event of a successful MQSC command if CMDEV requires it. Set `shows` for a DISPLAY command."""
-        ...
 
     @property
     def objects(self) -> ObjectAdministration:

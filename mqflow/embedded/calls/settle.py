@@ -22,17 +22,7 @@ from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import Runner
 
-__all__ = (
-    "Answer",
-    "back_out",
-    "begin_commit",
-    "commit_in_memory",
-    "commit_own_unit",
-    "fail",
-    "is_refused",
-    "release",
-    "stop",
-)
+__all__ = ("Answer", "back_out", "begin_commit", "commit_in_memory", "commit_own_unit", "fail", "is_refused", "release", "stop")
 
 Done = Callable[[MQIError | None], None]
 _PERSISTENT: Final = int(Persistence.PERSISTENT)

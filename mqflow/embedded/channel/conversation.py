@@ -28,13 +28,7 @@ from mqflow.fap.transmission_segments import Flag, Flow, Header, SegmentType, ki
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import (
-    GetOption,
-    MatchOption,
-    OpenOption,
-    Persistence,
-    PutOption,
-)
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.policy.delivery_delay import ClockReading
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
@@ -66,11 +60,9 @@ class Line(Protocol):
 
     def send(self, flow: Flow) -> None:
         """Send a flow."""
-        ...
 
     def send_segments(self, segments: Iterable[bytes]) -> None:
         """Send the segments of a flow."""
-        ...
 
     @property
     def segment_bytes_max(self) -> int:
@@ -88,7 +80,6 @@ class Line(Protocol):
 
     def disconnected(self) -> None:
         """Release the place of an ended connection that `connect` has returned."""
-        ...
 
     def now(self) -> float:
         """Return the time of the monotonic clock in seconds."""
@@ -104,11 +95,9 @@ class Line(Protocol):
 
     def wake(self) -> None:
         """Make the socket's thread call `progress`. Any thread can call this."""
-        ...
 
     def complain(self, sentence: str) -> None:
         """Log the sentence, unless the listener has already logged it."""
-        ...
 
 
 class _Consumer:
@@ -566,10 +555,7 @@ class Conversation:
 
 # The value of CONNECTION_STATE that a client sends when it stops its callbacks.
 _CONNECTION_STOPPED: Final = 3
-_NOTICES: Final = {
-    int(Reason.GET_INHIBITED): Notice.GET_INHIBITED,
-    int(Reason.Q_MGR_QUIESCING): Notice.QUEUE_MANAGER_QUIESCING,
-}
+_NOTICES: Final = {int(Reason.GET_INHIBITED): Notice.GET_INHIBITED, int(Reason.Q_MGR_QUIESCING): Notice.QUEUE_MANAGER_QUIESCING}
 _REPLIES: Final[dict[int, Notice]] = {
     Notice.CONNECTION_STATE: Notice.CONNECTION_STATE_REPLY,
     Notice.QUEUE_STATE: Notice.QUEUE_STATE_REPLY,

@@ -186,9 +186,7 @@ def about_channel(verb: ChannelVerb) -> Callable[[str, Clause, Parameters], Abou
     return build
 
 
-def about_service(
-    verb: Literal["START SERVICE", "STOP SERVICE"],
-) -> Callable[[str, Clause, Parameters], AboutService]:
+def about_service(verb: Literal["START SERVICE", "STOP SERVICE"]) -> Callable[[str, Clause, Parameters], AboutService]:
     """Return the function that builds the action of START or STOP SERVICE."""
     return lambda _noun, subject, _parameters: AboutService(verb, name_of(subject))
 

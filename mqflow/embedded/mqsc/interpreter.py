@@ -49,13 +49,7 @@ from mqflow.embedded.mqsc.commands import (
 from mqflow.embedded.mqsc.connections import change_channels, show_connections
 from mqflow.embedded.mqsc.display import Record, show_queue_manager, show_queues, show_status
 from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX
-from mqflow.embedded.mqsc.objects import (
-    alter_object,
-    define_object,
-    delete_object,
-    object_names,
-    show_objects,
-)
+from mqflow.embedded.mqsc.objects import alter_object, define_object, delete_object, object_names, show_objects
 from mqflow.embedded.mqsc.parser import parse
 from mqflow.embedded.mqsc.status import of_local_queues, show_deciding_rule, show_status_of
 from mqflow.embedded.mqsc.topics import define_subscription, define_topic, show_subscriptions, show_topics

@@ -82,7 +82,6 @@ class Pages(Protocol):
 
     def read(self, backlog: "Backlog", keys: Sequence[int]) -> None:
         """Add at least the first of these messages to `backlog.messages`. Take a damaged message off the queue instead."""
-        ...
 
     def read_identifiers(self, keys: Iterable[int]) -> Iterator[Identified]:
         """Yield the identifiers of these messages, without damaged messages."""

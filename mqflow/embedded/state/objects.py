@@ -53,16 +53,9 @@ class Statistics:
     """The counts of a queue since its last reset. A backout lowers none of them (IBM q088310)."""
 
     __slots__ = (
-        "dequeued",
-        "dequeued_before",
-        "enqueued",
-        "enqueued_before",
-        "got_bytes",
-        "high_depth",
-        "put_bytes",
-        "reset_at",
+        "dequeued", "dequeued_before", "enqueued", "enqueued_before", "got_bytes", "high_depth", "put_bytes", "reset_at",
         "served_since",
-    )
+    )  # fmt: skip
 
     def __init__(self, reset_at: float = 0.0, high_depth: int = 0, before: "Statistics | None" = None) -> None:
         #: The number of messages that were put (`enqueued`) and got (`dequeued`).
@@ -93,19 +86,9 @@ class LocalQueue(Backlog):
     """A local queue: its messages, the handles that have it open, and the locks and marks of these handles."""
 
     __slots__ = (
-        "attributes",
-        "changes",
-        "co_op_marks",
-        "deleted",
-        "handles",
-        "last_get_at",
-        "last_put_at",
-        "locks",
-        "selecting",
-        "statistics",
-        "uncommitted",
-        "waiters",
-    )
+        "attributes", "changes", "co_op_marks", "deleted", "handles", "last_get_at", "last_put_at", "locks", "selecting",
+        "statistics", "uncommitted", "waiters",
+    )  # fmt: skip
 
     def __init__(self, attributes: QueueAttributes, pages: Pages | None = None) -> None:
         super().__init__(pages)
@@ -187,36 +170,10 @@ class ObjectHandle:
     """The Hobj. `bits` has the open options as a plain number, because testing the bits of a flag is slow."""
 
     __slots__ = (
-        "alias",
-        "bits",
-        "connection",
-        "creator",
-        "cursor",
-        "get_options",
-        "get_plan",
-        "locked",
-        "logical",
-        "manager_alias",
-        "marks",
-        "name",
-        "noun",
-        "object_type",
-        "open",
-        "options",
-        "passed_over",
-        "publication_count",
-        "published_at",
-        "queue",
-        "remote",
-        "saved_context",
-        "seen_changes",
-        "selector",
-        "takes_queue_along",
-        "through",
-        "topic",
-        "trail",
-        "waiter",
-    )
+        "alias", "bits", "connection", "creator", "cursor", "get_options", "get_plan", "locked", "logical", "manager_alias",
+        "marks", "name", "noun", "object_type", "open", "options", "passed_over", "publication_count", "published_at", "queue",
+        "remote", "saved_context", "seen_changes", "selector", "takes_queue_along", "through", "topic", "trail", "waiter",
+    )  # fmt: skip
 
     def __init__(self, connection: "ConnectionState", name: str, options: OpenOption, object_type: ObjectType) -> None:
         self.connection: ConnectionState = connection
@@ -473,24 +430,9 @@ class ConnectionState:
     """The Hconn: the handles, subscriptions and unit of work of a connection, and whether the connection can be used."""
 
     __slots__ = (
-        "address",
-        "ahead",
-        "application_name",
-        "application_type",
-        "busy",
-        "channel",
-        "committing",
-        "end",
-        "ended",
-        "handles",
-        "identifier",
-        "pending_refusal",
-        "process",
-        "subscriptions",
-        "undone",
-        "unit_of_work",
-        "user",
-    )
+        "address", "ahead", "application_name", "application_type", "busy", "channel", "committing", "end", "ended", "handles",
+        "identifier", "pending_refusal", "process", "subscriptions", "undone", "unit_of_work", "user",
+    )  # fmt: skip
 
     def __init__(
         self, application_name: str, user: str, identifier: str, end: "Callable[[ConnectionState, int], None]"

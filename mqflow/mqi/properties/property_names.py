@@ -14,15 +14,7 @@ from mqflow.mqi.headers.rfh2_folder import NAME_BYTES_MAX
 from mqflow.mqi.lexer import capitals
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = (
-    "DESCRIPTOR_PREFIX",
-    "FOLDERS",
-    "holds_properties",
-    "matcher",
-    "settable_name",
-    "shown_name",
-    "whole_name",
-)
+__all__ = ("DESCRIPTOR_PREFIX", "FOLDERS", "holds_properties", "matcher", "settable_name", "shown_name", "whole_name")
 
 FOLDERS: Final = frozenset({"usr", "mcd", "jms", "mqext", "mqps", "mq", "mq_usr", "sib", "sib_usr", "sib_context"})
 """The folders of an MQRFH2 that always hold properties; any other folder needs content='properties'."""

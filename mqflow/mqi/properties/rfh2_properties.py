@@ -132,11 +132,7 @@ def with_properties(
 
 
 def projected(
-    descriptor: MessageDescriptor,
-    body: bytes,
-    control: PropertyControl,
-    *,
-    queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
+    descriptor: MessageDescriptor, body: bytes, control: PropertyControl, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID
 ) -> Parted:
     """Return the message as a get without a message handle shows it under this control; hidden properties are removed.
 

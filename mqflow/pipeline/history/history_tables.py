@@ -48,12 +48,7 @@ ROWS_MAX: Final = 500_000
 _KEY: Final = ("qmgr", "queue", "msg_id", "put_ts")
 _ATTEMPT: Final = (*_KEY, "handler", "event_ts", "outcome", "exc_class", "exc_fingerprint", "attempt_no", "attempts")
 _COMMITTED: Final = "committed"
-_FAILURE_COLUMNS: Final = {
-    "queue": "queue",
-    "handler": "handler",
-    "exc_class": "exception",
-    "exc_fingerprint": "fingerprint",
-}
+_FAILURE_COLUMNS: Final = {"queue": "queue", "handler": "handler", "exc_class": "exception", "exc_fingerprint": "fingerprint"}
 """The columns of `silver.attempt` that make a failure group, and their fields of `Failure`."""
 _LETTER_COLUMNS: Final = {"dlq": "queue", "reason_name": "reason", "dlh_dest_q": "for_queue"}
 """The same for `silver.dead_letter`."""

@@ -195,10 +195,7 @@ class _Gathered(Struct):
 
 
 def weekly_groups(
-    counted: Iterable[Counted],
-    span: Span,
-    owners: Mapping[str, str],
-    aside: Mapping[Failure, SetAside],
+    counted: Iterable[Counted], span: Span, owners: Mapping[str, str], aside: Mapping[Failure, SetAside]
 ) -> tuple[WeeklyGroup, ...]:
     """Return a row for each failure, sorted by messages of this week, then of all weeks (most first), then by newest failure.
 

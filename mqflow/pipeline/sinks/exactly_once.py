@@ -276,10 +276,7 @@ def _get_marker(connection: Connection, markers: ObjectHandle, batch: Batch) -> 
 
 def _put_marker(connection: Connection, markers: ObjectHandle, marker: _Marker) -> None:
     descriptor = MessageDescriptor(
-        format=_FORMAT,
-        ccsid=1208,
-        persistence=Persistence.PERSISTENT,
-        correlation_id=_key(marker.sink, marker.partition),
+        format=_FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT, correlation_id=_key(marker.sink, marker.partition)
     )
     connection.put(markers, descriptor, msgspec.json.encode(marker), _PUT | PutOption.NEW_MSG_ID)
 

@@ -25,13 +25,7 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from mqflow.folders import Folder, folder_at
@@ -50,20 +44,9 @@ __all__ = ("JournalSource",)
 
 NAME: Final = "mqflow_journal"
 _KNOWN: Final = (
-    "path",
-    "kind",
-    "lanes",
-    "startingSegment",
-    "segments",
-    "maxRowsPerTrigger",
-    "maxBytesPerTrigger",
-    "consumer",
-    "columns",
-    "payload",
-    "partitionBytes",
-    "minPartitions",
-    "pushdown",
-)
+    "path", "kind", "lanes", "startingSegment", "segments", "maxRowsPerTrigger", "maxBytesPerTrigger", "consumer", "columns",
+    "payload", "partitionBytes", "minPartitions", "pushdown",
+)  # fmt: skip
 _PARTITION_BYTES: Final = 64 * 1024 * 1024
 _COMPARISONS: Final[dict[type[Filter], Callable[[Any, Any], bool]]] = {
     EqualTo: operator.eq,

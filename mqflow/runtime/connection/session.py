@@ -62,18 +62,15 @@ class Session(Protocol):
 
     async def settle(self, settlement: Settlement) -> None:
         """End the unit of work with one call, shielded from cancellation. Raises 2549 if no answer comes in time."""
-        ...
 
     def interrupt(self) -> None:
         """End the wait of an `exchange`. The `exchange` returns the messages that it has so far."""
-        ...
 
     async def close(self) -> None:
         """Back out the open unit of work, then disconnect; a cancellation does not interrupt this.
 
         Raises nothing if the connection is lost already.
         """
-        ...
 
 
 async def open_session(

@@ -69,7 +69,6 @@ class EventSink(Protocol):
 
     def __call__(self, event: Event) -> None:
         """Receive the event."""
-        ...
 
 
 class Rules(Struct, frozen=True):

@@ -71,10 +71,7 @@ async def call_handler_in_middleware(
 
 
 async def call_handler_within(
-    limit_s: float,
-    handler: Callable[[D], Awaitable[Outcome | None]],
-    argument: D,
-    never_retry: tuple[type[BaseException], ...],
+    limit_s: float, handler: Callable[[D], Awaitable[Outcome | None]], argument: D, never_retry: tuple[type[BaseException], ...]
 ) -> Outcome:
     """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit.
 

@@ -80,13 +80,7 @@ def install(
     if _state.host is not None:
         _state.host.abandon()
     _state.host = Host(
-        queue_manager,
-        clock=clock,
-        runner=runner,
-        numbers=_state.numbers,
-        on_connect=on_connect,
-        users=users,
-        why_not=why_not,
+        queue_manager, clock=clock, runner=runner, numbers=_state.numbers, on_connect=on_connect, users=users, why_not=why_not
     )
     if not _state.libraries:
         _state.libraries = [load(soname, _host) for soname in SONAMES]

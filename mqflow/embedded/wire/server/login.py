@@ -45,11 +45,9 @@ class Login(Protocol):
 
     def check_user(self, user: str) -> None:
         """Refuse a user that this server never admits, even with the right password. Raises `MQIError` 2035."""
-        ...
 
     def close(self) -> None:
         """End all waits in `user_of`."""
-        ...
 
 
 class SameUser:
