@@ -13,7 +13,7 @@ from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions, 
 from mqflow.bindings.structures import MQCD, MQSCO
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
 
-__all__ = ("Prepared", "prepare")
+__all__ = ("Prepared",)
 
 _LATIN: Final = "latin-1"
 _CONNECTION_NAME_CHARS: Final = 264
@@ -28,9 +28,12 @@ _NO_MORE: Final = -1
 
 
 class Prepared:
-    """The arguments of MQCONNX, valid within the `with` block; its end overwrites the secrets."""
+    """The arguments of MQCONNX, valid within the `with` block; its end overwrites the secrets.
 
-    def __init__(self, options: ConnectOptions, application_name: str, user: str) -> None:
+    Raises `ClientPackageError` for an unreadable secret, or a value that is too long.
+    """
+
+    def __init__(self, options: ConnectOptions, application_name: str = "", user: str = "") -> None:
         self._kept: list[ctypes.Array[ctypes.c_char]] = []
         self.name: Final = _field("queue manager", options.queue_manager, OBJECT_NAME_CHARS_MAX).ljust(OBJECT_NAME_CHARS_MAX)
         self.options: Final = options.cno_options
@@ -92,11 +95,6 @@ class Prepared:
         )
 
 
-def prepare(options: ConnectOptions, application_name: str = "", user: str = "") -> Prepared:
-    """Return the arguments of MQCONNX. Raises `ClientPackageError` for an unreadable secret, or a value that is too long."""
-    return Prepared(options, application_name, user)
-
-
 def _secret(what: str, read: ReadSecret) -> bytes:
     try:
         return read().encode()
@@ -120,7 +118,7 @@ def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
             f"The {what} {text!r} contains {text[error.start]!r}, and MQ has no such character."
         ) from error
     if len(said) > room:
-        raise ClientPackageError(f"The {what} {text!r} has {len(said)} characters, and MQ has room for {room}.")
+        raise ClientPackageError(f"The {what} {text!r} has {len(said)} bytes, and MQ has room for {room}.")
     return said
 
 

@@ -5,7 +5,7 @@ from typing import Final, NoReturn
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.dialects.base import Dialect
-from mqflow.bindings.mqcno import prepare
+from mqflow.bindings.mqcno import Prepared
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -81,7 +81,7 @@ class BoundQueueManager:
 
         Raises the `MQIError` of the client, and `ClientPackageError` for an unreadable secret.
         """
-        with prepare(self.options, application_name, user) as wanted:
+        with Prepared(self.options, application_name, user) as wanted:
             hconn, completion, reason = self._dialect.connect(wanted)
         if completion == CompletionCode.OK:
             self._process.note(self.options)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ClientPackageError
-from mqflow.bindings.mqcno import prepare
+from mqflow.bindings.mqcno import Prepared
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -52,15 +52,9 @@ def test_everything_else_in_the_channel_is_as_the_package_has_it(program: Progra
     usual = program.mq.CD(Version=11).get()
     ours = asked(program).channel
     ignored = {
-        "ChannelName",
-        "ConnectionName",
-        "MaxMsgLength",
-        "HeartbeatInterval",
-        "StrucLength",
-        "Version",
-        "HdrCompList",
+        "ChannelName", "ConnectionName", "MaxMsgLength", "HeartbeatInterval", "StrucLength", "Version", "HdrCompList",
         "MsgCompList",
-    }
+    }  # fmt: skip
 
     same = {name: value for name, value in ours.items() if name in usual and name not in ignored}
 
@@ -181,7 +175,7 @@ def test_a_ccdt_is_handed_to_the_client(program: Program) -> None:
     ],
 )
 def test_a_ccdt_is_handed_over_by_its_url_though_a_path_is_given(said: str, url: str) -> None:
-    assert url.encode() == prepare(options(ccdt_url=said)).ccdt_url
+    assert url.encode() == Prepared(options(ccdt_url=said)).ccdt_url
 
 
 @only_in("pymqi", "ibmmq can do both")
@@ -218,7 +212,7 @@ def test_the_error_of_a_failed_connect_names_the_way_and_no_user(program: Progra
 
 
 def test_secrets_are_overwritten_when_the_connection_is_made() -> None:
-    with prepare(options(key_repository="k", key_repository_password=secret("swordfish"))) as wanted:
+    with Prepared(options(key_repository="k", key_repository_password=secret("swordfish"))) as wanted:
         address = wanted.pointer(b"hunter2")
         kept = list(wanted._kept)
         assert address

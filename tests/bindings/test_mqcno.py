@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
-from mqflow.bindings.mqcno import prepare
+from mqflow.bindings.mqcno import Prepared
 from mqflow.bindings.structures import MQCD, MQSCO
 from mqflow.mqi import c_structures
 from tests.bindings.dialects.recorder import told
@@ -36,7 +36,7 @@ def test_a_channel_has_each_option_in_its_field() -> None:
         header_compression=("system", "none"),
     )
 
-    with prepare(options) as wanted:
+    with Prepared(options) as wanted:
         assert wanted.channel is not None
         found = told(MQCD, c_structures.MQCD, wanted.channel)
 
@@ -58,7 +58,7 @@ def test_a_channel_has_each_option_in_its_field() -> None:
 
 
 def test_a_channel_without_options_sends_a_heartbeat_each_second_and_messages_of_any_length() -> None:
-    with prepare(ConnectOptions(channel="A", hosts=(("mq", 1414),))) as wanted:
+    with Prepared(ConnectOptions(channel="A", hosts=(("mq", 1414),))) as wanted:
         assert wanted.channel is not None
         found = told(MQCD, c_structures.MQCD, wanted.channel)
 
@@ -75,7 +75,7 @@ def test_a_channel_without_options_sends_a_heartbeat_each_second_and_messages_of
 )
 def test_headers_are_compressed_as_the_table_says(words: tuple[str, ...], numbers: tuple[int, int]) -> None:
     """A compression that MQ has for messages only is left out."""
-    wanted = prepare(ConnectOptions(channel="A", header_compression=words))
+    wanted = Prepared(ConnectOptions(channel="A", header_compression=words))
 
     assert wanted.channel is not None
     assert numbers == struct.unpack("2i", MQCD.raw(wanted.channel, "HdrCompList"))
@@ -94,7 +94,7 @@ def test_headers_are_compressed_as_the_table_says(words: tuple[str, ...], number
 )
 def test_each_setting_of_tls_makes_an_mqsco(fields: dict[str, Any], expected: dict[str, object]) -> None:
     """Version 6 needs a client of IBM MQ 9.3, so only the password asks for it."""
-    with prepare(ConnectOptions(**fields)) as wanted:
+    with Prepared(ConnectOptions(**fields)) as wanted:
         assert wanted.tls is not None
         version = {"Version": MQSCO.number(wanted.tls, "Version")} if "Version" in expected else {}
         assert expected == told(MQSCO, c_structures.MQSCO, wanted.tls) | version
@@ -106,7 +106,7 @@ def test_each_setting_of_tls_makes_an_mqsco(fields: dict[str, Any], expected: di
     [("", b"app", b"hunter2", b"a.b.c"), ("app", b"app", b"hunter2", b"a.b.c"), ("other", b"other", b"", b"")],
 )
 def test_the_secrets_belong_to_the_user_of_the_settings(asked: str, user: bytes, password: bytes, token: bytes) -> None:
-    wanted = prepare(ConnectOptions(user="app", password=secret("hunter2"), token=secret("a.b.c")), "orders" + "x" * 40, asked)
+    wanted = Prepared(ConnectOptions(user="app", password=secret("hunter2"), token=secret("a.b.c")), "orders" + "x" * 40, asked)
 
     assert (user, password, token) == (wanted.user, wanted.password, wanted.token)
     assert b"orders" + b"x" * 22 == wanted.application_name
@@ -125,7 +125,7 @@ def test_the_secrets_belong_to_the_user_of_the_settings(asked: str, user: bytes,
     ],
 )
 def test_a_value_may_fill_its_field(fields: dict[str, Any]) -> None:
-    prepare(ConnectOptions(**fields))
+    Prepared(ConnectOptions(**fields))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_value_may_fill_its_field(fields: dict[str, Any]) -> None:
         *(
             (
                 {"channel": "C", field: "x" * (room + 1)},
-                f"The {words} '{'x' * (room + 1)}' has {room + 1} characters, and MQ has room for {room}.",
+                f"The {words} '{'x' * (room + 1)}' has {room + 1} bytes, and MQ has room for {room}.",
             )
             for field, words, room in (
                 ("queue_manager", "queue manager", 48),
@@ -148,7 +148,7 @@ def test_a_value_may_fill_its_field(fields: dict[str, Any]) -> None:
         (
             {"channel": "C", "hosts": (("h" * 259, 1414),)},
             (
-                f"The connection name '{'h' * 259}(1414)' has 265 characters, and MQ has room for 264. "
+                f"The connection name '{'h' * 259}(1414)' has 265 bytes, and MQ has room for 264. "
                 "Name fewer hosts, or shorter ones, or use a CCDT."
             ),
         ),
@@ -165,7 +165,7 @@ def test_a_value_may_fill_its_field(fields: dict[str, Any]) -> None:
 def test_a_value_that_a_field_cannot_hold_is_refused_with_the_room_that_there_is(fields: dict[str, Any], sentence: str) -> None:
     """A certificate label of 65 characters, cut, may be that of another certificate."""
     with pytest.raises(ClientPackageError) as raised:
-        prepare(ConnectOptions(**fields))
+        Prepared(ConnectOptions(**fields))
 
     assert sentence == str(raised.value)
 
@@ -186,9 +186,9 @@ def test_a_secret_that_cannot_be_read_is_named_and_never_shown(option: str, name
     without_text: dict[str, Any] = {option: undecodable}
 
     with pytest.raises(ClientPackageError) as no_file:
-        prepare(ConnectOptions(**without_file))
+        Prepared(ConnectOptions(**without_file))
     with pytest.raises(ClientPackageError) as no_text:
-        prepare(ConnectOptions(**without_text))
+        Prepared(ConnectOptions(**without_text))
 
     assert f"The {named} cannot be read: [Errno 2] No such file or directory: '/run/secret'." == str(no_file.value)
     assert f"The {named} is not text: UnicodeDecodeError." == str(no_text.value)
@@ -207,4 +207,4 @@ def test_a_secret_that_cannot_be_read_is_named_and_never_shown(option: str, name
     ],
 )
 def test_the_binding_follows_from_the_channel_unless_it_is_given(fields: dict[str, Any], expected: int) -> None:
-    assert expected == prepare(ConnectOptions(**fields)).options
+    assert expected == Prepared(ConnectOptions(**fields)).options

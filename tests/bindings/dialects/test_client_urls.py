@@ -10,7 +10,7 @@ from mqflow.app.channels.location import locate
 from mqflow.app.config.settings import Secret, Settings, TLSSettings, load
 from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
-from mqflow.bindings.mqcno import prepare
+from mqflow.bindings.mqcno import Prepared
 
 URL = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"
 
@@ -128,7 +128,7 @@ def test_a_secret_that_was_exchanged_is_read_again(tmp_path: Path) -> None:
 def test_no_secret_shows() -> None:
     options = client_options(URL, Settings(user="app", password=Secret("hunter2")))
 
-    with prepare(options) as wanted:
+    with Prepared(options) as wanted:
         assert "hunter2" not in repr(options) + repr(wanted) + repr(vars(wanted).keys())
 
 
@@ -186,13 +186,13 @@ def test_a_secret_that_cannot_be_read_says_which(tmp_path: Path) -> None:
     options = client_options(URL, Settings(token_file=str(tmp_path / "missing")))
 
     with pytest.raises(ClientPackageError, match="The token cannot be read"):
-        prepare(options)
+        Prepared(options)
 
 
 def test_a_password_that_is_no_text_is_not_in_the_error_nor_behind_it() -> None:
     """The environment gives bytes that are no UTF-8 as halves of surrogate pairs; Python's own error holds the text."""
     with pytest.raises(ClientPackageError, match="The password is not text") as refused:
-        prepare(ConnectOptions(user="app", password=lambda: "hunter2\udcff"))
+        Prepared(ConnectOptions(user="app", password=lambda: "hunter2\udcff"))
 
     assert refused.value.__cause__ is None
     assert "hunter2" not in str(refused.value)
@@ -202,4 +202,4 @@ def test_more_hosts_than_a_connection_name_has_room_for_are_refused() -> None:
     hosts = ",".join(f"a-rather-long-name-{number}.mq.example:1414" for number in range(9))
 
     with pytest.raises(ClientPackageError, match="MQ has room for 264"):
-        prepare(where_to(f"ibmmq://{hosts}/QM1?channel=A"))
+        Prepared(where_to(f"ibmmq://{hosts}/QM1?channel=A"))

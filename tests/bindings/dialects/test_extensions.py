@@ -11,7 +11,7 @@ import pytest
 
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects import ibmmq, pymqi
-from mqflow.bindings.mqcno import Prepared, prepare
+from mqflow.bindings.mqcno import Prepared
 from mqflow.bindings.structures import MQCNO, MQCSP
 from mqflow.mqi import c_structures
 from mqflow.mqi.reason_codes import Reason
@@ -120,7 +120,7 @@ def test_an_option_that_a_package_cannot_hand_over_is_refused(dialect: Any, fiel
 
 
 def connecting(**fields: Any) -> Prepared:
-    return prepare(ConnectOptions(queue_manager="QM1", **fields), "orders")
+    return Prepared(ConnectOptions(queue_manager="QM1", **fields), "orders")
 
 
 def test_pymqi_connects_with_user_and_password_or_with_neither() -> None:

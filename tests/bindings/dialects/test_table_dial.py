@@ -17,7 +17,7 @@ from mqflow.app.config.settings import Settings, TLSSettings
 from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects import base
-from mqflow.bindings.mqcno import prepare
+from mqflow.bindings.mqcno import Prepared
 from mqflow.policy.channels.candidates import Candidate
 from mqflow.policy.channels.sources import DefinedBy, Origin
 from mqflow.policy.channels.table import Address, Channel, ChannelTableError, server_channel
@@ -115,8 +115,8 @@ def _bytes(value: object) -> bytes:
 def test_a_local_address_that_is_too_long_is_refused_before_any_connection() -> None:
     options = ConnectOptions(channel="A", hosts=(("mq1", 1414),), local_address=",".join(["192.0.2.1(1000,1999)"] * 3))
 
-    with pytest.raises(ClientPackageError, match="62 characters, and MQ has room for 48"):
-        prepare(options)
+    with pytest.raises(ClientPackageError, match="62 bytes, and MQ has room for 48"):
+        Prepared(options)
 
 
 def table(folder: Path) -> str:
