@@ -1,7 +1,7 @@
 """Selection strings: gets and browses of a handle skip the messages that its selection string does not select.
 
-Source: IBM, MQOD SelectionString; q023000 (2504); rc2459, rc2516. No page of IBM at hand for: the length limit (2519), and
-which opens get 2516.
+Source: IBM, MQOD SelectionString; q023000 (2504); rc2459, rc2516. From memory, without a page of IBM: the length limit (2519),
+and which opens get 2516.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = IN
     """Compile a selection string to a selector. Return None for an empty string.
 
     Refuses an invalid string with 2459 or 2519, and an open without input or browse with 2516. Refuses with 2504 a string that
-    is false without a look at any property.
+    is false before it reads a property.
     """
     if not text:
         return None
