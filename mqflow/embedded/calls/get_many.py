@@ -35,47 +35,47 @@ def get_plain(
         return Pending([])
     own = handle.connection.unit_of_work
     room = min(most, state.attributes.max_uncommitted_messages - own.operations)
-    taken = _marked(state, own, _first_plain(queue, room, bytes_max))
+    room_bytes = bytes_max
+    taken: list[QueuedMessage] = []
+    unit: list[Got] = []
     name = queue.attributes.name
-    unit = [
-        Got(
-            descriptor=message.descriptor,
-            body=message.body,
-            data_bytes=len(message.body),
-            resolved_queue=name,
-            message_token=message.serial.to_bytes(16, "big"),
+    for message in queue.first(room):
+        body, descriptor = message.body, message.descriptor
+        if (body_bytes := len(body)) > bytes_max or not _is_plain(message, descriptor):
+            break
+        bytes_max -= body_bytes
+        taken.append(message)
+        unit.append(
+            Got(
+                descriptor=descriptor,
+                body=body,
+                data_bytes=body_bytes,
+                resolved_queue=name,
+                message_token=message.serial.to_bytes(16, "big"),
+            )
         )
-        for message in taken
-    ]
+    # Not earlier: if a message cannot be read, no message is got, and a mark would count a backout at the next start.
+    if state.durable and (marked := _marked(state, own, taken)) < len(taken):
+        bytes_max += sum([got.data_bytes for got in unit[marked:]])
+        del taken[marked:], unit[marked:]
     queue.take_first(taken)
     own.add_gets(queue, taken)
     queue.statistics.dequeued += len(taken)
-    queue.statistics.got_bytes += sum([got.data_bytes for got in unit])
+    queue.statistics.got_bytes += room_bytes - bytes_max
     if taken and handle.bits & SAVE_ALL_CONTEXT:
         handle.saved_context = taken[-1].descriptor
     return Pending(unit)
 
 
-def _first_plain(queue: LocalQueue, room: int, bytes_max: int) -> list[QueuedMessage]:
-    """Return the first plain messages. Raises the error of a message that cannot be read; then no message is marked."""
-    found: list[QueuedMessage] = []
-    for message in queue.first(room):
-        bytes_max -= len(message.body)
-        if bytes_max < 0 or not _is_plain(message, message.descriptor):
-            break
-        found.append(message)
-    return found
-
-
-def _marked(state: QueueManagerState, own: UnitOfWork, messages: list[QueuedMessage]) -> list[QueuedMessage]:
-    """Mark the stored messages as in flight. Return the messages before the first message that the store does not mark."""
+def _marked(state: QueueManagerState, own: UnitOfWork, messages: list[QueuedMessage]) -> int:
+    """Mark the stored messages as in flight. Return the number of messages before the first that the store does not mark."""
     for count, message in enumerate(messages):
         if message.stored:
             try:
                 own.marks.append(state.store.mark_in_flight(message.serial, 0, harden=False))
             except MQIError:  # the next get also receives the error, and raises it
-                return messages[:count]
-    return messages
+                return count
+    return len(messages)
 
 
 def _is_plain_get(handle: ObjectHandle, plan: GetPlan) -> bool:
