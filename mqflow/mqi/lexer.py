@@ -68,7 +68,7 @@ class Token(Struct, frozen=True, gc=False):
 
 
 def capitals(text: str) -> str:
-    """Return the text in capitals. A letter outside ASCII never becomes one of ASCII: "ß" does not become "SS", a name."""
+    """Return the text in capitals. A letter outside ASCII never becomes an ASCII letter: "ß" does not become "SS"."""
     return text.upper() if text.isascii() else "".join(map(_capital, text))
 
 
