@@ -19,7 +19,16 @@ from mqflow.runtime.delay.stage import Stager, staging_queue_for
 from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_WORLD
 
-__all__ = ("administered", "connected", "is_missing", "message_id_from", "opened", "stager_for", "staging_queue")
+__all__ = (
+    "administered",
+    "connected",
+    "connection_to",
+    "is_missing",
+    "message_id_from",
+    "opened",
+    "stager_for",
+    "staging_queue",
+)
 
 
 def message_id_from(digits: str) -> bytes:
@@ -89,12 +98,18 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
 @contextmanager
 def connected(url: str | None) -> Iterator[Connection]:
     """Yield a connection. At the end, an open unit of work is backed out."""
-    with opened(url) as queue_manager:
-        connection = queue_manager.connect(application_name="mqflow")
-        try:
-            yield connection
-        finally:
-            disconnect_without_commit(connection)  # raises nothing, so that the user sees the error of the command
+    with opened(url) as queue_manager, connection_to(queue_manager, "mqflow") as connection:
+        yield connection
+
+
+@contextmanager
+def connection_to(queue_manager: QueueManager, application_name: str) -> Iterator[Connection]:
+    """Yield a connection. At the end, an open unit of work is backed out. Raises the `MQIError` of the connect."""
+    connection = queue_manager.connect(application_name=application_name)
+    try:
+        yield connection
+    finally:
+        disconnect_without_commit(connection)  # raises nothing, so that the user sees the error of the command
 
 
 @contextmanager

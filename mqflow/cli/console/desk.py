@@ -18,7 +18,7 @@ from mqflow.app.application import App
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
-from mqflow.cli.connection_options import administered
+from mqflow.cli.connection_options import administered, connection_to
 from mqflow.cli.console.handler_payload import HandlerPayload, handler_payload
 from mqflow.cli.console.message_search import found_in
 from mqflow.cli.console.queue_rows import QueueRow, queue_rows, roles_of
@@ -29,7 +29,7 @@ from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, reason
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.watching.figures import OldestAges, figures
 from mqflow.cli.watching.status_report import History, StatusReport, report
-from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue, inquire_dead_letter_queue
+from mqflow.many_verbs import inquire_base_queue, inquire_dead_letter_queue
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import QueueType
@@ -55,6 +55,7 @@ __all__ = (
 LOOKED_AT_MAX: Final = 20_000
 """The largest number of messages of a queue that a page reads. If there are more, the page says so."""
 
+_NAME: Final = "mqflow console"
 _NOTE_S: Final = 1.0
 _SHOWN_MAX: Final = 200
 _BYTES_MAX: Final = 1_048_576
@@ -174,7 +175,7 @@ class Desk:
     @contextmanager
     def connected(self) -> Iterator[Connection]:
         """Yield a connection. At the end, an open unit of work is backed out."""
-        with self.opened() as queue_manager, _connection(queue_manager) as connection:
+        with self.opened() as queue_manager, connection_to(queue_manager, _NAME) as connection:
             yield connection
 
     def dead_letter_queue(self, connection: Connection) -> str:
@@ -199,7 +200,7 @@ class Desk:
         """
         applications, applications_problem = self.reports()
         with self.opened() as queue_manager:
-            with _connection(queue_manager) as connection:
+            with connection_to(queue_manager, _NAME) as connection:
                 name = connection.queue_manager_name
                 attributes, dead_letters, problem = self._attributes(queue_manager, connection, applications)
             roles = roles_of(attributes.values(), dead_letters)
@@ -293,7 +294,7 @@ class Desk:
         looked_at = 0
         with self.opened() as queue_manager, disposals(self.settings) as last_disposal:
             for name in queues:
-                with _connection(queue_manager) as connection:
+                with connection_to(queue_manager, _NAME) as connection:
                     messages = browse(connection, name, bytes_max=_BYTES_MAX)
                     for got in islice(messages, LOOKED_AT_MAX if len(found) < _SHOWN_MAX else 0):
                         looked_at += 1
@@ -350,15 +351,6 @@ def first_with(connection: Connection, queue: str, message_id: bytes, *, bytes_m
     if first is None:
         raise MissingMessageError(f"No message on {queue} has the MsgId {message_id.hex()}: it has left the queue.")
     return first, 1 + sum(1 for _ in found)
-
-
-@contextmanager
-def _connection(queue_manager: QueueManager) -> Iterator[Connection]:
-    connection = queue_manager.connect(application_name="mqflow console")
-    try:
-        yield connection
-    finally:
-        disconnect_without_commit(connection)
 
 
 def _listed(queue_manager: QueueManager) -> tuple[QueueAttributes, ...]:

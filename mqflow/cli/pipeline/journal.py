@@ -6,7 +6,7 @@ from functools import partial
 import click
 import msgspec
 
-from mqflow.cli.connection_options import administered, opened
+from mqflow.cli.connection_options import administered, connection_to, opened
 from mqflow.cli.option_types import WholeLines, json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.text.exit_codes import EXIT_FAILED
@@ -21,7 +21,6 @@ from mqflow.journal.verification import Markers, verify_journal
 from mqflow.landing.lane_repair import Doubt, check_committed, find_doubt, settle_lane
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.landing.state_queue import StateQueue, check_queue_manager
-from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.errors import MQIError
 from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_CLOCK
@@ -98,8 +97,7 @@ def verify(folder: Folder, url: str | None, state_queue: str) -> None:
     with ExitStack() as stack:
         markers: Markers | None = None
         if url is not None:
-            connection = stack.enter_context(opened(url)).connect(application_name="mqflow journal verify")
-            stack.callback(disconnect_without_commit, connection)
+            connection = stack.enter_context(connection_to(stack.enter_context(opened(url)), "mqflow journal verify"))
             markers = StateQueue(connection, journal.id, state_queue, wait_ms=_MARKER_WAIT_MS)
         damages, in_files = 0, False
         compared, elsewhere = False, ""
@@ -172,19 +170,15 @@ def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, ur
     """
     journal = Journal.open(folder)
     found = journal.lane(lane)
-    with opened(url) as queue_manager:
-        connection = queue_manager.connect(application_name="mqflow journal settle")
-        try:
-            check_queue_manager(connection, found)
-            if said := check_committed(found, state_queue, partial(_uncommitted, queue_manager, connection)):
-                note(said)
-            doubt = find_doubt(connection, journal, found, state_queue, wait_ms=_MARKER_WAIT_MS)
-            click.echo(_doubt_text(found, doubt))
-            if decision is None:
-                raise SystemExit(1)
-            settle_lane(connection, journal, found, state_queue, doubt, publishes=decision == "publish", clock=SYSTEM_CLOCK)
-        finally:
-            disconnect_without_commit(connection)
+    with opened(url) as queue_manager, connection_to(queue_manager, "mqflow journal settle") as connection:
+        check_queue_manager(connection, found)
+        if said := check_committed(found, state_queue, partial(_uncommitted, queue_manager, connection)):
+            note(said)
+        doubt = find_doubt(connection, journal, found, state_queue, wait_ms=_MARKER_WAIT_MS)
+        click.echo(_doubt_text(found, doubt))
+        if decision is None:
+            raise SystemExit(1)
+        settle_lane(connection, journal, found, state_queue, doubt, publishes=decision == "publish", clock=SYSTEM_CLOCK)
     note(f"{safe(found.name)} is repaired, with segment {found.last:,} as its last; `mqflow land` continues after it.")
 
 

@@ -142,7 +142,9 @@ def test_a_verification_with_a_url_reads_the_markers_over_a_connection_that_ends
 
     monkeypatch.setattr(module, "StateQueue", markers)
     monkeypatch.setattr(module, "verify_journal", verify)
-    monkeypatch.setattr(module, "disconnect_without_commit", lambda connection: acts.append(connection.queue_manager_name))
+    monkeypatch.setattr(
+        "mqflow.cli.connection_options.disconnect_without_commit", lambda connection: acts.append(connection.queue_manager_name)
+    )
 
     sound = run("journal", "verify", "j", "--url", "embedded:./data?qmgr=QM1", "--state-queue", "STATE")
 
@@ -222,7 +224,10 @@ def test_a_lane_in_doubt_is_explained_and_repaired_only_by_a_decision(
         assert clock is SYSTEM_CLOCK
         asked.append((publishes, facts[3:]))
 
-    monkeypatch.setattr(module, "disconnect_without_commit", lambda connection: asked.append(connection.queue_manager_name))
+    monkeypatch.setattr(
+        "mqflow.cli.connection_options.disconnect_without_commit",
+        lambda connection: asked.append(connection.queue_manager_name),
+    )
     monkeypatch.setattr(module, "find_doubt", find)
     monkeypatch.setattr(module, "settle_lane", settle)
 
