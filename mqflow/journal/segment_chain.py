@@ -93,7 +93,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 def before_of(journal: str, tip: Tip | None, rewrites: Sequence[Rewrite]) -> Before:
-    """Return what the segment after `tip` must name as the segment before it. `tip` is None if that is unknown."""
+    """Return `tip`, with its sums from before each rewrite, for a check of the next segment. None means an unknown `tip`."""
     sums = set[_Sum]() if tip is None or not _is_known(tip) else {(tip.rows, tip.crc)}
     for said in reversed(rewrites if sums else ()):  # receipts are in the order of the rewrites
         if tip is not None and said.number == tip.number and (said.rows, said.crc) in sums:

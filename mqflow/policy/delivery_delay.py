@@ -254,7 +254,7 @@ def has_expired(header: DelayHeader, now: ClockReading) -> bool:
 
 
 def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subscriber_gone: bool = False) -> Plan:
-    """Return what to do, in order, with a message whose put to its target failed at the due time.
+    """Return the steps, in order, for a message whose put to its target failed at the due time.
 
     The report options decide whether the message is discarded or dead-lettered. If the dead-letter queue refuses it, a
     publication is discarded, and any other message is tried again later. If the subscriber is gone, a publication is discarded

@@ -28,7 +28,7 @@ def expiry_lines(certificates: Iterable[Path], now: float, *, only_soon: bool = 
 
 
 def _remedy(path: Path) -> str:
-    """Return what to do. This file cannot know who made a certificate, and `mqflow qmgr tls` can overwrite it."""
+    """Return the remedy. This file cannot know who made a certificate, and `mqflow qmgr tls` can overwrite it."""
     files = CertificateFiles(path.parent)
     if path in {files.authority, files.certificate}:
         return (

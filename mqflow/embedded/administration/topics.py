@@ -274,7 +274,7 @@ def _without_known_topic(
 def _check_destination(state: QueueManagerState, name: str) -> None:
     """Refuse with 2085 an empty name or an unknown queue, and with 2057 a queue that takes no publications.
 
-    Source: IBM q020910: the queue "must be defined before the definition of the subscription". The check of ALTER SUB is ours.
+    Source: IBM q020910: the queue "must be defined before the definition of the subscription". ALTER SUB is checked too.
     """
     if not name:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")

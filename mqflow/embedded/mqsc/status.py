@@ -201,7 +201,7 @@ _SVRCONN, _CURRENT = 7, 1011
 # MQCHS_STOPPING: only then is a request to stop outstanding.
 _STOPPING = 4
 _CHANNEL_COUNTS: Final = ("call_count", "bytes_sent", "bytes_received", "buffers_sent", "buffers_received")
-"""The counts of a channel that begin again at 0 after 999,999,999. Source: IBM, q087560 (bytes and buffers); ours for MSGS."""
+"""The counts of a channel that begin again at 0 after 999,999,999. Source: IBM, q087560, for bytes and buffers only."""
 # MQBALANCED_NOT_APPLICABLE.
 _NOT_APPLICABLE = 2
 _RULE_TYPES: Final = {"BLOCKUSER": 1, "BLOCKADDR": 2, "ADDRESSMAP": 4, "USERMAP": 5}

@@ -76,7 +76,7 @@ JMS_OPTIONS: Final[Mapping[str, ReconnectOption]] = {
 
 
 def reconnect_mode(default: DefaultReconnect, option: ReconnectOption) -> ReconnectMode:
-    """Return what to do after a lost connection."""
+    """Return the reaction to a lost connection."""
     return MODES[default][option]
 
 
