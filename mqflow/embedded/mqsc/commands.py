@@ -37,6 +37,8 @@ __all__ = (
     "ObjectCommand",
     "ObjectNoun",
     "Operator",
+    "OrderByName",
+    "OrderVerb",
     "OwnAct",
     "Ping",
     "QueueNoun",
@@ -45,12 +47,9 @@ __all__ = (
     "Selection",
     "SetAuthorityCommand",
     "SetChannelRule",
-    "StartChannel",
-    "StartListener",
     "StatusNoun",
     "StopChannel",
     "StopConnection",
-    "StopListener",
     "SyntaxProblem",
     "Unsupported",
     "Value",
@@ -65,6 +64,8 @@ QueueNoun = Literal["QLOCAL", "QALIAS", "QMODEL", "QREMOTE"]
 
 ObjectNoun = QueueNoun | Literal["TOPIC", "SUB"] | Noun
 """The objects that a command can define, alter, delete and show."""
+
+OrderVerb = Literal["START CHANNEL", "START LISTENER", "STOP LISTENER"]
 
 StatusNoun = Literal[
     "QMSTATUS", "PUBSUB", "LSSTATUS", "CHSTATUS", "SVSTATUS", "APSTATUS", "QSTATS", "SBSTATUS", "TPSTATUS", "TPSTATUS SUB",
@@ -302,9 +303,10 @@ class RemoveChannelRules(Struct, frozen=True):
     type: RuleType
 
 
-class StartChannel(Struct, frozen=True):
-    """START CHANNEL."""
+class OrderByName(Struct, frozen=True):
+    """START CHANNEL, START LISTENER or STOP LISTENER."""
 
+    verb: OrderVerb
     name: str
 
 
@@ -316,18 +318,6 @@ class StopChannel(Struct, frozen=True):
     address: str = ""
     #: True for STATUS(STOPPED), False for STATUS(INACTIVE).
     stays_stopped: bool = True
-
-
-class StartListener(Struct, frozen=True):
-    """START LISTENER."""
-
-    name: str
-
-
-class StopListener(Struct, frozen=True):
-    """STOP LISTENER."""
-
-    name: str
 
 
 Display = (
@@ -343,7 +333,7 @@ Display = (
 """The commands that only show objects or a status."""
 
 AuthorityAct = SetAuthorityCommand | DeleteAuthorityCommand | RefreshSecurity
-ChannelAct = SetChannelRule | RemoveChannelRules | StartChannel | StopChannel | StartListener | StopListener
+ChannelAct = SetChannelRule | RemoveChannelRules | StopChannel | OrderByName
 ObjectCommand = DefineCommand | AlterCommand | DeleteCommand
 OwnAct = AlterQueueManagerCommand | ClearCommand | ClearTopic | Ping | EndCommand | StopConnection
 Act = ObjectCommand | OwnAct | AuthorityAct | ChannelAct | Asked

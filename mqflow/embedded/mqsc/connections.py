@@ -23,12 +23,11 @@ from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_
 from mqflow.embedded.mqsc.commands import (
     ChannelAct,
     DisplayConnections,
+    OrderByName,
+    OrderVerb,
     RemoveChannelRules,
     SetChannelRule,
-    StartChannel,
-    StartListener,
     StopChannel,
-    StopListener,
     Unsupported,
 )
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
@@ -52,13 +51,11 @@ __all__ = (
     "asked",
     "build_channel_rule",
     "build_refresh",
-    "build_start_channel",
-    "build_start_listener",
     "build_stop_channel",
-    "build_stop_listener",
     "change_channels",
     "connection_rows",
     "external_name",
+    "order_by_name",
     "show_connections",
 )
 
@@ -149,11 +146,6 @@ def asked(options: Mapping[str, Clause], word: str, subject: Clause) -> str:
     return single(options[word]).folded
 
 
-def build_start_channel(_noun: str, subject: Clause, _parameters: Parameters) -> StartChannel:
-    """Return the action of a START CHANNEL command."""
-    return StartChannel(name_of(subject))
-
-
 def build_stop_channel(_noun: str, subject: Clause, parameters: Parameters) -> StopChannel:
     """Return the action of a STOP CHANNEL command. Every MODE lets the present call end, and backs out units of work."""
     options = parameters.options
@@ -165,14 +157,9 @@ def build_stop_channel(_noun: str, subject: Clause, parameters: Parameters) -> S
     return StopChannel(name_of(subject), address, stays_stopped)
 
 
-def build_start_listener(_noun: str, subject: Clause, _parameters: Parameters) -> StartListener:
-    """Return the action of a START LISTENER command."""
-    return StartListener(name_of(subject))
-
-
-def build_stop_listener(_noun: str, subject: Clause, _parameters: Parameters) -> StopListener:
-    """Return the action of a STOP LISTENER command."""
-    return StopListener(name_of(subject))
+def order_by_name(verb: OrderVerb) -> Callable[[str, Clause, Parameters], OrderByName]:
+    """Return the function that builds the action of START CHANNEL, START LISTENER or STOP LISTENER."""
+    return lambda _noun, subject, _parameters: OrderByName(verb, name_of(subject))
 
 
 def about_channel(verb: ChannelVerb) -> Callable[[str, Clause, Parameters], AboutChannel]:
@@ -226,7 +213,14 @@ def _needed(subject: Clause, parameters: Parameters, keyword: str, words: tuple[
     return choice(parameters.options, keyword, words)
 
 
-def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:  # noqa: PLR0911 - one return for each command
+_ORDERS: Final[Mapping[OrderVerb, tuple[Callable[[ChannelAdministration, str], None], str]]] = {
+    "START CHANNEL": (lambda channels, name: channels.start(name), "AMQ8018: Channel {} takes client programs."),
+    "START LISTENER": (lambda channels, name: channels.start_listener(name), "AMQ8021: Listener {} accepts connections."),
+    "STOP LISTENER": (lambda channels, name: channels.stop_listener(name), "AMQ8706: Listener {} refuses new connections."),
+}
+
+
+def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:
     """Carry the action out, and return a confirmation."""
     match action:
         case SetChannelRule(rule, removes=True):
@@ -238,18 +232,13 @@ def change_channels(action: ChannelAct, channels: ChannelAdministration) -> str:
         case RemoveChannelRules(profile, kind):
             channels.remove_rules(profile, kind)
             return f"The {kind} records of {profile} are removed."
-        case StartChannel(name):
-            channels.start(name)
-            return f"AMQ8018: Channel {name} takes client programs."
         case StopChannel(name, address, stays_stopped):
             channels.stop(name, address=address, stays_stopped=stays_stopped)
             return f"AMQ8019: Channel {name} stops."
-        case StartListener(name):
-            channels.start_listener(name)
-            return f"AMQ8021: Listener {name} accepts connections."
-        case StopListener(name):
-            channels.stop_listener(name)
-            return f"AMQ8706: Listener {name} refuses new connections."
+        case OrderByName(verb, name):
+            carry_out, done = _ORDERS[verb]
+            carry_out(channels, name)
+            return done.format(name)
         case unknown:
             assert_never(unknown)
 

@@ -426,10 +426,12 @@ def _forms() -> dict[tuple[str, str], _Form]:
         ("DISPLAY", "QUEUE"): _Form(_of(_display, any_queue), _ANY_QUEUE, _SHOWING, of["QUEUE"], asking=True),
         ("DISPLAY", "CONN"): _Form(_display_connections, _ANY_CONNECTION, _SHOWING, of["CONN"], asking=True),
         ("SET", "CHLAUTH"): _Form(connections.build_channel_rule, {}, connections.RULE_WORDS, connections.RULE_IGNORED),
-        ("START", "CHANNEL"): _Form(connections.build_start_channel, {}, {}, frozenset({"CHLDISP", "CMDSCOPE", "IGNSTATE"})),
+        ("START", "CHANNEL"): _Form(
+            connections.order_by_name("START CHANNEL"), {}, {}, frozenset({"CHLDISP", "CMDSCOPE", "IGNSTATE"})
+        ),
         ("STOP", "CHANNEL"): _Form(connections.build_stop_channel, {}, connections.STOPPING, frozenset({"CMDSCOPE"})),
-        ("START", "LISTENER"): _Form(connections.build_start_listener, {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
-        ("STOP", "LISTENER"): _Form(connections.build_stop_listener, {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
+        ("START", "LISTENER"): _Form(connections.order_by_name("START LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
+        ("STOP", "LISTENER"): _Form(connections.order_by_name("STOP LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
         **_forms_of_what_does_not_run(),
         ("SET", "AUTHREC"): _Form(build_set, {}, SETTING, _SERVICE),
         ("DELETE", "AUTHREC"): _Form(build_delete, {}, DELETING, _SERVICE),
@@ -478,33 +480,18 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
     )
     return {
         ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, UNSUPPORTED_ATTRIBUTES["TPSTATUS"], asking=True),
-        ("DISPLAY", "APSTATUS"): _Form(
-            _display_application_status,
-            keyword_table(STATUSES["APSTATUS"].specs),
-            _SHOWING,
-            frozenset({"CMDSCOPE"}),
-            asking=True,
-        ),
-        ("DISPLAY", "CHLAUTH"): _Form(
-            _display_channel_rules,
-            keyword_table(STATUSES["CHLAUTH"].specs),
-            _SHOWING | {word: word for word in ("MATCH", *connections.ASKING)},
-            UNSUPPORTED_ATTRIBUTES["CHLAUTH"],
-            asking=True,
-        ),
+        ("DISPLAY", "APSTATUS"): _status_form("APSTATUS", _display_application_status),
+        ("DISPLAY", "CHLAUTH"): _status_form("CHLAUTH", _display_channel_rules, "MATCH", *connections.ASKING),
         ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),
         ("STOP", "CONN"): _Form(lambda _, subject, __: StopConnection(single(subject).folded), {}, {}, frozenset({"EXTCONN"})),
-        **{
-            ("DISPLAY", noun): _Form(
-                _of(_display_status_of, noun),
-                keyword_table(STATUSES[noun].specs),
-                _SHOWING,
-                UNSUPPORTED_ATTRIBUTES.get(noun, frozenset()),
-                asking=True,
-            )
-            for noun in shown
-        },
+        **{("DISPLAY", noun): _status_form(noun, _of(_display_status_of, noun)) for noun in shown},
     }
+
+
+def _status_form(noun: StatusNoun, build: Callable[[str, Clause, Parameters], Action], *options: str) -> _Form:
+    taken = _SHOWING | {word: word for word in options}
+    unsupported = UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
+    return _Form(build, keyword_table(STATUSES[noun].specs), taken, unsupported, asking=True)
 
 
 def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
