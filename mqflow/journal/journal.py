@@ -252,7 +252,7 @@ class Lane(Struct, frozen=True):
 
     def befores(self, segments: Sequence[Segment]) -> dict[int, Before]:
         """Return for each of these segments the segment that it must follow."""
-        tips = {segment.number: segment.tip for segment in self._published()}  # read first, because a trim deletes its files last
+        tips = {segment.number: segment.tip for segment in self._published()}  # read first: a trim deletes the files last
         said = self.reread()
         tips = {said.trimmed: Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)} | tips
         return {each.number: before_of(self.journal_id, tips.get(each.number - 1), said.rewrites) for each in segments}
