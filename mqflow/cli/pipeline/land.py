@@ -30,8 +30,8 @@ from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
-from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Event
 
@@ -156,11 +156,11 @@ def _lanes(
 
 
 def _check_queue(connection: Connection, queue: str) -> None:
-    """Raise the `MQIError` for an unknown queue, because a mistyped name would become a lane of the journal forever."""
+    """Raise the `MQIError` for a queue that no lander can open, because a mistyped name would become a lane forever."""
     try:
         connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)  # closed with the connection
     except MQIError as error:
-        if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the lander reports any other error, and waits if a wait can help
+        if classify(int(error.reason)) is Class.CONFIGURATION:  # the lander reports any other error, and waits
             raise
 
 
