@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mqflow.app.errors import ConfigurationError
+from mqflow.cli.text.terminal import safe
 from mqflow.cli.watching.sockets import Answer, applications, control_folder
 from mqflow.cli.watching.status_report import StatusReport, report
 from mqflow.policy.health.records import ApplicationStatus, SilentProcess
@@ -10,21 +11,22 @@ from mqflow.policy.health.records import ApplicationStatus, SilentProcess
 __all__ = ("every_report", "one", "reports")
 
 
-def reports(name: str | None) -> list[tuple[Path, StatusReport | None]]:
-    """Return the reports of all applications, or of those with this name or process; None for one that does not answer.
+def reports(name: str | None) -> list[tuple[Path, StatusReport | str]]:
+    """Return the reports of all applications, or of those with this name or process.
 
-    Raises `ConfigurationError` if no application has this name.
+    For an application without a report, return the reason; the reason is empty if the application does not answer. Raises
+    `ConfigurationError` if no application has this name.
     """
     answers = _chosen(name, wants_queues=True)
     return [
-        (path, None if answer is None or answer.status is None else report(answer.status, answer.queues))
+        (path, report(answer.status, answer.queues) if answer and answer.status else answer.refused if answer else "")
         for path, answer in answers
     ]
 
 
 def every_report(name: str | None) -> list[StatusReport]:
     """Return the reports as `reports` does; for an application that does not answer, a report that says so."""
-    return [_silent(path) if found is None else found for path, found in reports(name)]
+    return [_silent(path) if isinstance(found, str) else found for path, found in reports(name)]
 
 
 def _silent(path: Path) -> StatusReport:
@@ -61,7 +63,7 @@ def _chosen(name: str | None, *, wants_queues: bool = False) -> list[tuple[Path,
         return found
     matching = [(path, answer) for path, answer in found if name in _names(path, answer)]
     if not matching:
-        known = ", ".join(" or ".join(sorted(_names(path, answer))) for path, answer in found)
+        known = ", ".join(" or ".join(sorted(map(safe, _names(path, answer)))) for path, answer in found)
         raise ConfigurationError(
             f"No application {name!r} of this user runs on this machine. Running: {known or 'none'}. "
             f"`mqflow run` has its control socket in {folder}; MQFLOW_CONTROL_FOLDER names another folder for both commands."

@@ -216,7 +216,8 @@ def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | Non
             refused = f"Its answer cannot be read, because another version of mqflow runs there: {error}."
             found.append((path, Answer(refused=refused)))
         except ConnectionRefusedError:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # another process has removed it; or it is a folder, which nobody listens on
+                path.unlink()
         except OSError:  # the application has just ended
             continue
     return found

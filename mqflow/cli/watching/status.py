@@ -34,11 +34,13 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
     is_well, is_any = True, False
     for path, report in _with_rates(application) if rates else reports(application):
         is_any = True
-        is_well = is_well and report is not None and report.health.ready
+        is_well = is_well and not isinstance(report, str) and report.health.ready
         if as_json:
-            click.echo(msgspec.json.encode(report if report is not None else {"silent": path.stem}))
-        elif report is None:
-            click.echo(f"{safe(path.stem)} does not answer.")
+            click.echo(msgspec.json.encode({"silent": path.stem} if isinstance(report, str) else report))
+        elif isinstance(report, str):
+            click.echo(
+                f"{safe(path.stem)} shows no status: {safe(report)}" if report else f"{safe(path.stem)} does not answer."
+            )
         else:
             _show(path, report, rates=rates)
     if not is_any:
@@ -47,16 +49,16 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-def _with_rates(application: str | None) -> Iterator[tuple[Path, StatusReport | None]]:
+def _with_rates(application: str | None) -> Iterator[tuple[Path, StatusReport | str]]:
     """Ask the applications twice. Yield their second reports, with the rates between the two answers."""
     history = History()
     for _, report in reports(application):
-        if report is not None:
+        if not isinstance(report, str):
             history.note(report, SYSTEM_CLOCK.monotonic())
     THREADS.event().wait(_RATE_S)
     for path, report in reports(application):
-        if report is None:
-            yield path, None
+        if isinstance(report, str):
+            yield path, report
             continue
         history.note(report, SYSTEM_CLOCK.monotonic())
         found = {each.queue: history.rates(report.status.process, each.queue) for each in report.queues}

@@ -114,6 +114,7 @@ def test_the_socket_of_a_process_that_has_ended_is_removed(folder: Path, stack: 
     serve(stack, socket_for("orders"), Named())
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(folder / "old.7.sock"))
+    (folder / "folder.8.sock").mkdir()
 
     found = applications()
 

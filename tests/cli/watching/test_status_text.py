@@ -148,6 +148,18 @@ def test_a_process_that_does_not_answer_is_one_line_or_one_record(
     assert f"shop.9 does not answer on {folder}/shop.9.sock. A process that is stopped (SIGSTOP) does not." in order.stderr
 
 
+def test_an_application_that_cannot_tell_its_status_says_why_and_its_name_is_shown_in_one_line(run: Run, serve: Serve) -> None:
+    source = serve(application(process(0), application="\x1b[31m"))
+    unknown = run("status", "oders")
+    source.states.clear()
+
+    shown = run("status")
+
+    assert "Running: 70 or \\x1b[31m." in unknown.stderr
+    why = "The application could not answer: IndexError: list index out of range"
+    assert (1, f"orders.70 shows no status: {why}\n") == (shown.exit_code, shown.stdout)
+
+
 def test_top_and_the_console_show_an_application_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "_ALL_S", 0.05)
     with socket.socket(socket.AF_UNIX) as stopped:
