@@ -21,6 +21,11 @@ QUEUES = (
 )
 
 
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+
+
 class Order(Struct):
     quantity: int
     name: str = ""
@@ -48,10 +53,9 @@ def story(telemetry: Telemetry) -> list[str]:
     return told
 
 
-async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
-    telemetry = Telemetry()
-
+async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other(
+    mq: QueueManagerKit, telemetry: Telemetry
+) -> None:
     async with mq.run(application(telemetry)):
         await mq.put("ORDERS.IN", {"quantity": -1})
         await mq.drain("ORDERS.BOQ")
@@ -61,10 +65,9 @@ async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other
     )
 
 
-async def test_a_message_that_does_not_decode_is_disposed_of_at_its_first_delivery(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
-    telemetry = Telemetry()
-
+async def test_a_message_that_does_not_decode_is_disposed_of_at_its_first_delivery(
+    mq: QueueManagerKit, telemetry: Telemetry
+) -> None:
     async with mq.run(application(telemetry)):
         await mq.put("ORDERS.IN", "not JSON")
         await mq.drain("ORDERS.BOQ")
@@ -73,10 +76,7 @@ async def test_a_message_that_does_not_decode_is_disposed_of_at_its_first_delive
     assert telemetry.span("process ORDERS.IN").context == telemetry.span("settle ORDERS.IN").parent
 
 
-async def test_a_trace_goes_on_through_the_queue_to_the_next_application(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
-    telemetry = Telemetry()
-
+async def test_a_trace_goes_on_through_the_queue_to_the_next_application(mq: QueueManagerKit, telemetry: Telemetry) -> None:
     async with mq.run(application(telemetry)):
         await mq.put("ORDERS.IN", {"quantity": 1}, properties={"tenant": "acme"})
         [booked] = await mq.drain("ORDERS.OUT")
@@ -86,9 +86,9 @@ async def test_a_trace_goes_on_through_the_queue_to_the_next_application(mq: Que
     assert f"{put.context.trace_id:032x}-{put.context.span_id:016x}" in str(usr(booked.headers[0])["traceparent"])
 
 
-async def test_a_put_of_a_handler_that_is_not_async_is_a_child_of_its_delivery(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
-    telemetry = Telemetry()
+async def test_a_put_of_a_handler_that_is_not_async_is_a_child_of_its_delivery(
+    mq: QueueManagerKit, telemetry: Telemetry
+) -> None:
     app = App(middleware=[telemetry.hook])
 
     @app.listener("ORDERS.IN")
@@ -102,9 +102,7 @@ async def test_a_put_of_a_handler_that_is_not_async_is_a_child_of_its_delivery(m
     assert telemetry.span("process ORDERS.IN").context == telemetry.span("put ORDERS.OUT").parent
 
 
-async def test_no_body_property_or_exception_text_leaves_the_process(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
-    telemetry = Telemetry()
+async def test_no_body_property_or_exception_text_leaves_the_process(mq: QueueManagerKit, telemetry: Telemetry) -> None:
     canary = "canary-5f3a"
 
     async with mq.run(application(telemetry)):
@@ -118,10 +116,7 @@ async def test_no_body_property_or_exception_text_leaves_the_process(mq: QueueMa
     assert canary not in str(telemetry.metrics)
 
 
-async def test_the_meter_agrees_with_the_ends_of_the_messages(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
-    telemetry = Telemetry()
-
+async def test_the_meter_agrees_with_the_ends_of_the_messages(mq: QueueManagerKit, telemetry: Telemetry) -> None:
     async with mq.run(application(telemetry)):
         await mq.put("ORDERS.IN", {"quantity": 1})
         await mq.put("ORDERS.IN", {"quantity": -1})
@@ -143,10 +138,8 @@ def usr(header: Header) -> dict[str, object]:
     return dict(properties(header))
 
 
-async def test_a_record_of_a_decision_names_the_trace_of_its_handling(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
+async def test_a_record_of_a_decision_names_the_trace_of_its_handling(mq: QueueManagerKit, telemetry: Telemetry) -> None:
     mq.define(DISPOSITION_QUEUE)
-    telemetry = Telemetry()
     app = App(middleware=[telemetry.hook], settings=Settings(disposition_queue=DISPOSITION_QUEUE))
 
     @app.listener("ORDERS.IN")
@@ -167,9 +160,9 @@ async def test_a_record_of_a_decision_names_the_trace_of_its_handling(mq: QueueM
 
 @pytest.mark.mq_backend("asyncio", "trio")
 @pytest.mark.parametrize("registered", ["middleware", "middleware and hook", "two objects"])
-async def test_one_registration_reports_deliveries_puts_and_each_decision_once(mq: QueueManagerKit, registered: str) -> None:
-    mq.mqsc(*QUEUES)
-    telemetry = Telemetry()
+async def test_one_registration_reports_deliveries_puts_and_each_decision_once(
+    mq: QueueManagerKit, registered: str, telemetry: Telemetry
+) -> None:
     app = App(middleware=[telemetry.hook])
     if registered == "middleware and hook":
         app.hooks.append(telemetry.hook)
@@ -192,7 +185,6 @@ async def test_one_registration_reports_deliveries_puts_and_each_decision_once(m
 
 
 async def test_any_middleware_that_wants_events_is_a_hook(mq: QueueManagerKit) -> None:
-    mq.mqsc(*QUEUES)
     seen: list[str] = []
 
     class Alarm:

@@ -16,9 +16,7 @@ def acted(reason: int = 0) -> DeadLetterActed:
     )
 
 
-def test_a_rule_that_was_applied_is_a_span() -> None:
-    telemetry = Telemetry()
-
+def test_a_rule_that_was_applied_is_a_span(telemetry: Telemetry) -> None:
     telemetry.hook(acted())
 
     span = telemetry.span("settle DLQ")
@@ -27,9 +25,7 @@ def test_a_rule_that_was_applied_is_a_span() -> None:
     assert StatusCode.UNSET is span.status.status_code
 
 
-def test_an_attempt_in_vain_is_an_error_with_its_reason() -> None:
-    telemetry = Telemetry()
-
+def test_an_attempt_in_vain_is_an_error_with_its_reason(telemetry: Telemetry) -> None:
     telemetry.hook(acted(Reason.Q_FULL))
 
     span = telemetry.span("settle DLQ")
@@ -49,9 +45,7 @@ def test_identifiers_are_exported_only_where_that_is_allowed(allowed: object) ->
     assert "SECRET.NAME" not in exported
 
 
-def test_each_action_of_a_rule_is_counted() -> None:
-    telemetry = Telemetry()
-
+def test_each_action_of_a_rule_is_counted(telemetry: Telemetry) -> None:
     for reason in (0, 0, Reason.Q_FULL):
         telemetry.hook(acted(reason))
 

@@ -39,9 +39,7 @@ def decisions(telemetry: Telemetry) -> list[tuple[str, SpanEvent]]:
     return [(span.name, event) for span in telemetry.spans for event in span.events if event.name == "mqflow.backout.decision"]
 
 
-async def test_a_decision_span_has_the_facts_and_the_answer_of_each_destination() -> None:
-    telemetry = Telemetry()
-
+async def test_a_decision_span_has_the_facts_and_the_answer_of_each_destination(telemetry: Telemetry) -> None:
     telemetry.hook(decided(*PLAN, outcome=FAILED))
     telemetry.hook(disposed(Attempt(PLAN[0], Reason.Q_FULL, "the queue is full"), Attempt(PLAN[1])))
 
@@ -57,9 +55,7 @@ async def test_a_decision_span_has_the_facts_and_the_answer_of_each_destination(
     } == dict(event.attributes or {})  # fmt: skip
 
 
-async def test_the_span_of_a_decision_to_deliver_ends_immediately() -> None:
-    telemetry = Telemetry()
-
+async def test_the_span_of_a_decision_to_deliver_ends_immediately(telemetry: Telemetry) -> None:
     telemetry.hook(decided(Deliver(), count=1))
 
     [(span_name, event)] = decisions(telemetry)
@@ -68,8 +64,7 @@ async def test_the_span_of_a_decision_to_deliver_ends_immediately() -> None:
     assert () == (event.attributes or {})["mqflow.backout.tried"]
 
 
-async def test_a_delivery_links_to_the_one_that_failed_before() -> None:
-    telemetry = Telemetry()
+async def test_a_delivery_links_to_the_one_that_failed_before(telemetry: Telemetry) -> None:
     again = incoming(descriptor=replace(DESCRIPTOR, backout_count=1))
 
     await telemetry.handle(outcome=FAILED)
@@ -79,9 +74,7 @@ async def test_a_delivery_links_to_the_one_that_failed_before() -> None:
     assert [failed.context] == [link.context for link in delivered_again.links]
 
 
-async def test_a_decision_after_a_failure_belongs_to_the_trace_of_that_failure() -> None:
-    telemetry = Telemetry()
-
+async def test_a_decision_after_a_failure_belongs_to_the_trace_of_that_failure(telemetry: Telemetry) -> None:
     await telemetry.handle(outcome=FAILED)
     telemetry.hook(decided(*PLAN, outcome=FAILED))
     telemetry.hook(disposed(Attempt(PLAN[0])))
@@ -92,9 +85,7 @@ async def test_a_decision_after_a_failure_belongs_to_the_trace_of_that_failure()
     assert ["settle ORDERS.IN"] == [name for name, _ in decisions(telemetry)]
 
 
-async def test_a_decision_taken_again_on_the_same_message_is_written_down_once() -> None:
-    telemetry = Telemetry()
-
+async def test_a_decision_taken_again_on_the_same_message_is_written_down_once(telemetry: Telemetry) -> None:
     telemetry.hook(decided(*PLAN, count=3))
     telemetry.clock.now_s += 2
     telemetry.hook(decided(*PLAN, count=4))
@@ -110,9 +101,7 @@ async def test_a_decision_taken_again_on_the_same_message_is_written_down_once()
     assert 3_000_000_000 == span.end_time - span.start_time
 
 
-async def test_a_message_that_nothing_accepts_is_an_error() -> None:
-    telemetry = Telemetry()
-
+async def test_a_message_that_nothing_accepts_is_an_error(telemetry: Telemetry) -> None:
     telemetry.hook(decided(*PLAN))
     refused = (Attempt(PLAN[0], Reason.PUT_INHIBITED), Attempt(PLAN[1], Reason.UNKNOWN_OBJECT_NAME), Attempt(PLAN[2]))
     telemetry.hook(disposed(*refused))
@@ -123,9 +112,7 @@ async def test_a_message_that_nothing_accepts_is_an_error() -> None:
     assert (2051, 2085, 0) == (event.attributes or {})["mqflow.backout.reasons"]
 
 
-async def test_a_commit_in_doubt_is_an_error_span_for_each_message() -> None:
-    telemetry = Telemetry()
-
+async def test_a_commit_in_doubt_is_an_error_span_for_each_message(telemetry: Telemetry) -> None:
     in_doubt = InDoubt(
         queue="ORDERS.IN", listener="orders", reason=Reason.CALL_INTERRUPTED, message_ids=(MESSAGE_ID, b"other".ljust(24))
     )
@@ -134,8 +121,7 @@ async def test_a_commit_in_doubt_is_an_error_span_for_each_message() -> None:
     assert ["MQRC_CALL_INTERRUPTED (2549)"] * 2 == [(span.attributes or {})["error.type"] for span in telemetry.spans]
 
 
-async def test_the_texts_of_failures_and_refusals_are_in_no_span() -> None:
-    telemetry = Telemetry()
+async def test_the_texts_of_failures_and_refusals_are_in_no_span(telemetry: Telemetry) -> None:
     canary = "canary-5f3a"
 
     telemetry.hook(decided(*PLAN, outcome=Failed("app.Error", canary)))
@@ -145,8 +131,7 @@ async def test_the_texts_of_failures_and_refusals_are_in_no_span() -> None:
     assert canary not in telemetry.spans[0].to_json()
 
 
-async def test_decisions_that_never_end_are_forgotten_oldest_first() -> None:
-    telemetry = Telemetry()
+async def test_decisions_that_never_end_are_forgotten_oldest_first(telemetry: Telemetry) -> None:
     ids = [number.to_bytes(24) for number in range(REMEMBERED_MAX + 1)]
 
     for message_id in ids:

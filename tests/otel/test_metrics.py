@@ -58,18 +58,16 @@ def settled(handled_s: float) -> Settled:
      (ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1), "mqflow.reports", {})],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_each_event_is_counted_once_under_its_queue(event: Event, name: str, attributes: dict[str, str]) -> None:
-    telemetry = Telemetry()
-
+def test_each_event_is_counted_once_under_its_queue(
+    event: Event, name: str, attributes: dict[str, str], telemetry: Telemetry
+) -> None:
     telemetry.hook(event)
     telemetry.hook(event)
 
     assert {frozenset({IN, *attributes.items()}): 2} == telemetry.metrics[name]
 
 
-def test_queues_made_for_one_reply_each_are_one_series() -> None:
-    telemetry = Telemetry()
-
+def test_queues_made_for_one_reply_each_are_one_series(telemetry: Telemetry) -> None:
     for number in range(SERIES_MAX + 50):
         telemetry.hook(ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue=f"AMQ.{number:016X}", feedback=1))
     telemetry.hook(ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1))
@@ -78,9 +76,7 @@ def test_queues_made_for_one_reply_each_are_one_series() -> None:
     assert {made: SERIES_MAX + 50, frozenset({IN}): 1} == telemetry.metrics["mqflow.reports"]
 
 
-def test_reply_queues_of_names_that_requesters_choose_take_no_more_memory_than_a_thousand() -> None:
-    telemetry = Telemetry()
-
+def test_reply_queues_of_names_that_requesters_choose_take_no_more_memory_than_a_thousand(telemetry: Telemetry) -> None:
     for number in range(SERIES_MAX + 50):
         telemetry.hook(ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue=f"MINE.{number}", feedback=1))
 
@@ -99,9 +95,9 @@ def test_reply_queues_of_names_that_requesters_choose_take_no_more_memory_than_a
       ("mqflow.queue_manager", "QM1")),
      (HookFailed(hook="ledger", error="E", event="Settled"), "mqflow.hook_failures", ("mqflow.hook", "ledger"))],
 )  # fmt: skip
-def test_an_event_without_a_queue_is_counted_under_its_own_name(event: Event, name: str, attribute: tuple[str, Any]) -> None:
-    telemetry = Telemetry()
-
+def test_an_event_without_a_queue_is_counted_under_its_own_name(
+    event: Event, name: str, attribute: tuple[str, Any], telemetry: Telemetry
+) -> None:
     telemetry.hook(event)
 
     assert {frozenset({attribute}): 1} == telemetry.metrics[name]
@@ -124,10 +120,8 @@ BACK = Reconnected(queue_manager="QM1", generation=3, objects=(), attempts=3, do
     ids=["lost", "still lost", "back", "twice"],
 )
 def test_how_long_the_connection_is_away_and_how_often_it_came_back_are_shown(
-    happened: tuple[Event, ...], away_s: float, generation: int | None, away_in_all_s: float | None
+    happened: tuple[Event, ...], away_s: float, generation: int | None, away_in_all_s: float | None, telemetry: Telemetry
 ) -> None:
-    telemetry = Telemetry()
-
     for event in happened:
         telemetry.hook(event)
 
@@ -137,8 +131,7 @@ def test_how_long_the_connection_is_away_and_how_often_it_came_back_are_shown(
     assert away_in_all_s == found.get("mqflow.away.seconds", {}).get(here)
 
 
-def test_whether_the_application_is_ready_is_shown() -> None:
-    telemetry = Telemetry()
+def test_whether_the_application_is_ready_is_shown(telemetry: Telemetry) -> None:
     shown: list[float] = []
 
     for ready in (True, False, True):
@@ -148,8 +141,7 @@ def test_whether_the_application_is_ready_is_shown() -> None:
     assert [1, 0, 1] == shown
 
 
-def test_every_attempt_to_connect_is_counted_by_where_and_why_it_failed() -> None:
-    telemetry = Telemetry()
+def test_every_attempt_to_connect_is_counted_by_where_and_why_it_failed(telemetry: Telemetry) -> None:
     failed_once = ConnectionTried(queue_manager="QM1", channel="A", address="mq1(1414)", attempt=1, delay_s=1.0, reason=2538)
 
     for event in (ConnectionTried(queue_manager="QM1"), failed_once, replace(failed_once, attempt=2)):
@@ -161,9 +153,7 @@ def test_every_attempt_to_connect_is_counted_by_where_and_why_it_failed() -> Non
 
 
 @pytest.mark.anyio
-async def test_puts_of_the_application_are_counted_by_queue() -> None:
-    telemetry = Telemetry()
-
+async def test_puts_of_the_application_are_counted_by_queue(telemetry: Telemetry) -> None:
     await telemetry.put(outgoing(queue="ORDERS.BOOKED"))
 
     assert {frozenset({("messaging.destination.name", "ORDERS.BOOKED")}): 1} == telemetry.metrics[
@@ -171,8 +161,7 @@ async def test_puts_of_the_application_are_counted_by_queue() -> None:
     ]
 
 
-def test_refused_destinations_and_the_one_that_held_are_counted_apart() -> None:
-    telemetry = Telemetry()
+def test_refused_destinations_and_the_one_that_held_are_counted_apart(telemetry: Telemetry) -> None:
     attempts = (Attempt(Requeue("ORDERS.BOQ"), Reason.Q_FULL), Attempt(DeadLetter("QM1.DLQ", 2362)))
 
     telemetry.hook(Disposed(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="l", backout_count=3, attempts=attempts))
@@ -183,9 +172,7 @@ def test_refused_destinations_and_the_one_that_held_are_counted_apart() -> None:
     assert {held: 1} == telemetry.metrics["mqflow.backout.dispositions"]
 
 
-def test_durations_are_cumulative_buckets_with_their_sum() -> None:
-    telemetry = Telemetry()
-
+def test_durations_are_cumulative_buckets_with_their_sum(telemetry: Telemetry) -> None:
     for handled_s in (0.001, 0.005, 0.3, 60.0):
         telemetry.hook(settled(handled_s))
 
@@ -197,9 +184,7 @@ def test_durations_are_cumulative_buckets_with_their_sum() -> None:
     assert [2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4] == list(buckets.values())
 
 
-def test_a_unit_found_poison_before_it_was_handled_is_counted_and_not_timed() -> None:
-    telemetry = Telemetry()
-
+def test_a_unit_found_poison_before_it_was_handled_is_counted_and_not_timed(telemetry: Telemetry) -> None:
     telemetry.hook(
         Settled(queue="ORDERS.IN", listener="l", settlement=Settlement.BACKOUT, message_ids=(MESSAGE_ID,), outcome=None)
     )
@@ -209,9 +194,7 @@ def test_a_unit_found_poison_before_it_was_handled_is_counted_and_not_timed() ->
     assert "mqflow.process.duration.sum" not in telemetry.metrics
 
 
-def test_reading_the_meter_between_events_loses_none() -> None:
-    telemetry = Telemetry()
-
+def test_reading_the_meter_between_events_loses_none(telemetry: Telemetry) -> None:
     for _ in range(3):
         telemetry.hook(DELIVERED)
         assert telemetry.metrics["messaging.client.consumed.messages"]
@@ -219,8 +202,7 @@ def test_reading_the_meter_between_events_loses_none() -> None:
     assert {frozenset({IN}): 3} == telemetry.metrics["messaging.client.consumed.messages"]
 
 
-def test_units_that_end_in_different_ways_are_counted_apart_in_any_order() -> None:
-    telemetry = Telemetry()
+def test_units_that_end_in_different_ways_are_counted_apart_in_any_order(telemetry: Telemetry) -> None:
     completed, failed = settled(0.5), replace(settled(2.0), outcome=Failed("E"))
     ends = [completed, replace(completed, settlement=Settlement.BACKOUT), failed, completed, replace(completed, queue="OTHER")]
 
@@ -239,9 +221,7 @@ def test_units_that_end_in_different_ways_are_counted_apart_in_any_order() -> No
     assert {("ORDERS.IN", "completed"): 3.0, ("ORDERS.IN", "failed"): 4.0, ("OTHER", "completed"): 1.0} == seconds
 
 
-def test_deliveries_of_queues_beyond_the_limit_of_series_are_all_counted() -> None:
-    telemetry = Telemetry()
-
+def test_deliveries_of_queues_beyond_the_limit_of_series_are_all_counted(telemetry: Telemetry) -> None:
     for _ in range(2):
         for number in range(SERIES_MAX + 50):
             telemetry.hook(replace(DELIVERED, queue=f"MINE.{number}"))
@@ -249,8 +229,7 @@ def test_deliveries_of_queues_beyond_the_limit_of_series_are_all_counted() -> No
     assert 2 * (SERIES_MAX + 50) == sum(telemetry.metrics["messaging.client.consumed.messages"].values())
 
 
-def test_the_tallies_of_listeners_and_the_events_of_their_queues_are_counted_together() -> None:
-    telemetry = Telemetry()
+def test_the_tallies_of_listeners_and_the_events_of_their_queues_are_counted_together(telemetry: Telemetry) -> None:
     for number in range(SERIES_MAX + 2):
         telemetry.hook.listener_tally(f"MINE.{number}").delivered += 2
     tally = telemetry.hook.listener_tally("MINE.0")

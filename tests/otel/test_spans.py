@@ -24,9 +24,7 @@ SENDER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SENDER_TRACE = 0x0AF7651916CD43DD8448EB211C80319C
 
 
-async def test_a_delivery_is_a_consumer_span_named_after_operation_and_queue() -> None:
-    telemetry = Telemetry()
-
+async def test_a_delivery_is_a_consumer_span_named_after_operation_and_queue(telemetry: Telemetry) -> None:
     await telemetry.handle(incoming(body=b"12345"))
 
     span = telemetry.span("process ORDERS.IN")
@@ -42,9 +40,7 @@ async def test_a_delivery_is_a_consumer_span_named_after_operation_and_queue() -
     assert StatusCode.UNSET == span.status.status_code
 
 
-async def test_a_put_is_a_producer_span_and_the_message_leaves_with_its_context() -> None:
-    telemetry = Telemetry()
-
+async def test_a_put_is_a_producer_span_and_the_message_leaves_with_its_context(telemetry: Telemetry) -> None:
     properties = await telemetry.put()
 
     span = telemetry.span("put ORDERS.OUT")
@@ -56,10 +52,8 @@ async def test_a_put_is_a_producer_span_and_the_message_leaves_with_its_context(
     assert (span.context.trace_id, span.context.span_id) == (sent.trace_id, sent.span_id)
 
 
-async def test_a_put_to_a_queue_made_for_one_reply_is_a_span_of_all_such_puts() -> None:
+async def test_a_put_to_a_queue_made_for_one_reply_is_a_span_of_all_such_puts(telemetry: Telemetry) -> None:
     """Semantic conventions: span names have low cardinality, so a temporary destination appears by its template."""
-    telemetry = Telemetry()
-
     await telemetry.put(outgoing(queue="AMQ.00064748462040A2"))
 
     attributes = telemetry.span("put AMQ.*").attributes or {}
@@ -68,9 +62,7 @@ async def test_a_put_to_a_queue_made_for_one_reply_is_a_span_of_all_such_puts() 
     )
 
 
-async def test_a_put_inside_a_handler_is_a_child_of_the_delivery() -> None:
-    telemetry = Telemetry()
-
+async def test_a_put_inside_a_handler_is_a_child_of_the_delivery(telemetry: Telemetry) -> None:
     async def handler(_: Incoming) -> Outcome:
         await telemetry.put()
         return COMPLETED
@@ -81,9 +73,7 @@ async def test_a_put_inside_a_handler_is_a_child_of_the_delivery() -> None:
     assert process.context == put.parent
 
 
-async def test_a_delivery_links_to_its_sender_and_is_a_trace_of_its_own_by_default() -> None:
-    telemetry = Telemetry()
-
+async def test_a_delivery_links_to_its_sender_and_is_a_trace_of_its_own_by_default(telemetry: Telemetry) -> None:
     await telemetry.handle(incoming(properties={"traceparent": SENDER}))
 
     span = telemetry.span("process ORDERS.IN")
@@ -118,9 +108,7 @@ async def test_a_delivery_joins_the_trace_of_a_sender_that_is_trusted() -> None:
         pytest.param(None, id="null"),
     ],
 )
-async def test_a_traceparent_that_is_not_valid_is_ignored(traceparent: object) -> None:
-    telemetry = Telemetry()
-
+async def test_a_traceparent_that_is_not_valid_is_ignored(traceparent: object, telemetry: Telemetry) -> None:
     await telemetry.handle(incoming(properties={"traceparent": traceparent}))
 
     assert () == tuple(telemetry.span("process ORDERS.IN").links)
@@ -161,9 +149,7 @@ async def test_a_message_that_is_passed_on_does_not_keep_the_state_of_the_trace_
     assert ({"traceparent", "tenant"}, False) == (set(left), left["traceparent"] == sender["traceparent"])
 
 
-async def test_when_handler_and_put_are_over_no_span_is_current() -> None:
-    telemetry = Telemetry()
-
+async def test_when_handler_and_put_are_over_no_span_is_current(telemetry: Telemetry) -> None:
     await telemetry.handle()
     await telemetry.put()
 
@@ -197,10 +183,8 @@ async def test_which_messages_leave_with_a_context_is_a_setting(
     ],
 )
 async def test_a_delivery_that_fails_is_an_error_of_its_class_without_its_text(
-    outcome: Outcome | Exception, error: str
+    outcome: Outcome | Exception, error: str, telemetry: Telemetry
 ) -> None:
-    telemetry = Telemetry()
-
     await telemetry.handle(outcome=outcome)
 
     span = telemetry.span("process ORDERS.IN")
@@ -209,27 +193,21 @@ async def test_a_delivery_that_fails_is_an_error_of_its_class_without_its_text(
     assert span.status.description is None
 
 
-async def test_an_exception_passes_through_and_is_the_error_of_its_span() -> None:
-    telemetry = Telemetry()
-
+async def test_an_exception_passes_through_and_is_the_error_of_its_span(telemetry: Telemetry) -> None:
     with pytest.raises(ValueError, match="item 7"):
         await telemetry.handle(outcome=ValueError("item 7"))
 
     assert "ValueError" == (telemetry.span("process ORDERS.IN").attributes or {})["error.type"]
 
 
-async def test_a_cancelled_handler_ends_its_span_as_interrupted() -> None:
-    telemetry = Telemetry()
-
+async def test_a_cancelled_handler_ends_its_span_as_interrupted(telemetry: Telemetry) -> None:
     with pytest.raises(KeyboardInterrupt):
         await telemetry.handle(outcome=KeyboardInterrupt())
 
     assert "interrupted" == (telemetry.span("process ORDERS.IN").attributes or {})["error.type"]
 
 
-async def test_a_put_that_is_refused_names_the_reason() -> None:
-    telemetry = Telemetry()
-
+async def test_a_put_that_is_refused_names_the_reason(telemetry: Telemetry) -> None:
     with pytest.raises(QueueFullError):
         await telemetry.put(error=error_for(Reason.Q_FULL, "MQPUT", "ORDERS.OUT", "QM1"))
 
@@ -238,8 +216,7 @@ async def test_a_put_that_is_refused_names_the_reason() -> None:
     assert StatusCode.ERROR == span.status.status_code
 
 
-async def test_nothing_a_sender_wrote_is_in_a_span_unless_it_is_allowed() -> None:
-    telemetry = Telemetry()
+async def test_nothing_a_sender_wrote_is_in_a_span_unless_it_is_allowed(telemetry: Telemetry) -> None:
     canary = "canary-5f3a"
     descriptor = MessageDescriptor(message_id=canary.encode().ljust(24, b"\0"), correlation_id=canary.encode().ljust(24, b"\0"))
     message = incoming(descriptor=descriptor, body=canary.encode(), properties={"account": canary, canary: "x"})
@@ -291,9 +268,8 @@ async def test_a_sampler_that_says_no_costs_no_attribute_and_exports_nothing(cap
     assert not sent.trace_flags.sampled
 
 
-async def test_without_a_tracer_provider_a_message_passes_untouched() -> None:
+async def test_without_a_tracer_provider_a_message_passes_untouched(telemetry: Telemetry) -> None:
     assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider), "a test has set the global tracer provider"
-    telemetry = Telemetry()
     telemetry.hook = OpenTelemetry()
 
     outcome = await telemetry.handle()
@@ -329,9 +305,9 @@ async def test_a_message_whose_headers_do_not_hold_together_is_traced_without_it
     assert ("RFH" if settings.body_bytes_max else None) == attributes.get("mqflow.message.body")
 
 
-async def test_a_tracer_that_breaks_costs_a_trace_and_never_a_message(caplog: pytest.LogCaptureFixture) -> None:
-    telemetry = Telemetry()
-
+async def test_a_tracer_that_breaks_costs_a_trace_and_never_a_message(
+    caplog: pytest.LogCaptureFixture, telemetry: Telemetry
+) -> None:
     class Broken(dict[str, object]):
         def get(self, *_: object) -> object:
             raise RuntimeError("broken")
