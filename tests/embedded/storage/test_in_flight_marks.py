@@ -21,6 +21,11 @@ def _marks(folder: Path) -> InFlightMarks:
     return marks
 
 
+@pytest.fixture
+def marks(tmp_path: Path) -> InFlightMarks:
+    return _marks(tmp_path)
+
+
 def _found(folder: Path) -> dict[int, int]:
     marks = InFlightMarks(folder / "in_flight")
     try:
@@ -29,9 +34,7 @@ def _found(folder: Path) -> dict[int, int]:
         marks.close()
 
 
-def test_a_mark_is_found_and_a_released_one_is_not(tmp_path: Path) -> None:
-    marks = _marks(tmp_path)
-
+def test_a_mark_is_found_and_a_released_one_is_not(tmp_path: Path, marks: InFlightMarks) -> None:
     released = marks.mark(7, 0, harden=False)
     marks.mark(8, 3, harden=False)
     marks.release([released])
@@ -39,21 +42,20 @@ def test_a_mark_is_found_and_a_released_one_is_not(tmp_path: Path) -> None:
     assert {8: 3} == _found(tmp_path)
 
 
-def test_of_two_marks_of_a_message_the_higher_count_is_found(tmp_path: Path) -> None:
+def test_of_two_marks_of_a_message_the_higher_count_is_found(tmp_path: Path, marks: InFlightMarks) -> None:
     """A new delivery can get its mark before the mark of the backed-out delivery is gone."""
-    marks = _marks(tmp_path)
-
     for count in (1, 2, 0):
         marks.mark(7, count, harden=False)
 
     assert {7: 2} == _found(tmp_path)
 
 
-def test_a_mark_that_cannot_be_synced_is_not_made_and_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_that_cannot_be_synced_is_not_made_and_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marks: InFlightMarks
+) -> None:
     def fails(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    marks = _marks(tmp_path)
     with monkeypatch.context() as broken:
         broken.setattr("os.fsync", fails)
         with pytest.raises(MQIError) as refused:
@@ -90,8 +92,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_new_room_refuses_the_mark(
     assert Reason.STORAGE_MEDIUM_FULL == refused.value.reason
 
 
-def test_cleared_marks_are_gone(tmp_path: Path) -> None:
-    marks = _marks(tmp_path)
+def test_cleared_marks_are_gone(tmp_path: Path, marks: InFlightMarks) -> None:
     marks.mark(7, 0, harden=True)
 
     marks.clear()
@@ -117,26 +118,21 @@ def test_a_half_written_mark_is_never_taken_for_another(
     assert found == ({serial: count} if torn == whole else {})
 
 
-def test_there_is_room_for_more_marks_than_one_chunk(tmp_path: Path) -> None:
-    marks = _marks(tmp_path)
-
+def test_there_is_room_for_more_marks_than_one_chunk(tmp_path: Path, marks: InFlightMarks) -> None:
     taken = [marks.mark(serial, 0, harden=False) for serial in range(1, _SLOTS_PER_CHUNK + 11)]
     marks.release(taken[:-2])
 
     assert {_SLOTS_PER_CHUNK + 9: 0, _SLOTS_PER_CHUNK + 10: 0} == _found(tmp_path)
 
 
-def test_a_freed_slot_is_used_again(tmp_path: Path) -> None:
-    marks = _marks(tmp_path)
-
+def test_a_freed_slot_is_used_again(tmp_path: Path, marks: InFlightMarks) -> None:
     for serial in range(1, 3 * _SLOTS_PER_CHUNK):
         marks.release([marks.mark(serial, 0, harden=False)])
 
     assert _CHUNK_BYTES == (tmp_path / "in_flight").stat().st_size
 
 
-def test_no_room_for_another_note_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    marks = _marks(tmp_path)
+def test_no_room_for_another_note_is_a_full_disk(monkeypatch: pytest.MonkeyPatch, marks: InFlightMarks) -> None:
     for serial in range(1, _SLOTS_PER_CHUNK + 1):
         marks.mark(serial, 0, harden=False)
 
@@ -172,10 +168,8 @@ def test_only_a_hardened_mark_is_forced_to_the_disk(tmp_path: Path, monkeypatch:
     assert harden == (forced == [marks._descriptor])
 
 
-def test_a_mark_is_sixteen_bytes_of_serial_count_and_checksum(tmp_path: Path) -> None:
+def test_a_mark_is_sixteen_bytes_of_serial_count_and_checksum(tmp_path: Path, marks: InFlightMarks) -> None:
     """A later release reads the file of an earlier one."""
-    marks = _marks(tmp_path)
-
     taken = [marks.mark(serial, 2, harden=False) for serial in (7, 8)]
     marks.release([0])
 
@@ -185,8 +179,7 @@ def test_a_mark_is_sixteen_bytes_of_serial_count_and_checksum(tmp_path: Path) ->
     assert zlib.crc32(slots[16:28]).to_bytes(4, "little") + bytes(16) == slots[28:48]
 
 
-def test_marks_in_any_page_are_found_and_cleared(tmp_path: Path) -> None:
-    marks = _marks(tmp_path)
+def test_marks_in_any_page_are_found_and_cleared(tmp_path: Path, marks: InFlightMarks) -> None:
     taken = [marks.mark(serial, 0, harden=False) for serial in range(1, 2 * _SLOTS_PER_CHUNK + 1)]
     marks.release(mark for mark in taken if mark not in {0, 255, 256, _SLOTS_PER_CHUNK - 1, _SLOTS_PER_CHUNK})
 

@@ -43,6 +43,11 @@ def _killed(folder: Path) -> Path:
     return folder / "killed"
 
 
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    return _killed(tmp_path)
+
+
 def _flipped(path: Path, bit: int) -> None:
     data = bytearray(path.read_bytes())
     data[bit // 8] ^= 1 << bit % 8
@@ -56,9 +61,8 @@ def _log(path: Path) -> WriteAheadLog:
     return found
 
 
-def test_each_flipped_bit_in_the_synced_log_of_a_killed_owner_refuses_the_start(tmp_path: Path) -> None:
+def test_each_flipped_bit_in_the_synced_log_of_a_killed_owner_refuses_the_start(tmp_path: Path, killed: Path) -> None:
     """Also in the last acknowledged transaction. Bits that SQLite does not read are the only harmless ones."""
-    killed = _killed(tmp_path)
     size = (killed / LOG).stat().st_size
     chance = random.Random(17)  # noqa: S311 - the same flips every time
     silent: list[int] = []
@@ -78,8 +82,7 @@ def test_each_flipped_bit_in_the_synced_log_of_a_killed_owner_refuses_the_start(
     assert [] == silent
 
 
-def test_the_refusal_says_what_is_lost_and_what_to_do_and_changes_nothing(tmp_path: Path) -> None:
-    killed = _killed(tmp_path)
+def test_the_refusal_says_what_is_lost_and_what_to_do_and_changes_nothing(killed: Path) -> None:
     _flipped(killed / LOG, 8 * (LOG_HEAD_BYTES + 10 * FRAME_BYTES + 100))
     before = {path.name: path.read_bytes() for path in killed.iterdir()}
 
@@ -88,8 +91,7 @@ def test_the_refusal_says_what_is_lost_and_what_to_do_and_changes_nothing(tmp_pa
     assert before == {path.name: path.read_bytes() for path in killed.iterdir()}
 
 
-def test_an_accepted_loss_opens_with_the_transactions_before_the_damage_and_keeps_the_log(tmp_path: Path) -> None:
-    killed = _killed(tmp_path)
+def test_an_accepted_loss_opens_with_the_transactions_before_the_damage_and_keeps_the_log(killed: Path) -> None:
     _flipped(killed / LOG, 8 * ((killed / LOG).stat().st_size - 100))
     damaged = (killed / LOG).read_bytes()
     kept = forget_lost_log(DataFolder(killed))
@@ -100,8 +102,7 @@ def test_an_accepted_loss_opens_with_the_transactions_before_the_damage_and_keep
     assert 0o600 == kept.stat().st_mode & 0o777
 
 
-def test_a_loss_is_not_accepted_without_a_whole_copy_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = _killed(tmp_path)
+def test_a_loss_is_not_accepted_without_a_whole_copy_of_the_log(monkeypatch: pytest.MonkeyPatch, killed: Path) -> None:
     _flipped(killed / LOG, 8 * ((killed / LOG).stat().st_size - 100))
     before = {path.name: path.read_bytes() for path in killed.iterdir()}
 
@@ -115,8 +116,7 @@ def test_a_loss_is_not_accepted_without_a_whole_copy_of_the_log(tmp_path: Path, 
     assert before == {path.name: path.read_bytes() for path in killed.iterdir()}
 
 
-def test_a_loss_is_accepted_also_on_a_file_system_that_syncs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = _killed(tmp_path)
+def test_a_loss_is_accepted_also_on_a_file_system_that_syncs_no_folder(monkeypatch: pytest.MonkeyPatch, killed: Path) -> None:
     damaged = (killed / LOG).read_bytes()
     sync = os.fsync
 
@@ -143,25 +143,22 @@ def test_a_loss_is_accepted_also_on_a_file_system_that_syncs_no_folder(tmp_path:
     ],
     ids=["deleted", "emptied", "cut", "header"],
 )
-def test_a_log_that_is_not_the_synced_log_refuses_the_start(tmp_path: Path, damage: Callable[[Path], object], why: str) -> None:
-    killed = _killed(tmp_path)
+def test_a_log_that_is_not_the_synced_log_refuses_the_start(damage: Callable[[Path], object], why: str, killed: Path) -> None:
     damage(killed / LOG)
 
     with pytest.raises(DamagedLogError, match=why):
         reopened(killed)
 
 
-def test_a_log_that_another_program_copied_into_the_database_is_not_missed(tmp_path: Path) -> None:
-    killed = _killed(tmp_path)
+def test_a_log_that_another_program_copied_into_the_database_is_not_missed(killed: Path) -> None:
     with closing(sqlite3.connect(killed / "queue_manager.db")) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     assert list(range(1, MESSAGES + 1)) == serials(reopened(killed))
 
 
-def test_a_copied_folder_without_its_log_refuses_the_start(tmp_path: Path) -> None:
+def test_a_copied_folder_without_its_log_refuses_the_start(killed: Path) -> None:
     """The database of a copy has another time, but the same pages."""
-    killed = _killed(tmp_path)
     (killed / LOG).unlink()
     (killed / "queue_manager.db").touch()
 
@@ -178,24 +175,21 @@ def test_a_machine_of_the_other_byte_order_notes_and_checks_nothing(tmp_path: Pa
 
 
 def test_a_note_of_another_machine_is_no_alarm_on_a_machine_of_the_other_byte_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, killed: Path
 ) -> None:
-    killed = _killed(tmp_path)
     monkeypatch.setattr(sys, "byteorder", "big")
 
     assert list(range(1, MESSAGES + 1)) == serials(reopened(killed))
 
 
-def test_the_log_of_a_machine_of_the_other_byte_order_is_not_checked(tmp_path: Path) -> None:
-    killed = _killed(tmp_path)
+def test_the_log_of_a_machine_of_the_other_byte_order_is_not_checked(killed: Path) -> None:
     (killed / LOG).write_bytes(_of_other_machine((killed / LOG).read_bytes()))
 
     assert list(range(1, MESSAGES + 1)) == serials(reopened(killed))
 
 
-def test_the_damaged_header_of_a_log_is_not_taken_for_one_of_the_other_byte_order(tmp_path: Path) -> None:
+def test_the_damaged_header_of_a_log_is_not_taken_for_one_of_the_other_byte_order(killed: Path) -> None:
     """The two byte orders differ in one bit of the header."""
-    killed = _killed(tmp_path)
     _flipped(killed / LOG, 8 * 3)
 
     with pytest.raises(DamagedLogError, match="its header is damaged"):
@@ -229,8 +223,7 @@ def _stored(check: tuple[int, int]) -> bytes:
 
 
 @pytest.mark.parametrize("name", [LOG, "queue_manager.db-synced"])
-def test_a_file_that_cannot_be_opened_is_not_taken_for_a_missing_file(tmp_path: Path, name: str) -> None:
-    killed = _killed(tmp_path)
+def test_a_file_that_cannot_be_opened_is_not_taken_for_a_missing_file(tmp_path: Path, name: str, killed: Path) -> None:
     (killed / name).rename(tmp_path / name)
     (killed / name).symlink_to(tmp_path / name)
 
@@ -238,8 +231,7 @@ def test_a_file_that_cannot_be_opened_is_not_taken_for_a_missing_file(tmp_path: 
         reopened(killed)
 
 
-def test_a_log_that_cannot_be_read_is_not_taken_for_a_missing_file(tmp_path: Path) -> None:
-    killed = _killed(tmp_path)
+def test_a_log_that_cannot_be_read_is_not_taken_for_a_missing_file(killed: Path) -> None:
     (killed / LOG).unlink()
     (killed / LOG).mkdir()
 
@@ -282,8 +274,7 @@ def _last_synced(folder: Path) -> int:
     return max(int.from_bytes(notes[start + 16 : start + 24], "little") for start in (0, 512))
 
 
-def test_a_damaged_note_leaves_the_earlier_note(tmp_path: Path) -> None:
-    killed = _killed(tmp_path)
+def test_a_damaged_note_leaves_the_earlier_note(killed: Path) -> None:
     note = killed / "queue_manager.db-synced"
     last = max((0, 512), key=lambda start: int.from_bytes(note.read_bytes()[start : start + 8], "little"))
     _flipped(note, 8 * last)
@@ -319,9 +310,8 @@ def test_a_checkpoint_empties_the_note(tmp_path: Path) -> None:
     assert any(later)
 
 
-def test_the_remains_of_an_earlier_recovery_are_not_counted_as_synced(tmp_path: Path) -> None:
+def test_the_remains_of_an_earlier_recovery_are_not_counted_as_synced(tmp_path: Path, killed: Path) -> None:
     """A power cut loses a middle frame. The next owner writes over it; whole transactions of the first owner stay behind."""
-    killed = _killed(tmp_path)
     _flipped(killed / LOG, 8 * (LOG_HEAD_BYTES + 30 * FRAME_BYTES))
     (killed / "queue_manager.db-synced").unlink()
     with opened(killed) as (store, before):
