@@ -122,8 +122,8 @@ class Settled(Struct, frozen=True, kw_only=True, tag=True):
     queue: str
     listener: str
     settlement: Settlement
-    #: The MsgIds of the messages with this outcome. If a unit of work moves or discards messages, each of them has an event of
-    #: its own, and the other messages have one event together.
+    #: The MsgIds of the messages with this outcome. A message that the unit of work moves or discards has an event of its own.
+    #: The other messages of the unit have one event together.
     message_ids: tuple[bytes, ...]
     #: The outcome of the handling. None if there was no handling, because the message was found poison.
     outcome: Outcome | None
