@@ -319,9 +319,12 @@ class Lane(Struct, frozen=True):
 
 
 def folder_name(lane: str) -> str:
-    """Return the name of the lane's folder, and of its head record."""
+    """Return the name of the lane's folder, and of its head record. Raises `LaneError` for a name that is not UTF-8."""
     # The name of a queue can contain a slash, and the name ".." is another folder.
-    return quote(lane, safe="") if lane.strip(".") else lane.replace(".", "%2E")
+    try:
+        return quote(lane, safe="") if lane.strip(".") else lane.replace(".", "%2E")
+    except UnicodeEncodeError:
+        raise LaneError(f"{lane!r} is not UTF-8, so it cannot be the name of a lane. Nothing was changed.") from None
 
 
 def read_file(folder: Folder, name: str, kind: type[R]) -> R:

@@ -269,6 +269,11 @@ def test_a_lane_name_may_hold_what_a_queue_name_may(tmp_path: Path) -> None:
     assert 4 == len(journal.lanes())
 
 
+def test_a_lane_name_is_utf_8(lane: Lane) -> None:
+    with pytest.raises(LaneError, match=r"'\\udcff' is not UTF-8, so it cannot be the name of a lane"):
+        journal_of(lane).add_lane("\udcff", Kind.PAYLOAD, queue="A", queue_manager="QM1")
+
+
 def test_a_copy_of_a_lane_beside_it_is_refused_and_its_rows_are_not_there_twice(lane: Lane) -> None:
     copy = path_of(lane).with_name("dead_letter.bak")
     shutil.copytree(path_of(lane), copy)
