@@ -49,6 +49,11 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("IN", bothresh=3, boqname="BOQ")
 
 
+@pytest.fixture
+def app() -> App:
+    return App()
+
+
 async def arrival(mq: QueueManagerKit, app: App, queue: str = "BOQ", *, body: object = ORDER, within_s: float = 60) -> Found:
     """Run the application until an order has brought a message to this queue."""
     async with mq.run(app):
@@ -120,9 +125,7 @@ async def test_a_dependency_is_injected_and_gets_the_parameters_of_the_handler_b
     assert [(7, "the database of IN")] == seen
 
 
-async def test_a_plain_function_runs_in_a_thread_and_puts_in_the_unit_of_work(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_plain_function_runs_in_a_thread_and_puts_in_the_unit_of_work(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     def handle(order: Order, ctx: Context) -> None:
         ctx.put_blocking("OUT", order)
@@ -132,9 +135,7 @@ async def test_a_plain_function_runs_in_a_thread_and_puts_in_the_unit_of_work(mq
     assert ORDER == out.json()
 
 
-async def test_the_puts_of_a_handler_are_dropped_when_it_fails(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_the_puts_of_a_handler_are_dropped_when_it_fails(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(order: Order, ctx: Context) -> None:
         await ctx.put("OUT", order)
@@ -148,9 +149,7 @@ async def test_the_puts_of_a_handler_are_dropped_when_it_fails(mq: QueueManagerK
     )  # fmt: skip
 
 
-async def test_a_put_of_the_application_stays_when_the_handler_fails(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_put_of_the_application_stays_when_the_handler_fails(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN", backout=Backout(never_retry=(ValueError,)))
     async def handle(order: Order) -> None:
         await app.put("OUT", order)
@@ -175,9 +174,7 @@ async def test_a_failing_message_is_tried_as_often_as_its_threshold_says_with_gr
     assert [1, 2, 3] == [event.backout_count for event in mq.told(Decided) if event.outcome is not None]
 
 
-async def test_a_rejected_message_goes_to_the_backout_queue_at_once_with_its_reason(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_rejected_message_goes_to_the_backout_queue_at_once_with_its_reason(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(order: Order) -> None:
         raise Reject("no such customer")
@@ -187,9 +184,7 @@ async def test_a_rejected_message_goes_to_the_backout_queue_at_once_with_its_rea
     assert ("failed", "Reject", "no such customer", 1) == (dead.why.outcome, dead.why.error, dead.why.text, dead.why.count)
 
 
-async def test_an_exception_that_is_never_retried_disposes_of_the_message_at_once(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_an_exception_that_is_never_retried_disposes_of_the_message_at_once(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN", backout=Backout(never_retry=(PermissionError,)))
     async def handle(order: Order) -> None:
         raise PermissionError("not yours")
@@ -199,9 +194,7 @@ async def test_an_exception_that_is_never_retried_disposes_of_the_message_at_onc
     assert 1 == dead.why.count
 
 
-async def test_a_body_that_does_not_decode_is_disposed_of_at_once(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_body_that_does_not_decode_is_disposed_of_at_once(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(order: Order) -> None:
         raise AssertionError("never called")
@@ -214,10 +207,8 @@ async def test_a_body_that_does_not_decode_is_disposed_of_at_once(mq: QueueManag
 
 
 async def test_a_body_that_does_not_decode_is_redelivered_up_to_the_threshold_where_the_listener_says_so(
-    mq: QueueManagerKit,
+    mq: QueueManagerKit, app: App
 ) -> None:
-    app = App()
-
     @app.listener("IN", backout=Backout(undecodable="redeliver"))
     async def handle(order: Order) -> None:
         raise AssertionError("never called")
@@ -350,9 +341,7 @@ async def test_each_request_of_a_batch_gets_the_reply(mq: QueueManagerKit) -> No
     assert {"4 accepted"} == {reply.text() for reply in replies}
 
 
-async def test_a_request_gets_its_reply(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_request_gets_its_reply(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(order: Order) -> Order:
         return Order(order.number + 1, "reply")
@@ -363,9 +352,7 @@ async def test_a_request_gets_its_reply(mq: QueueManagerKit) -> None:
     assert Order(2, "reply") == reply
 
 
-async def test_a_request_without_a_reply_times_out_and_names_its_message(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_request_without_a_reply_times_out_and_names_its_message(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(order: Order) -> None:
         raise Reject("no")
@@ -414,9 +401,7 @@ async def test_a_request_lives_as_long_as_it_is_waited_for_or_as_its_sender_said
     assert lives[0] in {tenths, tenths - 1}  # the remaining expiry at the get
 
 
-async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     @app.publisher("OUT", priority=7)
     async def handle(order: Order) -> Order:
@@ -464,9 +449,7 @@ async def test_several_handlers_share_a_queue_and_the_first_whose_filter_says_ye
     assert [("orders", 7), ("others", 3)] == seen
 
 
-async def test_a_message_that_no_filter_takes_is_moved_with_the_names_of_the_handlers(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_message_that_no_filter_takes_is_moved_with_the_names_of_the_handlers(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN", where=lambda _: False)
     async def never(order: Order) -> None:
         raise AssertionError("never called")
@@ -576,9 +559,7 @@ async def test_messages_that_share_a_unit_of_work_are_delivered_again_one_by_one
     assert threshold == dead.why.count
 
 
-async def test_a_handler_that_takes_longer_than_its_time_limit_has_failed(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_handler_that_takes_longer_than_its_time_limit_has_failed(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN", time_limit_s=10)
     async def handle(order: Order) -> None:
         await anyio.sleep(60)
@@ -588,9 +569,7 @@ async def test_a_handler_that_takes_longer_than_its_time_limit_has_failed(mq: Qu
     assert ("TimeLimitExceeded", "the handler took longer than its time limit of 10 s") == (dead.why.error, dead.why.text)
 
 
-async def test_a_handler_that_is_stuck_is_named_with_its_stack_and_drained_by_force(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_handler_that_is_stuck_is_named_with_its_stack_and_drained_by_force(mq: QueueManagerKit, app: App) -> None:
     async def somewhere_deep() -> None:
         await anyio.sleep_forever()
 
@@ -613,9 +592,7 @@ async def test_a_handler_that_is_stuck_is_named_with_its_stack_and_drained_by_fo
     assert 1 == back.backout_count
 
 
-async def test_a_drain_lets_handlers_finish_and_commits_their_work(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_drain_lets_handlers_finish_and_commits_their_work(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN", concurrency=3)
     async def handle(order: Order, ctx: Context) -> None:
         await anyio.sleep(8)
@@ -670,9 +647,7 @@ async def test_workers_beside_each_other_each_have_a_unit_of_work_of_their_own(m
     assert 8 == len(mq.told(Settled))
 
 
-async def test_a_group_of_exceptions_is_final_only_if_every_one_of_them_is(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_group_of_exceptions_is_final_only_if_every_one_of_them_is(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(order: Order) -> None:
         parts = [Reject("one"), ValueError("two")] if order.number else [Reject("one"), Reject("two")]
@@ -779,9 +754,7 @@ async def test_the_decision_about_a_failure_is_made_once(mq: QueueManagerKit) ->
     assert (0, 1) == (mq.depth("IN"), mq.depth("BOQ"))
 
 
-async def test_of_two_messages_with_the_same_identifiers_the_one_that_failed_is_moved(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_of_two_messages_with_the_same_identifiers_the_one_that_failed_is_moved(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(order: Order) -> None:
         if order.number == 2:
@@ -839,8 +812,7 @@ async def test_a_message_that_was_delivered_before_ends_its_unit_of_work_and_has
     assert [3, 1, 1] == units
 
 
-async def test_a_full_queue_does_not_keep_others_from_their_turn(mq: QueueManagerKit) -> None:
-    app = App()
+async def test_a_full_queue_does_not_keep_others_from_their_turn(mq: QueueManagerKit, app: App) -> None:
     handled = 0
 
     @app.listener("IN")
@@ -899,8 +871,7 @@ async def test_a_hook_that_raises_touches_no_message(mq: QueueManagerKit, caplog
     assert 1 == sum("broken" in record.getMessage() for record in caplog.records)
 
 
-async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_options(mq: QueueManagerKit) -> None:
-    app = App()
+async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_options(mq: QueueManagerKit, app: App) -> None:
     meeting = threading.Barrier(2, timeout=5)
 
     @app.listener("IN", where=lambda _: False, concurrency=2)
@@ -930,10 +901,8 @@ async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_
     ids=["failed", "rejected", "staged"],
 )
 async def test_a_handling_that_fails_took_as_long_as_it_took(
-    mq: QueueManagerKit, error: Exception, settlement: Settlement
+    mq: QueueManagerKit, app: App, error: Exception, settlement: Settlement
 ) -> None:
-    app = App()
-
     @app.listener("IN", backout=Backout(pace=Pace(first_s=50, factor=1, max_s=50, jitter=0)))
     async def handle(body: bytes) -> None:
         await anyio.sleep(3)
@@ -948,9 +917,7 @@ async def test_a_handling_that_fails_took_as_long_as_it_took(
     assert 3.0 == pytest.approx(first.handled_s)
 
 
-async def test_a_handling_that_is_cut_off_took_as_long_as_it_ran(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_handling_that_is_cut_off_took_as_long_as_it_ran(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN")
     async def handle(body: bytes) -> None:
         await anyio.sleep_forever()
@@ -963,9 +930,7 @@ async def test_a_handling_that_is_cut_off_took_as_long_as_it_ran(mq: QueueManage
     assert 7.0 == pytest.approx(settled.handled_s, abs=0.1)
 
 
-async def test_a_message_is_staged_in_the_unit_of_work_of_other_messages(mq: QueueManagerKit) -> None:
-    app = App()
-
+async def test_a_message_is_staged_in_the_unit_of_work_of_other_messages(mq: QueueManagerKit, app: App) -> None:
     @app.listener("IN", unit_of_work=2)
     async def handle(body: bytes) -> None:
         await anyio.sleep(3)
@@ -982,10 +947,8 @@ async def test_a_message_is_staged_in_the_unit_of_work_of_other_messages(mq: Que
 
 
 async def test_a_handler_that_puts_and_then_asks_for_a_pause_leaves_its_unit_of_work_to_the_staging(
-    mq: QueueManagerKit,
+    mq: QueueManagerKit, app: App
 ) -> None:
-    app = App()
-
     @app.listener("IN")
     async def handle(body: bytes, ctx: Context) -> None:
         await ctx.put("OUT", body)
