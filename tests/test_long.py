@@ -47,13 +47,9 @@ def rows_of(folder: Path, **environment: str) -> set[str]:
     (folder / "test_table.py").write_text(TABLE)
     words = ["-m", "pytest", "-q", "--collect-only", "-n0", "-p", "no:cacheprovider", f"--rootdir={folder}", "test_table.py"]
     done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
+        [sys.executable, *words], cwd=folder, env={"PYTHONPATH": str(ROOT), **environment}, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert 0 == done.returncode, done.stdout
     return {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}
 

@@ -83,13 +83,9 @@ def test_a_listener_of_a_queue_is_an_operation_that_receives_on_the_channel_of_t
         }
     } == found["channels"]
     assert {
-        "action": "receive",
-        "channel": {"$ref": reference},
-        "messages": [{"$ref": f"{reference}/messages/Order"}],
-        "title": f"{__name__}.{book.__qualname__}",
-        "summary": "Book an order.",
-        "description": "Each order is booked once.",
-    } == found["operations"]["book"]
+        "action": "receive", "channel": {"$ref": reference}, "messages": [{"$ref": f"{reference}/messages/Order"}],
+        "title": f"{__name__}.{book.__qualname__}", "summary": "Book an order.", "description": "Each order is booked once.",
+    } == found["operations"]["book"]  # fmt: skip
     assert ["number"] == found["components"]["schemas"]["Order"]["required"]
 
 

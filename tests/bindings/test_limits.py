@@ -43,13 +43,9 @@ def test_the_options_of_a_get(fields: dict[str, Any], expected: Unfit | None) ->
 
 
 ROOM = {
-    "user_identifier": 12,
-    "application_identity_data": 32,
-    "put_application_name": 28,
-    "put_date": 8,
-    "put_time": 8,
+    "user_identifier": 12, "application_identity_data": 32, "put_application_name": 28, "put_date": 8, "put_time": 8,
     "application_origin_data": 4,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -22,38 +22,21 @@ def secret(text: str) -> Callable[[], str]:
 
 def test_a_channel_has_each_option_in_its_field() -> None:
     options = ConnectOptions(
-        queue_manager="QM1",
-        channel="APP.SVRCONN",
-        hosts=(("a.example", 1414), ("b.example", 1415)),
-        cipher_spec="ANY_TLS12",
-        certificate_label="app",
-        peer_name="CN=mq.example",
-        heartbeat_s=7,
-        keep_alive_s=8,
-        sharing_conversations=9,
-        message_bytes_max=4_096,
-        local_address="192.0.2.1(1000,1999)",
-        header_compression=("system", "none"),
-    )
+        queue_manager="QM1", channel="APP.SVRCONN", hosts=(("a.example", 1414), ("b.example", 1415)), cipher_spec="ANY_TLS12",
+        certificate_label="app", peer_name="CN=mq.example", heartbeat_s=7, keep_alive_s=8, sharing_conversations=9,
+        message_bytes_max=4_096, local_address="192.0.2.1(1000,1999)", header_compression=("system", "none"),
+    )  # fmt: skip
 
     with Prepared(options) as wanted:
         assert wanted.channel is not None
         found = told(MQCD, c_structures.MQCD, wanted.channel)
 
     expected = {
-        "ChannelName": b"APP.SVRCONN",
-        "ConnectionName": b"a.example(1414),b.example(1415)",
-        "MaxMsgLength": 4_096,
-        "HeartbeatInterval": 7,
-        "KeepAliveInterval": 8,
-        "SharingConversations": 9,
-        "LocalAddress": b"192.0.2.1(1000,1999)",
-        "HdrCompList": struct.pack("2i", 8, 0).rstrip(b"\0"),
-        "SSLCipherSpec": b"ANY_TLS12",
-        "SSLPeerName": b"CN=mq.example",
-        "SSLPeerNameLength": 13,
-        "CertificateLabel": b"app",
-    }
+        "ChannelName": b"APP.SVRCONN", "ConnectionName": b"a.example(1414),b.example(1415)", "MaxMsgLength": 4_096,
+        "HeartbeatInterval": 7, "KeepAliveInterval": 8, "SharingConversations": 9, "LocalAddress": b"192.0.2.1(1000,1999)",
+        "HdrCompList": struct.pack("2i", 8, 0).rstrip(b"\0"), "SSLCipherSpec": b"ANY_TLS12", "SSLPeerName": b"CN=mq.example",
+        "SSLPeerNameLength": 13, "CertificateLabel": b"app",
+    }  # fmt: skip
     assert expected == found
 
 
@@ -83,15 +66,11 @@ def test_headers_are_compressed_as_the_table_says(words: tuple[str, ...], number
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
-    [
-        ({"key_repository": "/keys/äpp"}, {"KeyRepository": "/keys/äpp".encode()}),
-        ({"certificate_label": "app"}, {"CertificateLabel": b"app"}),
-        (
-            {"key_repository_password": secret("swordfish")},
-            {"Version": 6, "KeyRepoPassword": b"swordfish", "KeyRepoPasswordLength": 9},
-        ),
-    ],
-)
+    [({"key_repository": "/keys/äpp"}, {"KeyRepository": "/keys/äpp".encode()}),
+     ({"certificate_label": "app"}, {"CertificateLabel": b"app"}),
+     ({"key_repository_password": secret("swordfish")},
+      {"Version": 6, "KeyRepoPassword": b"swordfish", "KeyRepoPasswordLength": 9})],
+)  # fmt: skip
 def test_each_setting_of_tls_makes_an_mqsco(fields: dict[str, Any], expected: dict[str, object]) -> None:
     """Version 6 needs a client of IBM MQ 9.3, so only the password asks for it."""
     with Prepared(ConnectOptions(**fields)) as wanted:

@@ -101,12 +101,8 @@ def read_at_random(seed: int, inputs: int) -> tuple[str, int, list[str]]:
         limits = ("-max_len=4096", "-timeout=5", "-rss_limit_mb=2048", f"-artifact_prefix={folder}/", "-verbosity=1")
         ended = subprocess.run(
             [sys.executable, "-m", "tests.campaign.parsers", name, f"-runs={inputs}", f"-seed={seed + 1}", *limits, folder],
-            cwd=_ROOT,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+            cwd=_ROOT, capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
         made = [each.read_bytes() for each in Path(folder).glob("*-*")]
     done = re.search(r"Done (\d+) runs", ended.stderr)
     if done is not None and ended.returncode == 0:

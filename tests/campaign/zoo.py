@@ -119,13 +119,9 @@ def _finds(copy: Path, name: str) -> bool:
     """Return whether the small form prints a finding before it ends or its time is over."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.campaign", CAMPAIGNS[name].name, "--small"],
-        cwd=copy,
-        env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
+        cwd=copy, env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+    )  # fmt: skip
     assert process.stdout is not None
     signal.signal(signal.SIGALRM, lambda *_: os.killpg(process.pid, signal.SIGKILL))
     signal.setitimer(signal.ITIMER_REAL, _BOUND_S)

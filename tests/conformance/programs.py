@@ -97,10 +97,6 @@ class Program:
 
 
 _MATCHES = {
-    "message_id": MatchOption.MSG_ID,
-    "correlation_id": MatchOption.CORREL_ID,
-    "group_id": MatchOption.GROUP_ID,
-    "sequence_number": MatchOption.MSG_SEQ_NUMBER,
-    "offset": MatchOption.OFFSET,
-    "message_token": MatchOption.MSG_TOKEN,
-}
+    "message_id": MatchOption.MSG_ID, "correlation_id": MatchOption.CORREL_ID, "group_id": MatchOption.GROUP_ID,
+    "sequence_number": MatchOption.MSG_SEQ_NUMBER, "offset": MatchOption.OFFSET, "message_token": MatchOption.MSG_TOKEN,
+}  # fmt: skip

@@ -15,12 +15,8 @@ from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
 OUTPUT, INPUT, BROWSE, INQUIRE, SET = (
-    OpenOption.OUTPUT,
-    OpenOption.INPUT_SHARED,
-    OpenOption.BROWSE,
-    OpenOption.INQUIRE,
-    OpenOption.SET,
-)
+    OpenOption.OUTPUT, OpenOption.INPUT_SHARED, OpenOption.BROWSE, OpenOption.INQUIRE, OpenOption.SET,
+)  # fmt: skip
 AS_ANOTHER = OpenOption.ALTERNATE_USER_AUTHORITY
 Allow = Callable[..., None]
 

@@ -141,14 +141,10 @@ def test_the_refusal_of_the_first_get_is_raised(queue_manager: QueueManagerUnder
 
 # Each message is put before, between and after plain messages: the result is the same if one step gets it alone or with them.
 _SPECIAL: dict[str, dict[str, Any]] = {
-    "nothing special": {},
-    "a report of delivery": {"report": Report.COD},
-    "an expiry": {"expiry_tenths": 6_000},
-    "persistent": {"persistence": 1},
-    "a priority": {"priority": 9},
-    "a correlation": {"correlation_id": b"c" * 24},
+    "nothing special": {}, "a report of delivery": {"report": Report.COD}, "an expiry": {"expiry_tenths": 6_000},
+    "persistent": {"persistence": 1}, "a priority": {"priority": 9}, "a correlation": {"correlation_id": b"c" * 24},
     "a format": {"format": "MQSTR", "ccsid": 1208},
-}
+}  # fmt: skip
 _ASKED: dict[str, GetOptions] = {
     "in a unit of work": UNIT,
     "outside one": GetOptions(options=GetOption.NO_SYNCPOINT),
@@ -241,13 +237,9 @@ def test_many_are_put_as_one_by_one(queue_manager: QueueManagerUnderTest, progra
         got = [program.got(name) for _ in messages]
         assert [put.descriptor.message_id for put in made.puts] == [one.descriptor.message_id for one in got]
         told.append(
-            (
-                [(one.body, _but_identifiers(one.descriptor)) for one in got],
-                [put.reason for put in made.puts],
-                len({one.descriptor.message_id for one in got}),
-                len({one.descriptor.correlation_id for one in got}),
-            )
-        )
+            ([(one.body, _but_identifiers(one.descriptor)) for one in got], [put.reason for put in made.puts],
+             len({one.descriptor.message_id for one in got}), len({one.descriptor.correlation_id for one in got})),
+        )  # fmt: skip
     assert told[1] == told[0]
 
 

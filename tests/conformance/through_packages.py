@@ -32,18 +32,14 @@ _NO_APPLICATION_NAME = "pymqi's MQCNO is of version 5, which has no application 
 _NO_REQUEST = "pymqi has no MQSUBRQ"
 DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     "ibmmq": _OF_THE_MQI,
-    "pymqi": _OF_THE_MQI
-    | {
-        "test_by_default_the_queue_manager_fills_everything_in": _NO_APPLICATION_NAME,
+    "pymqi": _OF_THE_MQI | {"test_by_default_the_queue_manager_fills_everything_in": _NO_APPLICATION_NAME,
         "test_set_identity_takes_the_identity_only": _NO_APPLICATION_NAME,
         "test_pass_identity_passes_the_identity_on_only": _NO_APPLICATION_NAME,
-        "test_names_longer_than_their_field_are_cut": _NO_APPLICATION_NAME,
-        "test_on_request_means_only_then": _NO_REQUEST,
+        "test_names_longer_than_their_field_are_cut": _NO_APPLICATION_NAME, "test_on_request_means_only_then": _NO_REQUEST,
         "test_a_request_where_nothing_is_retained_is_2437": _NO_REQUEST,
         "test_a_request_that_cannot_deliver_all_publications_delivers_none": _NO_REQUEST,
-        "test_a_set_that_is_refused_changes_nothing": "pymqi sets one attribute after the other",
-    },
-}
+        "test_a_set_that_is_refused_changes_nothing": "pymqi sets one attribute after the other"},
+}  # fmt: skip
 """By package: test name, or test name and parameters -> why the package, or the MQI under the package, may differ."""
 
 

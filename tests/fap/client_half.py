@@ -299,13 +299,9 @@ class ChannelClient:
 
     def connect(self, *, queue_manager: str = "QM1", application_type: int = 28, conversation: int = 1) -> Answer:
         asked = calls.Connect(
-            queue_manager=queue_manager,
-            application_name="a test",
-            application_type=application_type,
-            accounting_token=bytes(32),
-            options=7,
-            extended_options=0,
-        )
+            queue_manager=queue_manager, application_name="a test", application_type=application_type,
+            accounting_token=bytes(32), options=7, extended_options=0,
+        )  # fmt: skip
         return self.call(SegmentType.MQCONN, connect_body(asked), conversation=conversation)
 
     def begin(self, given: Credentials, channel: str = "DEV.APP.SVRCONN") -> "ChannelClient":

@@ -119,13 +119,9 @@ def exporter(cache: Path, queues: Path) -> Iterator[tuple[str, str]]:
             handle = connection.open("DEV.QUEUE.1", OpenOption.INPUT_SHARED)
             connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
             expected = {
-                "queue_depth": 3,
-                "queue_input_handles": 1,
-                "queue_mqput_mqput1_count": 3,
-                "queue_mqput_bytes": 15,
-                "queue_mqget_count": 1,
-                "queue_mqget_bytes": 5,
-            }
+                "queue_depth": 3, "queue_input_handles": 1, "queue_mqput_mqput1_count": 3, "queue_mqput_bytes": 15,
+                "queue_mqget_count": 1, "queue_mqget_bytes": 5,
+            }  # fmt: skip
             figures = _scraped(port, lambda figures: all(figures.get(name, 0) >= value for name, value in expected.items()))
         finally:
             running.terminate()

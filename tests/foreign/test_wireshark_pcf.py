@@ -74,13 +74,9 @@ def test_a_parameter_is_read_as_it_was_written(
     last = CFST(MQCA_Q_NAME, "the last one")
 
     found = shown(
-        PCFMessage(CFH(command=MQCMD_INQUIRE_Q, version=3), (parameter, last)),
-        encoding,
-        tmp_path,
-        "mqpcf.parm.id",
-        field,
+        PCFMessage(CFH(command=MQCMD_INQUIRE_Q, version=3), (parameter, last)), encoding, tmp_path, "mqpcf.parm.id", field,
         "mqpcf.parm.string",
-    )
+    )  # fmt: skip
 
     assert str(parameter.parameter) == str(int(found["mqpcf.parm.id"][0], 0))
     assert values == [value.rstrip() for value in found[field]][: len(values)]

@@ -568,14 +568,10 @@ class Going:
         self.told: list[Progress] = []
         self.pauses: list[float] = []
         keep_landing(
-            landing.faulty.connect,
-            lambda connection: lander_on(connection, landing.folder, landing.kit.clock),
-            notify=self.told.append,
-            stopping=lambda: len(self.pauses) > 10,
-            pause=self.pauses.append,
-            random=SeededRandom(1),
+            landing.faulty.connect, lambda connection: lander_on(connection, landing.folder, landing.kit.clock),
+            notify=self.told.append, stopping=lambda: len(self.pauses) > 10, pause=self.pauses.append, random=SeededRandom(1),
             once=True,
-        )
+        )  # fmt: skip
 
     @property
     def rows(self) -> int:

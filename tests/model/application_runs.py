@@ -84,13 +84,9 @@ def fault(dice: random.Random) -> Fault:
     verb = dice.choice(VERBS)
     reason = dice.choice((*BROKEN, REFUSALS.get(verb, Reason.CONNECTION_BROKEN)))
     return Fault(
-        verb=verb,
-        nth=dice.randrange(1, 40),
-        times=dice.choice((1, 1, 1, 4)),
-        reason=reason,
-        moment=dice.choice(tuple(Moment)) if reason in BROKEN else Moment.BEFORE,
-        delay_s=dice.choice((0.0, 0.0, 0.5)),
-    )
+        verb=verb, nth=dice.randrange(1, 40), times=dice.choice((1, 1, 1, 4)), reason=reason,
+        moment=dice.choice(tuple(Moment)) if reason in BROKEN else Moment.BEFORE, delay_s=dice.choice((0.0, 0.0, 0.5)),
+    )  # fmt: skip
 
 
 async def simulate(kit: QueueManagerKit, life: Life) -> None:

@@ -43,25 +43,17 @@ def get_options(options: GetOption, match: Match = ANY) -> GetOptions:
 
 def seen_in_model(message: Message) -> tuple[object, ...]:
     return (
-        message.body,
-        message.backout_count,
-        message.message_id,
-        message.correlation_id,
-        message.stated_priority,
+        message.body, message.backout_count, message.message_id, message.correlation_id, message.stated_priority,
         message.persistent,
-    )
+    )  # fmt: skip
 
 
 def seen_in_queue_manager(got: Got) -> tuple[object, ...]:
     descriptor = got.descriptor
     return (
-        got.body,
-        descriptor.backout_count,
-        descriptor.message_id,
-        descriptor.correlation_id,
-        descriptor.priority,
+        got.body, descriptor.backout_count, descriptor.message_id, descriptor.correlation_id, descriptor.priority,
         descriptor.persistent,
-    )
+    )  # fmt: skip
 
 
 def attempt(call: Callable[[], R]) -> tuple[int, tuple[R, ...]]:

@@ -34,13 +34,9 @@ DELIVERED = Delivered(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="orders
 
 def settled(handled_s: float) -> Settled:
     return Settled(
-        queue="ORDERS.IN",
-        listener="orders",
-        settlement=Settlement.COMMIT,
-        message_ids=(MESSAGE_ID,),
-        outcome=Completed(),
+        queue="ORDERS.IN", listener="orders", settlement=Settlement.COMMIT, message_ids=(MESSAGE_ID,), outcome=Completed(),
         handled_s=handled_s,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,8 @@ def test_a_journal_is_read_and_bronze_is_written_and_read_over_spark_connect(jou
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": jvm.options()}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(journal), str(tmp_path / "tables")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-        env=environment,
-    )
+        capture_output=True, text=True, check=False, timeout=200, env=environment,
+    )  # fmt: skip
 
     assert 0 == done.returncode, done.stderr[-2000:]
     told = ["pyspark.sql.connect.session 100", "bronze 100 2", "bronze 0 0", "read 40", "version 60"]

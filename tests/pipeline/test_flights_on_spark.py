@@ -47,12 +47,8 @@ def test_every_kind_of_planted_trouble_is_among_the_days(wanted: Expected) -> No
     errors = {fate.error for fate in wanted.before.values()}
 
     assert {
-        "msgspec.DecodeError",
-        "msgspec.ValidationError",
-        "UnknownGateError",
-        "UnknownAirportError",
-        "NotAdmittedError",
-    } < errors
+        "msgspec.DecodeError", "msgspec.ValidationError", "UnknownGateError", "UnknownAirportError", "NotAdmittedError",
+    } < errors  # fmt: skip
     assert {(2053, "NIGHT.IN"), (2085, "HAWAII.IN")} == set(wanted.dead_letters)
     assert wanted.flights_back
     assert wanted.nights_back

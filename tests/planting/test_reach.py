@@ -23,17 +23,13 @@ KNOWN = Reach(
 
 @pytest.mark.parametrize(
     ("lines", "bound_s", "order"),
-    [
-        pytest.param(range(10, 13), 9.0, [OWN, FOLDER, FAR, PROGRAM], id="the nearest tests that reach the line come first"),
-        pytest.param(
-            range(30, 31), 5.2, [OWN, QUICK, FOLDER], id="a quick test elsewhere comes before a slow test of the folder"
-        ),
-        pytest.param(range(10, 12), 9.0, [FAR, PROGRAM, FOLDER, OWN], id="programs of near tests can reach the line too"),
-        pytest.param(range(20, 22), 9.0, [PROGRAM, OWN, FOLDER], id="a line that no test reaches has the tests of its folder"),
-        pytest.param(range(10, 13), 5.2, [OWN, FOLDER], id="the order ends at the bound"),
-        pytest.param(range(10, 13), 1.0, [OWN], id="a defect has at least one test"),
-    ],
-)
+    [pytest.param(range(10, 13), 9.0, [OWN, FOLDER, FAR, PROGRAM], id="the nearest tests that reach the line come first"),
+     pytest.param(range(30, 31), 5.2, [OWN, QUICK, FOLDER], id="a quick test elsewhere comes before a slow test of the folder"),
+     pytest.param(range(10, 12), 9.0, [FAR, PROGRAM, FOLDER, OWN], id="programs of near tests can reach the line too"),
+     pytest.param(range(20, 22), 9.0, [PROGRAM, OWN, FOLDER], id="a line that no test reaches has the tests of its folder"),
+     pytest.param(range(10, 13), 5.2, [OWN, FOLDER], id="the order ends at the bound"),
+     pytest.param(range(10, 13), 1.0, [OWN], id="a defect has at least one test")],
+)  # fmt: skip
 def test_the_tests_for_a_defect_are_in_the_order_of_their_worth(lines: range, bound_s: float, order: list[str]) -> None:
     assert order == KNOWN.order(SOURCE, lines, bound_s)
 

@@ -56,13 +56,9 @@ def test_a_heartbeat_has_no_fields_of_a_message(recorded: Recorded) -> None:
     made = recorded.recorder.make(recorded.connection, RecordOutcome.HEARTBEAT, None, queue="IN")
 
     expected = DispositionRecord(
-        disp_id=f"QM1/{recorded.recorder.source}/1",
-        event_ts=NOW_US,
-        qmgr="QM1",
-        queue="IN",
-        consumer="orders/mover",
+        disp_id=f"QM1/{recorded.recorder.source}/1", event_ts=NOW_US, qmgr="QM1", queue="IN", consumer="orders/mover",
         outcome=RecordOutcome.HEARTBEAT,
-    )
+    )  # fmt: skip
     assert expected == made
 
 

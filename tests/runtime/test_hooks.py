@@ -47,13 +47,9 @@ def reconnected(*, attempts: int = 1, objects: Sequence[str] = ("IN",), gone: Se
 
 def disposed(disposition: Disposition, *, backout_count: int = 3, outcome: Outcome | None = None) -> Disposed:
     return Disposed(
-        queue="IN",
-        message_id=b"\1",
-        listener="book",
-        backout_count=backout_count,
-        attempts=(Attempt(disposition),),
+        queue="IN", message_id=b"\1", listener="book", backout_count=backout_count, attempts=(Attempt(disposition),),
         outcome=outcome,
-    )
+    )  # fmt: skip
 
 
 def decided(*, count: int, threshold: int = 0, plan: Disposition = Deliver(), is_first_failure: bool = False) -> Decided:  # noqa: B008 - frozen

@@ -155,12 +155,8 @@ class Child:
     def _started(self) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-m", "tests.standin.harness", self.name],
-            env=self._environment,
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+            env=self._environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
 
 
 def serve(package: str) -> None:

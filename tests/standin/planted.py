@@ -85,14 +85,10 @@ NOTICED: Final[tuple[tuple[Plant, str], ...]] = (
     (a_get_in_the_unit_of_work_is_not_in_it, "test_each_backout_of_a_get_adds_one_to_the_backout_count"),
     (disconnecting_backs_out, "test_disconnecting_commits_the_unit_of_work"),
     (disconnecting_backs_out, "test_losing_the_last_reference_to_a_connection_commits_too"),
-    (
-        a_truncated_message_stays_though_truncation_is_accepted,
-        "test_a_message_that_is_cut_off_is_gone_when_truncation_is_accepted",
-    ),
-    (
-        a_truncated_message_goes_though_truncation_is_not_accepted,
-        "test_a_message_that_does_not_fit_stays_when_truncation_is_not_accepted",
-    ),
+    (a_truncated_message_stays_though_truncation_is_accepted,
+     "test_a_message_that_is_cut_off_is_gone_when_truncation_is_accepted"),
+    (a_truncated_message_goes_though_truncation_is_not_accepted,
+     "test_a_message_that_does_not_fit_stays_when_truncation_is_not_accepted"),
     (the_length_of_what_was_cut_off_is_not_told, "test_a_message_that_does_not_fit_stays_when_truncation_is_not_accepted"),
     (a_temporary_queue_outlives_its_handle, "test_a_temporary_dynamic_queue_goes_with_the_handle_that_made_it"),
     (exclusive_input_is_shared, "test_a_queue_open_exclusively_cannot_be_opened_for_input"),
@@ -102,5 +98,5 @@ NOTICED: Final[tuple[tuple[Plant, str], ...]] = (
     (an_uncommitted_put_is_visible, "test_a_put_under_syncpoint_shows_when_it_is_committed"),
     (browse_next_starts_again, "test_browsing_leaves_messages_where_they_are"),
     (a_get_by_identifier_takes_any, "test_version_1_options_match_by_identifier_with_any_bytes_behind_them"),
-)
+)  # fmt: skip
 """Each defect, and the test that is there to notice it."""

@@ -199,14 +199,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "on_start": (lambda: App().on_start(mistake(generator)), "With a `yield` it is a lifespan: App(lifespan=...)"),
     "name": (lambda: App().listener("IN", name=mistake(5)), "listener(name=5): it takes a text"),
     "durable": (lambda: App().listener(topic="a", durable=mistake(5)), "listener(durable=5): it takes a text"),
-    "wildcards": (
-        lambda: App().consumer(topic="a", character_wildcards=mistake("no")),
-        "consumer(character_wildcards='no'): it takes True or False",
-    ),
-    "authority": (
-        lambda: App().delay_processor(own_authority=mistake("no")),
-        "delay_processor(own_authority='no'): it takes True or False",
-    ),
+    "wildcards": (lambda: App().consumer(topic="a", character_wildcards=mistake("no")),
+        "consumer(character_wildcards='no'): it takes True or False"),
+    "authority": (lambda: App().delay_processor(own_authority=mistake("no")),
+        "delay_processor(own_authority='no'): it takes True or False"),
     "rules table": (lambda: App().dead_letter_handler(mistake(5)), "it takes the path of a rules table, or None"),
     "reload": (lambda: App().dead_letter_handler(reload=mistake("no")), "dead_letter_handler(reload='no'): it takes True"),
     "publisher": (lambda: App().publisher("OUT")(Counter), "it belongs above a handler"),
@@ -217,7 +213,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "thread": (in_a_thread, "App.run() handles signals, so only the main thread can call it"),
     "router": (including_itself, "a router cannot include itself, not even through another router"),
     "backend": (lambda: App().run(backend="curio"), "App.run(backend='curio'): it takes 'asyncio' or 'trio'"),
-}
+}  # fmt: skip
 
 
 def mistake(value: Any) -> Any:

@@ -163,13 +163,9 @@ async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> Non
     with EmbeddedQueueManager("QM1") as queue_manager:
         broadcast = Broadcast([note])
         runtime = Runtime(
-            Supervisor(queue_manager, broadcast=broadcast, world=SYSTEM_WORLD),
-            [],
-            broadcast=broadcast,
-            world=SYSTEM_WORLD,
-            application_name="orders",
-            services=[Brief(), stubborn],
-        )
+            Supervisor(queue_manager, broadcast=broadcast, world=SYSTEM_WORLD), [], broadcast=broadcast, world=SYSTEM_WORLD,
+            application_name="orders", services=[Brief(), stubborn],
+        )  # fmt: skip
 
         async def tell_again() -> None:
             await stubborn.stopping.wait()
@@ -277,13 +273,9 @@ async def test_remaining_handlers_are_reported_only_after_the_drain_and_the_boun
     with EmbeddedQueueManager("QM1") as queue_manager:
         broadcast = Broadcast([])
         runtime = Runtime(
-            Supervisor(queue_manager, broadcast=broadcast, world=world),
-            [],
-            broadcast=broadcast,
-            world=world,
-            application_name="orders",
-            services=[stubborn],
-        )
+            Supervisor(queue_manager, broadcast=broadcast, world=world), [], broadcast=broadcast, world=world,
+            application_name="orders", services=[stubborn],
+        )  # fmt: skip
 
         async def look() -> None:
             await stubborn.stopping.wait()

@@ -224,13 +224,9 @@ def test_ibmmq_sets_all_at_once() -> None:
 
 def test_pymqi_inquires_one_after_the_other() -> None:
     one = {
-        2001: (b"*" * 256, *NOT_FOR_TYPE),
-        9: (1, *OK),
-        2016: (b"ORDERS".ljust(60), *OK),
-        20: (0, *NOT_FOR_TYPE),
-        2013: (b"*" * 99, *NOT_FOR_TYPE),
-        10: (0, *OK),
-    }
+        2001: (b"*" * 256, *NOT_FOR_TYPE), 9: (1, *OK), 2016: (b"ORDERS".ljust(60), *OK), 20: (0, *NOT_FOR_TYPE),
+        2013: (b"*" * 99, *NOT_FOR_TYPE), 10: (0, *OK),
+    }  # fmt: skip
     extension = Extension(MQINQ=lambda _c, _o, selector: one[selector])
     dialect = of_pymqi(extension)
 

@@ -28,13 +28,9 @@ def loaded(call: str, *folders: Path) -> str:
     script = _LOAD.format(call=call)
     search = os.pathsep.join(map(str, (*folders, ROOT)))
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=os.environ | {"PYTHONPATH": search},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": search}, capture_output=True, text=True, check=True,
         cwd=folders[0] if folders else ROOT,
-    )
+    )  # fmt: skip
     return done.stdout.strip()
 
 

@@ -40,12 +40,8 @@ def test_an_attempt_is_a_channel_and_a_name_that_is_checked_or_an_asterisk(name:
     options = channel_options(ConnectOptions(queue_manager=name, ccdt_url="file:///x", user="me"), ATTEMPT)
 
     assert (asked, "ORDERS", (("mq1", 1515),), "", "me") == (
-        options.queue_manager,
-        options.channel,
-        options.hosts,
-        options.ccdt_url,
-        options.user,
-    )
+        options.queue_manager, options.channel, options.hosts, options.ccdt_url, options.user,
+    )  # fmt: skip
 
 
 def test_the_tls_values_of_the_entry_override_the_settings() -> None:
@@ -65,25 +61,16 @@ def test_the_tls_values_of_the_entry_override_the_settings() -> None:
 
 def test_the_channel_attributes_of_the_entry_are_passed_on() -> None:
     channel = Channel(
-        name="A",
-        heartbeat_s=30,
-        keep_alive_s=60,
-        sharing_conversations=1,
-        message_bytes_max=2_000_000,
-        local_address="192.0.2.1(1000,1999)",
-        header_compression=("system",),
-    )
+        name="A", heartbeat_s=30, keep_alive_s=60, sharing_conversations=1, message_bytes_max=2_000_000,
+        local_address="192.0.2.1(1000,1999)", header_compression=("system",),
+    )  # fmt: skip
 
     options = channel_options(ConnectOptions(), Candidate(channel=channel, address=Address("mq1"), why=""))
 
     assert (30, 60, 1, 2_000_000, "192.0.2.1(1000,1999)", ("system",)) == (
-        options.heartbeat_s,
-        options.keep_alive_s,
-        options.sharing_conversations,
-        options.message_bytes_max,
-        options.local_address,
-        options.header_compression,
-    )
+        options.heartbeat_s, options.keep_alive_s, options.sharing_conversations, options.message_bytes_max,
+        options.local_address, options.header_compression,
+    )  # fmt: skip
 
 
 def test_mqserver_leaves_the_length_of_messages_and_the_heartbeat_to_the_other_end() -> None:

@@ -320,14 +320,9 @@ class Stream:
         self._app = app
         cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
         self._scope = {
-            "type": "http",
-            "method": "GET",
-            "scheme": "http",
-            "path": "/live",
-            "raw_path": b"/live",
-            "query_string": query,
+            "type": "http", "method": "GET", "scheme": "http", "path": "/live", "raw_path": b"/live", "query_string": query,
             "headers": [(b"host", b"localhost:8161"), (b"cookie", cookie.encode())],
-        }
+        }  # fmt: skip
         self.status = 0
         self.body = b""
         self.answered = anyio.Event()

@@ -214,13 +214,9 @@ DEAD = FailedMessage(message_id=b"m" * 24, why=Why(queue="", reason=2053), at=No
 
 def disposed(outcome: Outcome | None) -> Callable[[bytes], Disposed]:
     return lambda message_id: Disposed(
-        queue="ORDERS.IN",
-        message_id=message_id,
-        listener="book",
-        backout_count=1,
-        attempts=(Attempt(Requeue("BOQ")),),
+        queue="ORDERS.IN", message_id=message_id, listener="book", backout_count=1, attempts=(Attempt(Requeue("BOQ")),),
         outcome=outcome,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

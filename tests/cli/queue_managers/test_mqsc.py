@@ -126,14 +126,10 @@ def test_json_says_on_stderr_how_many_commands_a_lost_connection_left(run: Run, 
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [
-        (("nowhere.mqsc",), "Invalid value for FILE: there is no file 'nowhere.mqsc', and 'nowhere.mqsc' is not MODULE:APP."),
-        (
-            ("--put", "Q"),
-            "--user, --group, --get, --put, --publish, --request, --delay, --dead-letter-queue and --included need MODULE:APP.",
-        ),
-    ],
-)
+    [(("nowhere.mqsc",), "Invalid value for FILE: there is no file 'nowhere.mqsc', and 'nowhere.mqsc' is not MODULE:APP."),
+     (("--put", "Q"),
+      "--user, --group, --get, --put, --publish, --request, --delay, --dead-letter-queue and --included need MODULE:APP.")],
+)  # fmt: skip
 def test_a_missing_file_and_options_without_an_application_are_wrong_usage(run: Run, words: tuple[str, ...], why: str) -> None:
     refused = run("mqsc", *words)
 

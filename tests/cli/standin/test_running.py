@@ -39,12 +39,8 @@ class Runner:
         wanted = command or (sys.executable, "legacy.py")
         return subprocess.run(
             [sys.executable, "-c", "from mqflow.cli.main import main; main()", "standin", "run", *options, "--", *wanted],
-            cwd=self.folder,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+            cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
 
 
 @pytest.fixture

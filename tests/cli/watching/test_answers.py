@@ -380,25 +380,19 @@ def text_of(for_s: float) -> str:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("status", "path", "code", "text"),
-    [
-        (status_of(0), "/livez", 200, "ok\n"),
-        (status_of(0), "/readyz", 200, "ok\n"),
-        (status_of(0), "/", 200, "/livez\n/readyz\n/metrics\n/scale\n/status\n/console/\n"),
-        (status_of(0), "/console/", 200, "the console"),
-        (status_of(0), "/wombat", 404, "Not Found"),
-        (with_worker(Doing.HANDLING, 61.0), "/livez", 200, "ok\n"),
-        (with_worker(Doing.HANDLING, 61.0), "/readyz", 503, f"{text_of(61)}\n{STACK}\n"),
-        (with_worker(Doing.HANDLING, 121.0), "/livez", 503, f"{text_of(121)}\n{STACK}\n"),
-        (status_of(0, expected=2), "/livez", 200, "ok\n"),
-        (status_of(0, expected=2), "/readyz", 503, "1 of 2 processes answer.\n"),
-        (
-            status_of(0, silent=(SilentProcess(process=9, number=1, for_s=61.0),)),
-            "/livez",
-            503,
-            "Process 9 has not answered for 61 s.\n",
-        ),
-    ],
-)
+    [(status_of(0), "/livez", 200, "ok\n"),
+     (status_of(0), "/readyz", 200, "ok\n"),
+     (status_of(0), "/", 200, "/livez\n/readyz\n/metrics\n/scale\n/status\n/console/\n"),
+     (status_of(0), "/console/", 200, "the console"),
+     (status_of(0), "/wombat", 404, "Not Found"),
+     (with_worker(Doing.HANDLING, 61.0), "/livez", 200, "ok\n"),
+     (with_worker(Doing.HANDLING, 61.0), "/readyz", 503, f"{text_of(61)}\n{STACK}\n"),
+     (with_worker(Doing.HANDLING, 121.0), "/livez", 503, f"{text_of(121)}\n{STACK}\n"),
+     (status_of(0, expected=2), "/livez", 200, "ok\n"),
+     (status_of(0, expected=2), "/readyz", 503, "1 of 2 processes answer.\n"),
+     (status_of(0, silent=(SilentProcess(process=9, number=1, for_s=61.0),)), "/livez", 503,
+      "Process 9 has not answered for 61 s.\n")],
+)  # fmt: skip
 async def test_a_probe_answers_ok_or_the_whole_reason(status: ApplicationStatus, path: str, code: int, text: str) -> None:
     answer = await get(status, path)
 

@@ -27,13 +27,9 @@ def process(number: int, *workers: WorkerStatus, delivered: float = 0.0) -> Proc
     listener = ListenerStatus(name="orders", queue="ORDERS.IN", concurrency=len(workers), workers=workers)
     topic = ListenerStatus(name="prices", queue="Prices/#", is_topic=True, concurrency=0)
     return ProcessStatus(
-        process=100 + number,
-        number=number,
-        taken_at=NOW,
-        ready=True,
-        listeners=(listener, topic),
+        process=100 + number, number=number, taken_at=NOW, ready=True, listeners=(listener, topic),
         counts={"messages_delivered": ((("ORDERS.IN",), delivered),)},
-    )
+    )  # fmt: skip
 
 
 class Fixed:

@@ -187,21 +187,16 @@ def test_the_first_line_says_whether_the_application_is_ready(found: Application
 
 @pytest.mark.parametrize(
     ("worker", "held", "words"),
-    [
-        (IDLE, False, Doing.IDLE.value),
-        (replace(IDLE, since=NOW - 2.4), False, f"{Doing.IDLE.value} for 2 s"),
-        (replace(IDLE, since=NOW + 5), False, f"{Doing.IDLE.value} for 0 s"),
-        (BUSY, True, "in handler for 14 s: ..AB12"),
-        (
-            replace(BUSY, message_id="414D5120514D312020202020202020200006615A0C028E17"),
-            True,
-            "in handler for 14 s: ..615A0C028E17",
-        ),
-        (replace(IDLE, doing=Doing.PAUSED), False, f"{Doing.PAUSED.value}: the queue is inhibited"),
-        (replace(IDLE, doing=Doing.SETTLING), True, f"{Doing.SETTLING.value}: the queue is inhibited"),
-        (replace(IDLE, doing=Doing.SETTLING), False, Doing.SETTLING.value),
-    ],
-)
+    [(IDLE, False, Doing.IDLE.value),
+     (replace(IDLE, since=NOW - 2.4), False, f"{Doing.IDLE.value} for 2 s"),
+     (replace(IDLE, since=NOW + 5), False, f"{Doing.IDLE.value} for 0 s"),
+     (BUSY, True, "in handler for 14 s: ..AB12"),
+     (replace(BUSY, message_id="414D5120514D312020202020202020200006615A0C028E17"), True,
+      "in handler for 14 s: ..615A0C028E17"),
+     (replace(IDLE, doing=Doing.PAUSED), False, f"{Doing.PAUSED.value}: the queue is inhibited"),
+     (replace(IDLE, doing=Doing.SETTLING), True, f"{Doing.SETTLING.value}: the queue is inhibited"),
+     (replace(IDLE, doing=Doing.SETTLING), False, Doing.SETTLING.value)],
+)  # fmt: skip
 def test_the_activity_of_a_worker_is_in_words(worker: WorkerStatus, words: str, *, held: bool) -> None:
     listener = ListenerStatus(name="booking", queue="IN", concurrency=1, held=held, paused="the queue is inhibited")
 
@@ -381,20 +376,12 @@ def test_the_rate_of_an_application_that_does_not_count_is_a_dash(
 
 @pytest.mark.parametrize(
     ("words", "order", "said"),
-    [
-        (
-            ("pause", "booking"),
-            Order(listener="booking", held=True),
-            "booking of orders is paused. `mqflow ctl orders resume booking` ends the pause.",
-        ),
-        (("resume", "booking"), Order(listener="booking", held=False), "booking of orders gets messages again."),
-        (
-            ("concurrency", "booking", "8"),
-            Order(listener="booking", concurrency=8),
-            "booking of orders has 8 workers in each of 2 processes.",
-        ),
-    ],
-)
+    [(("pause", "booking"), Order(listener="booking", held=True),
+      "booking of orders is paused. `mqflow ctl orders resume booking` ends the pause."),
+     (("resume", "booking"), Order(listener="booking", held=False), "booking of orders gets messages again."),
+     (("concurrency", "booking", "8"), Order(listener="booking", concurrency=8),
+      "booking of orders has 8 workers in each of 2 processes.")],
+)  # fmt: skip
 def test_an_order_says_its_effect(run: Run, serve: Serve, words: tuple[str, ...], order: Order, said: str) -> None:
     source = serve(application(process(1, BUSY), process(2, IDLE), expected=2))
 

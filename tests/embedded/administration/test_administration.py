@@ -341,12 +341,8 @@ def test_the_status_of_a_queue_is_complete(
     status = queue_manager.administration.queue_status("Q")
 
     assert (2, 1, 90, 1, 0) == (
-        status.depth,
-        status.uncommitted,
-        status.oldest_message_age_s,
-        status.open_input_count,
-        status.open_output_count,
-    )
+        status.depth, status.uncommitted, status.oldest_message_age_s, status.open_input_count, status.open_output_count,
+    )  # fmt: skip
     assert (
         HandleStatus(
             application="tests",

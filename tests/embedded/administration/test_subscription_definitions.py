@@ -140,14 +140,10 @@ def test_a_managed_subscription_that_is_replaced_like_another_keeps_its_own_queu
 
 @pytest.mark.parametrize(
     ("destination", "reason"),
-    [
-        ("' '", Reason.UNKNOWN_OBJECT_NAME),
-        pytest.param(
-            "NOT.THERE", Reason.UNKNOWN_OBJECT_NAME, id="q020910: If the queue SUBQ does not exist, this command fails"
-        ),
-        ("SYSTEM.DEFAULT.MODEL.QUEUE", Reason.Q_TYPE_ERROR),
-    ],
-)
+    [("' '", Reason.UNKNOWN_OBJECT_NAME),
+     pytest.param("NOT.THERE", Reason.UNKNOWN_OBJECT_NAME, id="q020910: If the queue SUBQ does not exist, this command fails"),
+     ("SYSTEM.DEFAULT.MODEL.QUEUE", Reason.Q_TYPE_ERROR)],
+)  # fmt: skip
 def test_an_altered_destination_is_checked_like_a_defined_one(rig: Rig, destination: str, reason: Reason) -> None:
     assert reason == rig.refused(f"DEFINE SUB(D) TOPICSTR('prices') DEST({destination})")
     assert reason == rig.refused(f"ALTER SUB(S) DEST({destination})")

@@ -73,13 +73,9 @@ class Program:
         #: The structures of the last reply.
         self.body = b""
         asked = calls.Connect(
-            queue_manager="QM1",
-            application_name="a test",
-            application_type=28,
-            accounting_token=bytes(32),
-            options=7,
+            queue_manager="QM1", application_name="a test", application_type=28, accounting_token=bytes(32), options=7,
             extended_options=0,
-        )
+        )  # fmt: skip
         self.call(SegmentType.MQCONN, connect_body(asked))
         self.handle = self.call(SegmentType.SPI, open_body("Q1", OpenOption.INPUT_SHARED | OpenOption.BROWSE), -1)[2]
 

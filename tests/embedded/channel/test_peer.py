@@ -117,13 +117,9 @@ def connect_and_open(program: Stranger) -> int:
     """Send what connects, and opens the queue; return the handle, which is the first one."""
     program.negotiate()
     asked = calls.Connect(
-        queue_manager="QM1",
-        application_name="a test",
-        application_type=28,
-        accounting_token=bytes(32),
-        options=7,
+        queue_manager="QM1", application_name="a test", application_type=28, accounting_token=bytes(32), options=7,
         extended_options=0,
-    )
+    )  # fmt: skip
     program.call(SegmentType.MQCONN, connect_body(asked))
     program.call(SegmentType.SPI, open_body("Q1", OpenOption.INPUT_SHARED), -1)
     return 1

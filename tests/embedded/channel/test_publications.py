@@ -189,12 +189,8 @@ def test_a_message_that_asks_for_a_delay_is_staged(program: Program, queue_manag
     [staged] = found_on(queue_manager, queue_manager.staging_queue)
     header = delay.parse(staged.body)
     assert (60_000, "Q1", "MQHRF2", 1_200, 1_000_000) == (
-        header.delay_ms,
-        header.target,
-        header.format,
-        header.expiry_tenths,
-        header.sent_wall_ms,
-    )
+        header.delay_ms, header.target, header.format, header.expiry_tenths, header.sent_wall_ms,
+    )  # fmt: skip
     assert b"later" == staged.body[-5:]
     assert [] == found_on(queue_manager, "Q1")
 

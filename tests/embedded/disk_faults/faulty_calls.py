@@ -45,12 +45,8 @@ class Fault(IntEnum):
 
 
 _CALLS_OF: Final = {
-    Fault.KILL: "wtsd",
-    Fault.KILL_HALFWAY: "w",
-    Fault.NO_SPACE: "ws",
-    Fault.IO_ERROR: "rwtsd",
-    Fault.SHORT_WRITE: "w",
-}
+    Fault.KILL: "wtsd", Fault.KILL_HALFWAY: "w", Fault.NO_SPACE: "ws", Fault.IO_ERROR: "rwtsd", Fault.SHORT_WRITE: "w",
+}  # fmt: skip
 """The calls that each fault can meet, by the letters of `disk.c`."""
 
 

@@ -26,13 +26,9 @@ SIZE = len(BODY) + MESSAGE_BYTES
 
 def in_store(serial: int, priority: int = 0, body: bytes = BODY, correlation: int = 0) -> StoredMessage:
     return StoredMessage(
-        serial=serial,
-        queue="Q",
-        order_priority=priority,
-        descriptor=MessageDescriptor(persistence=1, correlation_id=correlation.to_bytes(24)),
-        body=body,
-        body_bytes=len(body),
-    )
+        serial=serial, queue="Q", order_priority=priority,
+        descriptor=MessageDescriptor(persistence=1, correlation_id=correlation.to_bytes(24)), body=body, body_bytes=len(body),
+    )  # fmt: skip
 
 
 def store_of(serials: Iterable[int], body: bytes = BODY) -> ScriptedStore:

@@ -119,13 +119,9 @@ def reopened(folder: Path) -> Contents:
     if None in found:  # the store notes the damage when it closes
         return reopened(folder)
     return Contents(
-        snapshot.queue_manager,
-        snapshot.queues,
-        [message for message in found if message is not None],
-        snapshot.next_serial,
-        snapshot.quarantined,
-        snapshot.objects,
-    )
+        snapshot.queue_manager, snapshot.queues, [message for message in found if message is not None], snapshot.next_serial,
+        snapshot.quarantined, snapshot.objects,
+    )  # fmt: skip
 
 
 def messages_in(store: DurableStore, snapshot: Snapshot) -> list[StoredMessage | None]:

@@ -31,12 +31,8 @@ pytestmark = [
 ]
 
 PROPERTIES: Final[Mapping[str, PropertyValue]] = {
-    "name": "b\u00fccher",
-    "count": 7,
-    "urgent": True,
-    "rate": 1.5,
-    "number": 12345678901,
-}
+    "name": "b\u00fccher", "count": 7, "urgent": True, "rate": 1.5, "number": 12345678901,
+}  # fmt: skip
 REPORTS: Final = Report.COA_WITH_FULL_DATA | Report.COD_WITH_FULL_DATA | Report.EXPIRATION_WITH_FULL_DATA
 #: The program and its user: the JMS program logs in, mqflow's application runs in the process of its queue manager.
 CONTEXT: Final = frozenset({"MQMD.put_application_type", "MQMD.put_application_name", "MQMD.user_identifier"})

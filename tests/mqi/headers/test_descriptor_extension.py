@@ -48,12 +48,8 @@ def test_a_new_extension_has_the_initial_values() -> None:
 
     assert (546, -2, "", 0) == (default.encoding, default.ccsid, default.format, default.flags)
     assert (bytes(24), 1, 0, 0, -1) == (
-        default.group_id,
-        default.sequence_number,
-        default.offset,
-        default.message_flags,
-        default.original_length,
-    )
+        default.group_id, default.sequence_number, default.offset, default.message_flags, default.original_length,
+    )  # fmt: skip
 
 
 @given(descriptor_extensions, encodings, field_ccsids)

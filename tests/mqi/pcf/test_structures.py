@@ -56,13 +56,9 @@ parameters = st.recursive(
 headers = st.builds(
     CFH,
     type=st.sampled_from([StructureType.COMMAND, StructureType.RESPONSE, StructureType.EVENT, StructureType.STATISTICS]),
-    version=st.sampled_from([1, 2, 3]),
-    command=numbers,
-    sequence_number=numbers,
-    last=st.booleans(),
-    completion=numbers,
+    version=st.sampled_from([1, 2, 3]), command=numbers, sequence_number=numbers, last=st.booleans(), completion=numbers,
     reason=numbers,
-)
+)  # fmt: skip
 messages = st.builds(PCFMessage, headers, st.lists(parameters, max_size=6).map(tuple))
 
 

@@ -80,16 +80,12 @@ def handled(table: RulesTable, message: dict[Field, str | int]) -> list[int]:
         format=str(message[Field.FORMAT]),
     )
     descriptor = MessageDescriptor(
-        application_identity_data=str(message[Field.APPLIDAT]),
-        put_application_name=str(message[Field.APPLNAME]),
-        put_application_type=int(message[Field.APPLTYPE]),
-        feedback=int(message[Field.FEEDBACK]),
-        message_type=int(message[Field.MSGTYPE]),
-        persistence=int(message[Field.PERSIST]),
-        reply_to_queue=str(message[Field.REPLYQ]),
-        reply_to_queue_manager=str(message[Field.REPLYQM]),
+        application_identity_data=str(message[Field.APPLIDAT]), put_application_name=str(message[Field.APPLNAME]),
+        put_application_type=int(message[Field.APPLTYPE]), feedback=int(message[Field.FEEDBACK]),
+        message_type=int(message[Field.MSGTYPE]), persistence=int(message[Field.PERSIST]),
+        reply_to_queue=str(message[Field.REPLYQ]), reply_to_queue_manager=str(message[Field.REPLYQM]),
         user_identifier=str(message[Field.USERID]),
-    )
+    )  # fmt: skip
     letter = DeadLetter(descriptor, header, b"")
     assert all(field_of(field, letter) == message[field] for field in Field)
     return [at for at, each in enumerate(matchers(table.rules), start=1) if each.matches(letter)]

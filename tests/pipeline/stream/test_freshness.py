@@ -105,12 +105,8 @@ def test_status_shows_each_step_from_the_queue_to_gold(tmp_path: Path) -> None:
 
     rows = {each["step"]: (each["rows"], each["rows_behind"]) for each in found}
     assert {
-        "queue D": (5, 5),
-        "journal D": (60, 0),
-        "bronze.disposition": (60, 0),
-        "silver": (40, 20),
-        "gold": (20, 40),
-    } == rows
+        "queue D": (5, 5), "journal D": (60, 0), "bronze.disposition": (60, 0), "silver": (40, 20), "gold": (20, 40),
+    } == rows  # fmt: skip
     newest = {each["step"]: each["newest_landing"] for each in found}
     assert dict.fromkeys(rows, "2025-10-09T08:53:20Z") | {"queue D": None} == newest
     behind = {each["step"]: each["seconds_behind"] for each in found}

@@ -29,13 +29,9 @@ def chance(seed: int) -> Callable[[], float]:
 def channel(name: str, queue_manager: str = "GRP", weight: int = 0, *, at: int = 0, affinity: str = "preferred") -> Channel:
     assert affinity in {"preferred", "none"}
     return Channel(
-        name=name,
-        queue_manager=queue_manager,
-        client_weight=weight,
-        affinity="none" if affinity == "none" else "preferred",
-        addresses=(Address(f"{name.lower()}{at}.example"),),
-        position=at,
-    )
+        name=name, queue_manager=queue_manager, client_weight=weight, affinity="none" if affinity == "none" else "preferred",
+        addresses=(Address(f"{name.lower()}{at}.example"),), position=at,
+    )  # fmt: skip
 
 
 def preference(*channels: Channel) -> Preference:
@@ -51,21 +47,11 @@ MIXED = preference(channel("NAMED", "QM1"), channel("GROUPED", "GRP"), channel("
 
 @pytest.mark.parametrize(
     ("name", "matching", "checked"),
-    [
-        ("QM1", ["NAMED"], True),
-        ("QM1   ", ["NAMED"], True),
-        ("*QM1", ["NAMED"], False),
-        ("GRP", ["GROUPED"], True),
-        ("*GRP", ["GROUPED"], False),
-        ("*", ["BLANK"], False),
-        ("", ["BLANK"], False),
-        ("    ", ["BLANK"], False),
-        ("QM9", [], True),
-        ("*QM9", [], False),
-        ("qm1", [], True),
-    ],
+    [("QM1", ["NAMED"], True), ("QM1   ", ["NAMED"], True), ("*QM1", ["NAMED"], False), ("GRP", ["GROUPED"], True),
+     ("*GRP", ["GROUPED"], False), ("*", ["BLANK"], False), ("", ["BLANK"], False), ("    ", ["BLANK"], False),
+     ("QM9", [], True), ("*QM9", [], False), ("qm1", [], True)],
     ids=lambda value: f"q027490: {value}",
-)
+)  # fmt: skip
 def test_a_name_matches_entries_and_may_have_to_be_that_of_the_queue_manager_reached(
     name: str, matching: list[str], checked: object
 ) -> None:

@@ -78,13 +78,9 @@ def test_an_entry_that_says_little_has_mq_s_defaults() -> None:
     [channel] = parse(table(entry())).channels
 
     assert (0, "preferred", 300, -1, 10, 4_194_304) == (
-        channel.client_weight,
-        channel.affinity,
-        channel.heartbeat_s,
-        channel.keep_alive_s,
-        channel.sharing_conversations,
+        channel.client_weight, channel.affinity, channel.heartbeat_s, channel.keep_alive_s, channel.sharing_conversations,
         channel.message_bytes_max,
-    )
+    )  # fmt: skip
 
 
 def test_several_entries_may_share_a_name_and_keep_the_order_of_the_file() -> None:

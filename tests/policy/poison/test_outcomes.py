@@ -30,27 +30,23 @@ def caused(error: Exception, cause: Exception) -> Exception:
 
 @pytest.mark.parametrize(
     ("error", "expected"),
-    [
-        (ValueError("no such flight"), Failed("ValueError", "no such flight")),
-        (NoSuchFlightError("UA 1"), Failed(f"{HERE}.NoSuchFlightError", "UA 1")),
-        (Reject("never"), Failed("Reject", "never", final=True)),
-        (Retry("later"), Failed("Retry", "later")),
-        (Retry("later", after=2.5), Failed("Retry", "later", retry_after_s=2.5)),
-        (Retry("later", after=timedelta(minutes=1)), Failed("Retry", "later", retry_after_s=60.0)),
-        (Retry(after=0), Failed("Retry", retry_after_s=0)),
-        (caused(UndecodableError("no JSON"), ValueError("byte 0")), Undecodable("ValueError", "no JSON")),
-    ],
-    ids=[
-        "built in",
-        "an exception of the application",
-        "Reject",
-        "Retry",
-        "Retry with seconds",
-        "Retry with a timedelta",
-        "Retry at once",
-        "undecodable",
-    ],
-)
+    [(ValueError("no such flight"), Failed("ValueError", "no such flight")),
+     (NoSuchFlightError("UA 1"), Failed(f"{HERE}.NoSuchFlightError", "UA 1")),
+     (Reject("never"), Failed("Reject", "never", final=True)),
+     (Retry("later"), Failed("Retry", "later")),
+     (Retry("later", after=2.5), Failed("Retry", "later", retry_after_s=2.5)),
+     (Retry("later", after=timedelta(minutes=1)), Failed("Retry", "later", retry_after_s=60.0)),
+     (Retry(after=0), Failed("Retry", retry_after_s=0)),
+     (caused(UndecodableError("no JSON"), ValueError("byte 0")), Undecodable("ValueError", "no JSON"))],
+    ids=["built in",
+         "an exception of the application",
+         "Reject",
+         "Retry",
+         "Retry with seconds",
+         "Retry with a timedelta",
+         "Retry at once",
+         "undecodable"],
+)  # fmt: skip
 def test_an_exception_means(error: Exception, expected: Outcome) -> None:
     assert expected == outcome_of(error)
 

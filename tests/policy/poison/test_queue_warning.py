@@ -24,13 +24,9 @@ STOPS = "A poison message stays on its queue, and delivery stops."
 DISCARDED = "A poison message is discarded."
 DEPENDS = "A persistent poison message stays on its queue, and delivery stops. Any other poison message is discarded."
 FATES = {
-    Behaviour.JMS_LISTENER: PAUSES,
-    Behaviour.JMS_CONSUMER: DISCARDED,
-    Behaviour.JMS_CONSUMER_NOT_TRANSACTED: DISCARDED,
-    Behaviour.CONNECTION_CONSUMER: DEPENDS,
-    Behaviour.APPLICATION_SERVER: STOPS,
-    Behaviour.BROKER_INPUT_NODE: PAUSES,
-}
+    Behaviour.JMS_LISTENER: PAUSES, Behaviour.JMS_CONSUMER: DISCARDED, Behaviour.JMS_CONSUMER_NOT_TRANSACTED: DISCARDED,
+    Behaviour.CONNECTION_CONSUMER: DEPENDS, Behaviour.APPLICATION_SERVER: STOPS, Behaviour.BROKER_INPUT_NODE: PAUSES,
+}  # fmt: skip
 
 
 def warning(threshold: int, boq: str, dlq: str | None, behaviour: Behaviour) -> str:

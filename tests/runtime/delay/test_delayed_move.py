@@ -346,17 +346,13 @@ def test_a_message_of_a_user_without_authority_is_delivered_only_with_the_author
 
 @pytest.mark.parametrize(
     ("fault", "why"),
-    [
-        pytest.param(None, "", id="the authority is there"),
-        pytest.param(Fault(verb="MQPUT1", reason=Reason.Q_FULL), "", id="the processor must run, to make room"),
-        pytest.param(Fault(verb="MQPUT1", reason=Reason.PUT_INHIBITED), "^MQPUT1 on STAGED .*2051", id="another refusal"),
-        pytest.param(
-            Fault(verb="MQOPEN", reason=Reason.NOT_AUTHORIZED),
-            r"^The delay processor on STAGED \(QM1\) failed: MQRC_NOT_AUTHORIZED \(2035\).*ALTUSR",
-            id="the authority is missing",
-        ),
-    ],
-)
+    [pytest.param(None, "", id="the authority is there"),
+     pytest.param(Fault(verb="MQPUT1", reason=Reason.Q_FULL), "", id="the processor must run, to make room"),
+     pytest.param(Fault(verb="MQPUT1", reason=Reason.PUT_INHIBITED), "^MQPUT1 on STAGED .*2051", id="another refusal"),
+     pytest.param(Fault(verb="MQOPEN", reason=Reason.NOT_AUTHORIZED),
+         r"^The delay processor on STAGED \(QM1\) failed: MQRC_NOT_AUTHORIZED \(2035\).*ALTUSR",
+         id="the authority is missing")],
+)  # fmt: skip
 def test_the_alternate_user_authority_is_checked_without_a_message_left_behind(
     bench: Bench, fault: Fault | None, why: str
 ) -> None:

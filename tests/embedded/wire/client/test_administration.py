@@ -120,19 +120,15 @@ def test_every_call_has_the_same_effect_from_another_process(local: Administrati
 
 @pytest.mark.parametrize(
     "request_",
-    [
-        pytest.param(Administer("no_call", {}), id="an unknown call"),
-        pytest.param(Administer("authorities", {}), id="a part is no call"),
-        pytest.param(Administer("queue", {"name": 7}), id="another type"),
-        pytest.param(Administer("clear", {}), id="a missing argument"),
-        pytest.param(Administer("objects.define", {"attributes": {"noun": "QLOCAL", "values": {}}}), id="an unknown kind"),
-        pytest.param(Administer("objects.define", {"attributes": {"noun": "NAMELIST", "values": {}}}), id="no name"),
-        pytest.param(
-            Administer("objects.define", {"attributes": {"noun": "NAMELIST", "values": {"name": "N", "names": 7}}}),
-            id="a value of another type",
-        ),
-    ],
-)
+    [pytest.param(Administer("no_call", {}), id="an unknown call"),
+     pytest.param(Administer("authorities", {}), id="a part is no call"),
+     pytest.param(Administer("queue", {"name": 7}), id="another type"),
+     pytest.param(Administer("clear", {}), id="a missing argument"),
+     pytest.param(Administer("objects.define", {"attributes": {"noun": "QLOCAL", "values": {}}}), id="an unknown kind"),
+     pytest.param(Administer("objects.define", {"attributes": {"noun": "NAMELIST", "values": {}}}), id="no name"),
+     pytest.param(Administer("objects.define", {"attributes": {"noun": "NAMELIST", "values": {"name": "N", "names": 7}}}),
+         id="a value of another type")],
+)  # fmt: skip
 def test_a_request_without_a_valid_call_is_refused_with_2319(local: Administration, request_: Administer) -> None:
     with pytest.raises(MQIError) as refused:
         administered(local, request_)

@@ -143,14 +143,10 @@ def test_a_put_whose_answer_is_lost_is_unknown_if_it_can_be_durable(
 
     assert [
         (requests.Put(3, descriptor, b"body", int(options), None), "MQPUT", "ORDERS", unknown),
-        (
-            requests.Put1("MODEL", descriptor, b"body", int(options), 4, "QM2", "app", 8, "fruit", "colour = 'red'"),
-            "MQPUT1",
-            "MODEL",
-            unknown,
-        ),
+        (requests.Put1("MODEL", descriptor, b"body", int(options), 4, "QM2", "app", 8, "fruit", "colour = 'red'"), "MQPUT1",
+         "MODEL", unknown),
         (requests.PutMany(3, ((descriptor, (b"body",)),), int(options), None), "MQPUT", "ORDERS", unknown),
-    ] == kit.line.asked
+    ] == kit.line.asked  # fmt: skip
     assert (options != PutOption.SYNCPOINT) == kit.connection.only_removes
 
 
