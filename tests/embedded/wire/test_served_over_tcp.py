@@ -158,7 +158,7 @@ def test_a_wrong_user_or_password_is_refused_without_a_hint(plain: Server, user:
 
 
 def test_a_user_whose_name_fits_into_no_message_is_refused_with_the_reason(plain: Server, users: UsersFile) -> None:
-    with pytest.raises(ValueError, match="UserIdentifier holds no more"):
+    with pytest.raises(ValueError, match="13 characters, and a user identifier of MQ"):
         users.set("a" * 13, SECRET)
     with pytest.raises(MQIError, match="13 characters") as refused:
         ServedQueueManager(plain.address, user="a" * 13, password=SECRET).connect()
