@@ -77,7 +77,15 @@ def test_no_color_and_a_terminal_without_escapes_remove_the_colours(
 
 
 @pytest.mark.parametrize(
-    ("target", "meant"), [("app.py", "app:app"), ("./app.py:orders", "app:orders"), ("shop/app.py:orders", "shop.app:orders")]
+    ("target", "meant"),
+    [
+        ("app.py", "app:app"),
+        ("./app.py:orders", "app:orders"),
+        ("shop/app.py:orders", "shop.app:orders"),
+        ("", "app:app"),
+        (":orders", "app:orders"),
+        (".", "app:app"),
+    ],
 )
 def test_a_file_instead_of_a_module_gets_the_module_name(run: Run, target: str, meant: str) -> None:
     result = run("run", target)

@@ -60,7 +60,7 @@ def load_application(application: str, **given: str | float | None) -> App:
 
 def _check_module_name(application: str, module_name: str, name: str) -> None:
     if not all(part.isidentifier() for part in module_name.split(".")) or module_name.endswith(".py"):
-        guess = ".".join(part for part in Path(module_name).with_suffix("").parts if part.isidentifier()) or "app"
+        guess = ".".join(part for part in Path(module_name.removesuffix(".py")).parts if part.isidentifier()) or "app"
         raise ConfigurationError(
             f"{application!r}: before the colon comes a module name, as in `import`, not a file. "
             f"Did you mean {guess}:{name or 'app'}?"
