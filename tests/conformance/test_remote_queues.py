@@ -9,8 +9,9 @@ import pytest
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.dead_letter import parse
 from mqflow.mqi.headers.transmission import XQH_BYTES
-from mqflow.mqi.options import Format, GetOption, MessageFlag, OpenOption, PutOption
+from mqflow.mqi.options import Encoding, Format, GetOption, MessageFlag, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectDescriptor
 from tests.conformance.programs import Program
@@ -166,6 +167,29 @@ def test_a_queue_manager_alias_that_is_inhibited_for_puts_refuses_the_put(
         program.connection.put1(
             ObjectDescriptor("NORMAL", queue_manager=alias), MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT
         )
+
+
+@pytest.mark.parametrize("manager", ["FAR", "FURTHER"])
+def test_a_report_to_another_queue_manager_waits_on_the_transmission_queue(
+    far: QueueManagerUnderTest, program: Program, manager: str
+) -> None:
+    defined(far, f"{MANAGER_ALIASES}ALTER QMGR DEFXMITQ(TO.FAR)")
+    program.put("NORMAL", b"1", reply_to_queue="REPLIES", reply_to_queue_manager=manager, report=int(Report.COA))
+
+    got = program.got("TO.FAR")
+    assert b"REPLIES".ljust(48) + b"FAR".ljust(48) == got.body[8:104]
+
+
+def test_a_report_that_cannot_leave_is_a_dead_letter_for_its_queue_manager(
+    far: QueueManagerUnderTest, program: Program
+) -> None:
+    """The DLQ handler puts it to the queue of this queue manager again, and not to a queue of that name here."""
+    far.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
+    program.put("NORMAL", b"1", reply_to_queue="NORMAL", reply_to_queue_manager="NOBODY", report=int(Report.COA))
+
+    header = parse(program.got("SYSTEM.DEAD.LETTER.QUEUE").body, encoding=Encoding.NATIVE)
+    expected = (Reason.UNKNOWN_REMOTE_Q_MGR, "NORMAL", "NOBODY")
+    assert expected == (header.reason, header.destination_queue, header.destination_queue_manager)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ end with this step. Callers hold the queue manager's lock.
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.settle import release
 from mqflow.embedded.calls.wait import notify
@@ -15,12 +17,13 @@ from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import order_priority
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
-from mqflow.mqi.options import Persistence
+from mqflow.mqi.headers.transmission import to_bytes
+from mqflow.mqi.options import ApplicationType, Encoding, Format, Persistence
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("check_not_staged", "check_persistence", "check_room", "must_be_durable", "place")
+__all__ = ("check_not_staged", "check_persistence", "check_room", "must_be_durable", "place", "transmitted")
 
 _FIFO: Final = 1
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
@@ -102,3 +105,29 @@ def place(
 def must_be_durable(state: QueueManagerState, descriptor: MessageDescriptor) -> bool:
     """True if a message must be in the store, and so in a unit of work, before it is available."""
     return state.durable and descriptor.persistence == _PERSISTENT
+
+
+def transmitted(
+    state: QueueManagerState, descriptor: MessageDescriptor, body: bytes, to: tuple[str, str]
+) -> tuple[MessageDescriptor, bytes]:
+    """Return the message in its form on a transmission queue: an MQXQH before the data, and a new descriptor (IBM, MQXQH)."""
+    outer = replace(
+        descriptor,
+        report=0,
+        format=Format.XMIT_Q_HEADER,
+        encoding=Encoding.NATIVE,
+        ccsid=state.attributes.ccsid,
+        message_id=state.identifiers.identifier(),
+        correlation_id=descriptor.message_id,
+        reply_to_queue="",
+        reply_to_queue_manager="",
+        put_application_type=ApplicationType.QMGR,
+        put_application_name=state.name[:28],
+        application_origin_data="",
+        group_id=NO_ID,
+        sequence_number=1,
+        offset=0,
+        message_flags=0,
+        original_length=-1,
+    )
+    return outer, to_bytes(*to, descriptor, ccsid=state.attributes.ccsid) + body

@@ -80,10 +80,13 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
         raise Refusal(Reason.Q_MGR_QUIESCING)
     if (handles := len(connection.handles) + len(connection.subscriptions)) >= state.attributes.max_handles:
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{handles} handles are open")
-    manager_alias = _manager_alias(state, wanted)
+    is_queue = wanted.descriptor.object_type == ObjectType.Q
+    manager_alias = state.manager_alias(wanted.descriptor.queue_manager) if is_queue else None
     if manager_alias is not None:
         named = replace(wanted.descriptor, queue_manager=manager_alias.attributes.remote_queue_manager)
         wanted = replace(wanted, descriptor=named)
+        if named.queue_manager == state.name and wanted.options & _LOCAL_USES:  # rc2045
+            raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager alias is for puts only")
     _check_queue_manager(state, wanted)
     handle = ObjectHandle(connection, wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
     handle.manager_alias = manager_alias
@@ -278,24 +281,6 @@ def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
         raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager!r} is not a name of a queue manager")
     if wanted.options & _LOCAL_USES:
         raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager} is not {state.name}")
-
-
-def _manager_alias(state: QueueManagerState, wanted: Wanted) -> QueueDefinition | None:
-    """Return the queue manager alias that ObjectQMgrName names: a remote queue definition without RNAME; otherwise None.
-
-    Source: IBM q025990 (name resolution), q002730, rc2045; for 2087 "Unknown Remote Queue Manager" (q050110).
-    """
-    named = wanted.descriptor
-    found = state.queues.get(named.queue_manager)
-    if named.object_type != ObjectType.Q or named.queue_manager == state.name or not isinstance(found, QueueDefinition):
-        return None
-    if found.attributes.kind is not QueueType.REMOTE:
-        return None
-    if found.attributes.remote_queue or not found.attributes.remote_queue_manager:
-        raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, f"{found.attributes.name} has RNAME, or no RQMNAME: it is no such alias")
-    if found.attributes.remote_queue_manager == state.name and wanted.options & _LOCAL_USES:
-        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager alias is for puts only")
-    return found
 
 
 def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place
+from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place, transmitted
 from mqflow.embedded.calls.groups import complete_in_order, retain_put
 from mqflow.embedded.calls.open import Wanted, close_handle, open_object
 from mqflow.embedded.calls.pending_answer import Pending
@@ -23,12 +23,9 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
-from mqflow.mqi.headers.transmission import XQH_BYTES, to_bytes
+from mqflow.mqi.headers.transmission import XQH_BYTES
 from mqflow.mqi.options import (
-    ApplicationType,
     CloseOption,
-    Encoding,
-    Format,
     MessageFlag,
     OpenOption,
     Persistence,
@@ -181,7 +178,7 @@ def _put_remote(
     complete = with_context(_resolved(state, descriptor, first, queue.attributes, plan), plan.context, stamp, saved)
     check_persistence(queue, complete.persistence)
     unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=1)
-    place(state, unit, queue, *_transmitted(state, complete, body, to), now_s)
+    place(state, unit, queue, *transmitted(state, complete, body, to), now_s)
     put = Put(descriptor=complete, resolved_queue=to[0], resolved_queue_manager=to[1], reason=reason)
     return Pending(put) if plan.under_syncpoint else Pending(put, unit)
 
@@ -286,32 +283,6 @@ def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tu
         if first.put_inhibited:
             raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {first.name}")
     return queue, first
-
-
-def _transmitted(
-    state: QueueManagerState, descriptor: MessageDescriptor, body: bytes, to: tuple[str, str]
-) -> tuple[MessageDescriptor, bytes]:
-    """Return the message in its form on a transmission queue: an MQXQH before the data, and a new descriptor (IBM, MQXQH)."""
-    outer = replace(
-        descriptor,
-        report=0,
-        format=Format.XMIT_Q_HEADER,
-        encoding=Encoding.NATIVE,
-        ccsid=state.attributes.ccsid,
-        message_id=state.identifiers.identifier(),
-        correlation_id=descriptor.message_id,
-        reply_to_queue="",
-        reply_to_queue_manager="",
-        put_application_type=ApplicationType.QMGR,
-        put_application_name=state.name[:28],
-        application_origin_data="",
-        group_id=NO_ID,
-        sequence_number=1,
-        offset=0,
-        message_flags=0,
-        original_length=-1,
-    )
-    return outer, to_bytes(*to, descriptor, ccsid=state.attributes.ccsid) + body
 
 
 def _saved_context(handle: ObjectHandle, plan: PutPlan, context: object) -> MessageDescriptor | None:

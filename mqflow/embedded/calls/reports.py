@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.enqueue import check_not_staged, check_persistence, check_room, place
+from mqflow.embedded.calls.enqueue import check_not_staged, check_persistence, check_room, place, transmitted
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import UnitOfWork
@@ -85,7 +85,7 @@ def _dead_letter(state: QueueManagerState, unit: UnitOfWork | None, refused: Rep
         refused.body,
         reason=reason,
         queue=refused.reply_to_queue,
-        queue_manager=state.name,
+        queue_manager=refused.reply_to_queue_manager or state.name,
         application_name=state.name[:_NAME_CHARS],
         application_type=ApplicationType.QMGR,
         now=datetime.fromtimestamp(state.clock.wall(), UTC),
@@ -97,9 +97,15 @@ def _dead_letter(state: QueueManagerState, unit: UnitOfWork | None, refused: Rep
 
 def _put(state: QueueManagerState, unit: UnitOfWork | None, report_message: ReportMessage) -> None:
     name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
-    if report_message.reply_to_queue_manager not in {"", state.name}:
-        raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR)
-    queue = state.local_queue(name)
+    manager, through = report_message.reply_to_queue_manager, ""
+    if (alias := state.manager_alias(manager)) is not None:
+        manager, through = alias.attributes.remote_queue_manager, alias.attributes.transmission_queue
+    if manager in {"", state.name}:
+        queue = state.local_queue(name)
+    else:
+        queue = state.transmission_queue(through, manager)
+        descriptor, body = transmitted(state, descriptor, body, (name, manager))
+        name = queue.name
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED)
     check_not_staged(queue, descriptor)

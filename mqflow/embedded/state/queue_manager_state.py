@@ -229,6 +229,19 @@ class QueueManagerState:
             raise Refusal(reason, f"{name} has USAGE(NORMAL), and a transmission queue needs USAGE(XMITQ)")
         return found
 
+    def manager_alias(self, name: str) -> QueueDefinition | None:
+        """Return the queue manager alias of this name: a remote queue definition without RNAME. Return None for any other name.
+
+        Refuses with 2087 a definition with RNAME or without RQMNAME.
+        Source: IBM q025990 (name resolution), q002730; "Unknown Remote Queue Manager" (q050110).
+        """
+        found = self.queues.get(name) if name != self.name else None
+        if not isinstance(found, QueueDefinition) or found.attributes.kind is not QueueType.REMOTE:
+            return None
+        if found.attributes.remote_queue or not found.attributes.remote_queue_manager:
+            raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, f"{name} has RNAME, or no RQMNAME: it is no queue manager alias")
+        return found
+
     def reply_target(self, queue: str, queue_manager: str) -> tuple[str, str]:
         """Return ReplyToQ and ReplyToQMgr of a message on a queue. If ReplyToQMgr is blank, ReplyToQ can be a remote queue.
 
