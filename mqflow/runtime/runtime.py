@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from mqflow.events import Draining, Warned
 from mqflow.policy.health.records import ListenerStatus
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -31,7 +32,7 @@ from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.runtime.restarts import Restarts, Task
 from mqflow.world import World
 
-__all__ = ("DecisionRecords", "Runtime", "Service", "Staging", "only_exception")
+__all__ = ("IDLE_WAITS", "DecisionRecords", "Runtime", "Service", "Staging", "only_exception")
 
 
 class Service(Protocol):
@@ -71,6 +72,8 @@ class DecisionRecords(Struct, frozen=True, kw_only=True):
     notes: Callable[[str], MessageNotes] = lambda _: MemoryNotes()
 
 
+IDLE_WAITS: Final = frozenset({InlineSession._wait.__code__, RunningListener._watch.__code__})  # noqa: SLF001 - as names
+"""The functions in which an idle listener waits. The test kit finds them in the stack of a task."""
 _DRAINING_EVERY_S: Final = 1.0
 _NO_STAGING: Final = Staging()
 _NO_RECORDS: Final = DecisionRecords()

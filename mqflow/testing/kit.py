@@ -32,7 +32,7 @@ from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.runtime.listener.listener import RunningListener
+from mqflow.runtime.runtime import IDLE_WAITS
 from mqflow.testing.faults import Faults
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
@@ -48,7 +48,6 @@ _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_F
 _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
-_IDLE_WAITS: Final = frozenset({InlineSession._wait.__code__, RunningListener._watch.__code__})  # noqa: SLF001 - to know them in a stack
 _BLANK: Final = MessageDescriptor()
 _START_OR_END_S: Final = 3_600.0
 """After this time, in virtual seconds, an application that does not start or end fails its test, so that no test hangs."""
@@ -155,7 +154,7 @@ class QueueManagerKit:
                 "mq.run() needs a test that runs in virtual time: a coroutine function with the fixture `mq`, run by "
                 "mqflow's own pytest plugin. Remove the marker or the mode of the other asyncio or trio plugin."
             )
-        self.clock.idle_waits = _IDLE_WAITS
+        self.clock.idle_waits = IDLE_WAITS
         notes = [(app, self._note)]
         known = [each for each in app.included if each.name in others]
         notes += [(each, others[each.name]._note) for each in known]  # noqa: SLF001 - another object of this class
