@@ -63,7 +63,7 @@ class VirtualClock:
         #: The functions in which an idle listener waits: their timers alone let nothing happen.
         self.idle_waits: frozenset[CodeType] = frozenset()
         #: The number of moves since the last event of the application.
-        self.quiet_moves = 0
+        self.quiet_moves: int = 0
 
     def wall(self) -> float:
         """Return the seconds since 1970-01-01 UTC, in virtual time."""

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import anyio
 import trio
 from trio._core import _run as trio_run
-from trio._core._run_context import GLOBAL_RUN_CONTEXT
+from trio._core._run import GLOBAL_RUN_CONTEXT
 
 from mqflow.testing.virtual_clock import PATIENCE_S, POLL_S, Ending, TurnCounter, VirtualClock, deadlock, waits_for_thread
 from mqflow.world import SYSTEM_CLOCK

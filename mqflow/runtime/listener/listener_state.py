@@ -21,10 +21,10 @@ from mqflow.world import World
 if TYPE_CHECKING:
     from mqflow.runtime.gate import Gate
 
-__all__ = ("Call", "ListenerState")
+__all__ = ("ListenerState", "OpenCall")
 
 
-class Call(Struct, frozen=True, gc=False):
+class OpenCall(Struct, frozen=True, gc=False):
     """A call of the queue manager whose answer a worker waits for. It is a struct, which is made faster than a named tuple."""
 
     #: True if the call is a get that waits for a message; false if it settles a unit of work.
@@ -78,7 +78,7 @@ class ListenerState:
         #: destination is tried then. The key is that of the group's first message.
         self.refused_groups: Final[dict[bytes, tuple[int, int]]] = {}
         #: For each worker, by number: the call that it waits for now. None until `watch` is called.
-        self.calls: dict[int, Call] | None = None
+        self.calls: dict[int, OpenCall] | None = None
         #: The number of workers that should run. An operator can change it.
         self.concurrency: int = 1 if spec.strict_order else spec.concurrency
         #: True if an operator has paused the listener.

@@ -30,7 +30,7 @@ from mqflow.runtime.delay.long_retries import with_all_backouts
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.disposer import Disposer
 from mqflow.runtime.listener.handler_call import call_handler, call_handler_within
-from mqflow.runtime.listener.listener_state import Call, ListenerState
+from mqflow.runtime.listener.listener_state import ListenerState, OpenCall
 from mqflow.runtime.listener.settler import SessionLost, Settler
 from mqflow.runtime.listener.thread_delivery import News, OnThread, rest_of
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, DeliveryDone, Refusal, Step, Unit
@@ -229,7 +229,7 @@ class Worker:
         if calls is not None:
             is_get = handled is None and waits
             now = self._state.clock.monotonic()
-            calls[self._number] = Call(is_get, now, options.wait_ms / 1_000 if is_get else 0.0)
+            calls[self._number] = OpenCall(is_get, now, options.wait_ms / 1_000 if is_get else 0.0)
             if handled is not None:
                 handled.settling_since = now
         try:

@@ -9,7 +9,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.runtime.listener.listener_state import Call
+from mqflow.runtime.listener.listener_state import OpenCall
 from mqflow.runtime.listener.worker import Worker
 from mqflow.verbs import Exchange, GetOptions
 
@@ -32,7 +32,7 @@ class Bench:
         usual: dict[str, Any] = {"handles_groups": False, "strict_order": False, "unit_of_work": 10, "linger_ms": 25}
         made: Any = object.__new__(Worker)
         self.worker: Any = made
-        self.calls: dict[int, Call] | None = {9: Call(is_get=True, since=1.0, wait_s=5.0)} if watched else None
+        self.calls: dict[int, OpenCall] | None = {9: OpenCall(is_get=True, since=1.0, wait_s=5.0)} if watched else None
         self.settings = SimpleNamespace(refused=lambda _: False, retry=self._noting("retry"))
         self.state = made._state = SimpleNamespace(
             calls=self.calls, clock=SimpleNamespace(monotonic=lambda: 100.0), rest=self._noting("rest"), term=1,
@@ -88,10 +88,10 @@ def asked(options: GetOption, wait_ms: int) -> GetOptions:
      ({"handles_groups": True}, False, True, 0, None, asked(GROUP, 120_000), 10, []),
      ({"handles_groups": True, "records": True}, True, True, 0, COMMIT, asked(GROUP, 5_000), 10, []),
      ({"records": True}, False, True, 0, None, asked(GET, 5_000), 10, []),
-     ({"watched": True}, False, True, 0, None, asked(GET, 5_000), 10, [Call(is_get=True, since=100.0, wait_s=5.0)]),
+     ({"watched": True}, False, True, 0, None, asked(GET, 5_000), 10, [OpenCall(is_get=True, since=100.0, wait_s=5.0)]),
      ({"watched": True}, False, False, 0, None, GetOptions(options=GET, wait_ms=5_000), 10,
-      [Call(is_get=False, since=100.0, wait_s=0.0)]),
-     ({"watched": True}, True, True, 0, COMMIT, asked(GET, 5_000), 10, [Call(is_get=False, since=100.0, wait_s=0.0)])],
+      [OpenCall(is_get=False, since=100.0, wait_s=0.0)]),
+     ({"watched": True}, True, True, 0, COMMIT, asked(GET, 5_000), 10, [OpenCall(is_get=False, since=100.0, wait_s=0.0)])],
 )  # fmt: skip
 @pytest.mark.parametrize("error", [None, LOST])
 async def test_a_worker_commits_and_gets_with_one_call_and_notes_it_if_it_is_watched(
@@ -102,7 +102,7 @@ async def test_a_worker_commits_and_gets_with_one_call_and_notes_it_if_it_is_wat
     settlement: Settlement | None,
     get: GetOptions,
     messages: int,
-    noted: list[Call],
+    noted: list[OpenCall],
     error: MQIError | None,
 ) -> None:
     bench, unit = Bench(**options), SimpleNamespace(settling_since=None)
