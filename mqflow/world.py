@@ -105,6 +105,7 @@ class Lock(Protocol):
 
     def acquire(self, blocking: bool = True, /) -> bool:  # noqa: FBT001, FBT002 - as `threading.Lock`
         """Take the lock; if `blocking` is true, wait for it. Return whether the lock was taken."""
+        ...
 
     def release(self) -> None:
         """Release the lock."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mqflow.app.channels.location import OpenQueueManager
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.connection_options import opened
+from mqflow.cli.connection_options import connection_to, opened
 from mqflow.cli.option_types import duration_s, json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.processes.stop_event import stop_event
@@ -27,7 +27,7 @@ from mqflow.landing.lander import Landed, Lander, LanderOptions
 from mqflow.landing.landing_loop import Progress, Recovered, Troubled, keep_landing
 from mqflow.landing.lane_repair import finish_lane
 from mqflow.landing.recovery import STATE_QUEUE
-from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
+from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
+_NAME: Final = "mqflow land"
 _REPORT_EVERY_S: Final = 5.0
 _POLL_S: Final = 0.1
 _MEASURED_S: Final = 30.0
@@ -137,14 +138,11 @@ def _lanes(
     journal: Journal, queue_manager: OpenQueueManager, wanted: Sequence[_QueueArgument], name: str | None, count: int
 ) -> list[Lane]:
     """Return the lanes for the queues. Lanes that do not exist yet are created."""
-    connection = queue_manager.connect(application_name="mqflow land")
-    try:
+    with connection_to(queue_manager, _NAME) as connection:
         reached = connection.queue_manager_name
         dead_letter_queue = inquire_queue_manager(connection).dead_letter_queue
         for each in wanted:
             _check_queue(connection, each.queue)
-    finally:
-        disconnect_without_commit(connection)
     defaults = {dead_letter_queue: Kind.DEAD_LETTER, DISPOSITION_QUEUE: Kind.DISPOSITION}
     lanes = []
     for each in wanted:
@@ -171,8 +169,7 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
     unfinished = [lane for lane in journal.lanes() if lane.name not in current and lane.queue_manager == own and lane.pending()]
     if not unfinished:
         return
-    connection = queue_manager.connect(application_name="mqflow land")
-    try:
+    with connection_to(queue_manager, _NAME) as connection:
         for lane in unfinished:
             try:
                 found = finish_lane(connection, journal, lane, state_queue)
@@ -183,8 +180,6 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
                     rows = counted(found.rows, lane.kind.rows)
                     text = f"segment {found.number:,} with {rows} was committed but not published; it is now"
                     note(f"{safe(lane.name)}: {text}.")
-    finally:
-        disconnect_without_commit(connection)
 
 
 @contextmanager
@@ -217,15 +212,10 @@ def _lag(queue_manager: QueueManager, lanes: Sequence[Lane]) -> "list[Level]":
     from mqflow.pipeline.stream.freshness import queue_levels  # noqa: PLC0415 - as above
 
     try:
-        connection = queue_manager.connect(application_name="mqflow land")
-    except MQIError:  # the landers report this error
+        with connection_to(queue_manager, _NAME) as connection:
+            return queue_levels(connection, lanes, round(SYSTEM_CLOCK.wall() * 1e6))
+    except MQIError:  # the landers report the error of a connect
         return []
-    try:
-        return queue_levels(connection, lanes, round(SYSTEM_CLOCK.wall() * 1e6))
-    except MQIError:
-        return []
-    finally:
-        disconnect_without_commit(connection)
 
 
 class _Landing:
@@ -285,7 +275,7 @@ class _Landing:
 
         try:
             keep_landing(
-                lambda: self._queue_manager.connect(application_name="mqflow land"),
+                lambda: self._queue_manager.connect(application_name=_NAME),
                 new_lander,
                 notify=partial(self._tell, number, lane),
                 stopping=self._stopping.is_set,

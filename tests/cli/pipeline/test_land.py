@@ -295,7 +295,9 @@ def test_only_unfinished_lanes_of_this_queue_manager_that_no_lander_lands_now_ar
     found: Any = SimpleNamespace(lanes=lambda: lanes)
     queue_manager: Any = SimpleNamespace(connect=lambda *, application_name: f"the connection of {application_name}")
     monkeypatch.setattr(land, "finish_lane", finish)
-    monkeypatch.setattr(land, "disconnect_without_commit", lambda connection: acts.append((connection, "ends")))
+    monkeypatch.setattr(
+        "mqflow.cli.connection_options.disconnect_without_commit", lambda connection: acts.append((connection, "ends"))
+    )
 
     land._finish_others(found, queue_manager, lanes[:1], "STATE")
     lanes[3:] = []
