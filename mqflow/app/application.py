@@ -612,6 +612,7 @@ class App:
     async def _start(self, stack: AsyncExitStack) -> None:
         """Enter the lifespan and call the `on_start` functions. At its end, the stack does the opposite, with `on_stop`."""
         running = self._run()
+        running.starts_in = anyio.get_current_task().id
         stack.push_async_callback(running.close_sessions)
         if self._lifespan is not None:
             await stack.enter_async_context(entered(self._lifespan, self))
@@ -620,6 +621,7 @@ class App:
         stack.callback(running.stop)  # always, so that no put of an on_stop function waits for a queue manager
         for function in self._on_start:
             await _call(function)
+        running.starts_in = None
 
     def run(self, *, backend: str = "asyncio") -> int:
         """Run until SIGTERM, SIGINT, SIGHUP or a call of `stop`, then drain. Return the exit code: 0 if every handler finished.

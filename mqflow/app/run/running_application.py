@@ -124,6 +124,8 @@ class RunningApplication:
         self._thread: Final = threading.get_ident()
         self._loop_caller: Final = LoopCaller()
         self._is_over = False
+        #: The task that runs the lifespan and the `on_start` functions, while they run; otherwise None.
+        self.starts_in: int | None = None
         #: Set when somebody asks the application to stop.
         self.stopping: Final = anyio.Event()
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
@@ -308,8 +310,14 @@ class RunningApplication:
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:
-        """Wait until the application is ready. Raises `ConfigurationError` if it runs without listeners, or has ended."""
+        """Wait until the application is ready. Raises `ConfigurationError` if it runs without listeners, or has ended.
+
+        Raises it also in an `on_start` function and in a lifespan before its `yield`, because the listeners start after these.
+        """
         self._check_place()
+        if self.starts_in == anyio.get_current_task().id:
+            problem = "The application is never ready inside an on_start function, or a lifespan before its yield"
+            raise ConfigurationError(f"{problem}: its listeners start after these. Wait in a task that goes on.")
         if not self._declared.listens:
             problem = "This application runs with listen=False, so it is never ready"
             raise ConfigurationError(f"{problem}. Puts work at once: no wait is needed.")
