@@ -228,7 +228,10 @@ def test_another_queue_manager_cannot_be_reached(queue: str, program: Program) -
     with refused(Reason.UNKNOWN_OBJECT_Q_MGR):
         program.open(queue, OUTPUT, queue_manager="Q" * 49)
     with refused(Reason.UNKNOWN_OBJECT_Q_MGR):
-        program.open("", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR, queue_manager="ELSEWHERE")
+        program.open("", OUTPUT, object_type=ObjectType.TOPIC, object_string="Prices", queue_manager="ELSEWHERE")
+    for kind in (ObjectType.Q_MGR, ObjectType.NAMELIST, ObjectType.PROCESS):
+        with refused(Reason.OPTION_NOT_VALID_FOR_TYPE):  # rc2045
+            program.open("", OpenOption.INQUIRE, object_type=kind, queue_manager="ELSEWHERE")
 
 
 def test_its_own_queue_manager_may_be_named(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
