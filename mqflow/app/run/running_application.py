@@ -310,9 +310,11 @@ class RunningApplication:
         return self._runtime.supervisor.readiness.ready
 
     async def wait_ready(self) -> None:
-        """Wait until the application is ready. Raises `ConfigurationError` if it runs without listeners, or has ended.
+        """Wait until the application is ready. Raises `MQIError` 2202 if it stops.
 
-        Raises it also in an `on_start` function and in a lifespan before its `yield`, because the listeners start after these.
+        Raises `ConfigurationError` if it runs without listeners, or has ended.
+
+        Also raises it in an `on_start` function and in a lifespan before its `yield`, because the listeners start after these.
         """
         self._check_place()
         if self.starts_in == anyio.get_current_task().id:

@@ -8,6 +8,8 @@ from typing import Final
 import anyio
 
 from mqflow.events import ReadinessChanged
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.hooks import Broadcast
 
 __all__ = ("Readiness",)
@@ -27,14 +29,17 @@ class Readiness:
         self._whole: Final = whole
         self._missing: dict[object, str] = {}
         self._started = False
-        self._event = anyio.Event()
+        self._stopped = False
+        self._ready = False
+        #: Set and replaced when the application becomes ready, or stops.
+        self._changed = anyio.Event()
         if whole is not None:
             whole.lacks(self, name)
 
     @property
     def ready(self) -> bool:
         """True if the application runs and all its objects are open."""
-        return self._event.is_set()
+        return self._ready
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -42,19 +47,23 @@ class Readiness:
         return tuple(dict.fromkeys(self._missing.values()))
 
     async def wait(self) -> None:
-        """Wait until the application is ready."""
-        while not self._event.is_set():
-            await self._event.wait()
+        """Wait until the application is ready. Raises `MQIError` 2202 if it stops."""
+        while not self._ready:
+            if self._stopped:
+                detail = "The application stops, so it does not become ready"
+                raise error_for(Reason.CONNECTION_QUIESCING, "The wait for readiness", detail=detail)
+            await self._changed.wait()
 
     def started(self) -> None:
         """Record that every listener and service has tried to open its object. From now on the application can be ready."""
-        self._started = True
+        self._started, self._stopped = True, False
         self._report_change()
 
     def stopped(self) -> None:
         """Record that the application stops, and is not ready any more."""
-        self._started = False
+        self._started, self._stopped = False, True
         self._report_change()
+        self._wake()
 
     def lacks(self, key: object, name: str) -> None:
         """Record that this object of the owner `key` is not open."""
@@ -73,11 +82,13 @@ class Readiness:
                 self._whole.has(self)
             else:
                 self._whole.lacks(self, ": ".join(filter(None, (self._name, ", ".join(self.missing)))))
-        if ready == self._event.is_set():
+        if ready == self._ready:
             return
-        if ready:
-            self._event.set()
-        else:
-            self._event = anyio.Event()
+        self._ready = ready
+        self._wake()
         if self._whole is None:
             self._broadcast(ReadinessChanged(ready=ready, missing=self.missing))
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()

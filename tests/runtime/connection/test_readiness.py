@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from mqflow.events import Event, ReadinessChanged
+from mqflow.mqi.errors import MQIError
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.hooks import Broadcast
 
@@ -89,3 +90,19 @@ async def test_a_wait_ends_when_the_application_is_ready_at_that_moment(mq: obje
             assert readiness.ready
         assert 10 == round(anyio.current_time() - began)
     await readiness.wait()
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_a_wait_ends_with_2202_when_the_application_stops(mq: object) -> None:
+    readiness = Told().whole
+
+    async def stop() -> None:
+        await anyio.sleep(5)
+        readiness.stopped()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop)
+        for after_s in (5, 5):
+            with pytest.raises(MQIError, match="2202"), anyio.fail_after(60):
+                await readiness.wait()
+            assert after_s == round(anyio.current_time())
