@@ -1,5 +1,6 @@
 """`mqflow capture`: writes whole messages to a file, and leaves them on the queue."""
 
+import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,6 +53,8 @@ def command(
     with ExitStack() as stack:
         connection = stack.enter_context(connected(url))
         lines: BinaryIO = stack.enter_context(out.open("ab")) if out else sys.stdout.buffer
+        if out and _is_cut_off(out):
+            lines.write(b"\n")
         for got in browse(connection, queue):
             facts = view(queue, got.descriptor, got.body).facts if wanted else {}
             if not all(matches(facts, name, pattern) for name, pattern in wanted):
@@ -74,3 +77,12 @@ def command(
         return
     stays = "the message stays" if count == 1 else "the messages stay"
     note(f"{counted(count, 'messages')} of {safe(queue)} captured; {stays} on the queue.")
+
+
+def _is_cut_off(file: Path) -> bool:
+    """Return whether the last line of the file has no end, because the disk was full or the command was killed."""
+    if not file.is_file() or not file.stat().st_size:
+        return False
+    with file.open("rb") as captures:
+        captures.seek(-1, os.SEEK_END)
+        return captures.read() != b"\n"

@@ -295,6 +295,17 @@ def test_a_get_waits_and_selects_as_its_options_say(wait_s: float, message_id: s
 
 
 @pytest.mark.usefixtures("five")
+def test_a_capture_does_not_continue_a_line_that_was_cut_off(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_bytes(b'{"queue":"ORD')
+
+    for _ in range(2):
+        assert 0 == run("capture", "ORDERS.IN", "--out", "some.jsonl", "--limit", "1").exit_code
+
+    cut, *whole = (tmp_path / "some.jsonl").read_text().splitlines()
+    assert ('{"queue":"ORD', ["ORDERS.IN"] * 2) == (cut, [json.loads(line)["queue"] for line in whole])
+
+
+@pytest.mark.usefixtures("five")
 def test_a_capture_appends_the_matching_messages_to_the_file_and_counts_them(run: Run, tmp_path: Path) -> None:
     both = run("capture", "ORDERS.IN", "--out", "some.jsonl", "--where", "body=?", "--limit", "2")
     one = run("capture", "ORDERS.IN", "--out", "some.jsonl", "--where", "body=long*")
