@@ -48,9 +48,10 @@ class _CallWithin(PutCall):
 
     def holds_up(self, way: Way) -> bool:
         """Return whether an outer call of the same task, or of a parent of it, holds a unit of work of this session open."""
-        outer, tasks = self.outer, _task_and_parents(self.task_id)
+        outer = self.outer
         while outer is not None:
-            if outer.unit is not None and outer.unit.way is way and outer.task_id in tasks and not outer.ready.is_set():
+            is_open = outer.unit is not None and outer.unit.way is way and not outer.ready.is_set()
+            if is_open and outer.task_id in _task_and_parents(self.task_id):  # looks at all tasks, so it is last
                 return True
             outer = outer.outer
         return False
