@@ -169,6 +169,24 @@ def test_a_queue_manager_alias_that_is_inhibited_for_puts_refuses_the_put(
         )
 
 
+@pytest.mark.parametrize("alias", ["ITSELF", "FURTHER"])
+def test_a_queue_manager_alias_in_use_is_altered_only_by_force_and_the_next_put_gets_2041(
+    far: QueueManagerUnderTest, program: Program, alias: str
+) -> None:
+    """IBM, "Forcing changes to queue properties": if it is "open which resolved through this definition"."""
+    defined(far, MANAGER_ALIASES)
+    handle = program.connection.open(ObjectDescriptor("NORMAL", queue_manager=alias), OpenOption.OUTPUT)
+
+    for command in (f"ALTER QREMOTE({alias}) RQMNAME(OTHER)", f"DELETE QREMOTE({alias})"):
+        assert 0 != run(command, far.administration).exit_code(strict=True)
+    program.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+    defined(far, f"ALTER QREMOTE({alias}) RQMNAME(OTHER) FORCE")
+    with refused(Reason.OBJECT_CHANGED):
+        program.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+    program.connection.close(handle)
+    defined(far, f"DELETE QREMOTE({alias})")
+
+
 @pytest.mark.parametrize("manager", ["FAR", "FURTHER"])
 def test_a_report_to_another_queue_manager_waits_on_the_transmission_queue(
     far: QueueManagerUnderTest, program: Program, manager: str

@@ -199,9 +199,9 @@ class Definitions:
                 detail = f"{_handles(queue)}. ALTER ... FORCE changes {keyword}; the next call on each handle then gets 2041"
                 raise Refusal(Reason.OBJECT_IN_USE, detail)
             with_changes(queue.attributes, changes)  # raises if a value is invalid, before the open handles become invalid
-            queue.changes += 1
+            _count_change(queue, 1)
         pending = change_queue(self._state, queue, changes)
-        return pending.undone_by(partial(_make_valid, queue)) if keyword else pending
+        return pending.undone_by(partial(_count_change, queue, -1)) if keyword else pending
 
     def _delete(self, queue: LocalQueue | QueueDefinition, *, purge: bool, keep_authorities: bool) -> Pending[None]:
         if queue.handles:
@@ -252,9 +252,12 @@ def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
     return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
-def _make_valid(queue: LocalQueue | QueueDefinition) -> None:
-    """Make the handles valid again that were open at an ALTER with FORCE."""
-    queue.changes -= 1
+def _count_change(queue: LocalQueue | QueueDefinition, count: int) -> None:
+    """Make the open handles invalid, because of an ALTER with FORCE. If `count` is -1, make them valid again."""
+    queue.changes += count
+    for handle in queue.handles:
+        if handle.manager_alias is queue:  # no call reads the changes of this definition
+            handle.seen_changes -= count
 
 
 def _handles(queue: LocalQueue | QueueDefinition) -> str:

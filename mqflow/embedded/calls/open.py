@@ -83,10 +83,7 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
     is_queue = wanted.descriptor.object_type == ObjectType.Q
     manager_alias = state.manager_alias(wanted.descriptor.queue_manager) if is_queue else None
     if manager_alias is not None:
-        named = replace(wanted.descriptor, queue_manager=manager_alias.attributes.remote_queue_manager)
-        wanted = replace(wanted, descriptor=named)
-        if named.queue_manager == state.name and wanted.options & _LOCAL_USES:  # rc2045
-            raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager alias is for puts only")
+        wanted = _resolved(state, wanted, manager_alias)
     _check_queue_manager(state, wanted)
     handle = ObjectHandle(connection, wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
     handle.manager_alias = manager_alias
@@ -104,6 +101,8 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
         _check_authority(state, connection, wanted)
     else:
         raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.descriptor.object_type}")
+    if manager_alias is not None:
+        manager_alias.handles.add(handle)
     connection.handles.add(handle)
     return handle
 
@@ -118,7 +117,7 @@ def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseO
     if deletes:
         _check_delete(state, handle, options)
     handle.open = False
-    for definition in filter(None, (handle.alias, handle.through)):
+    for definition in filter(None, (handle.alias, handle.through, handle.manager_alias)):
         definition.handles.discard(handle)
     if queue is None:
         return Pending(None)
@@ -262,6 +261,14 @@ def input_handles(queue: LocalQueue) -> list[ObjectHandle]:
 def output_handles(queue: LocalQueue) -> list[ObjectHandle]:
     """Return the handles that are open for output."""
     return [handle for handle in queue.handles if handle.bits & _OUTPUT]
+
+
+def _resolved(state: QueueManagerState, wanted: Wanted, manager_alias: QueueDefinition) -> Wanted:
+    """Return the request with the queue manager that the alias names."""
+    named = replace(wanted.descriptor, queue_manager=manager_alias.attributes.remote_queue_manager)
+    if named.queue_manager == state.name and wanted.options & _LOCAL_USES:  # rc2045
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager alias is for puts only")
+    return replace(wanted, descriptor=named)
 
 
 def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:

@@ -309,6 +309,15 @@ def test_a_forced_alteration_that_the_store_refuses_leaves_open_handles_valid(ri
     assert rig.connection.get(handle, NEXT) is None
 
 
+def test_a_forced_alteration_of_a_queue_manager_alias_that_the_store_refuses_leaves_open_handles_valid(rig: Rig) -> None:
+    rig.administration.define(QueueAttributes(name="ALIAS", kind=QueueType.REMOTE, remote_queue_manager="QM1"))
+    handle = rig.connection.open(ObjectDescriptor("Q", queue_manager="ALIAS"), OpenOption.OUTPUT)
+    with rig.full():
+        rig.administration.alter("ALIAS", {"remote_queue_manager": "OTHER"}, force=True)
+
+    rig.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+
 def test_a_dynamic_queue_was_created_when_it_was_opened(rig: Rig) -> None:
     rig.clock.advance(7 * 86_400)
     model = rig.administration.queue("SYSTEM.DURABLE.MODEL.QUEUE")
