@@ -35,12 +35,15 @@ class Backout(Struct, frozen=True, kw_only=True):
         # Without this check, the first message that fails would end the application, and again after each restart.
         _check(
             self,
-            threshold=(_is_threshold, "'queue' (BOTHRESH), 0 for never, or a number above 0"),
-            queue=(_is_text, "'queue' (BOQNAME), the name of a queue, or '' for none"),
-            pace=(_is_pace, "a Pace"),
+            threshold=(
+                lambda value: value == "queue" or _is_count(value, 0),
+                "'queue' (BOTHRESH), 0 for never, or a number above 0",
+            ),
+            queue=(lambda value: isinstance(value, str), "'queue' (BOQNAME), the name of a queue, or '' for none"),
+            pace=(lambda value: isinstance(value, Pace), "a Pace"),
             never_retry=(_are_exceptions, "a tuple of exception classes"),
             undecodable=(("at-once", "redeliver").__contains__, "'at-once' or 'redeliver'"),
-            behaviour=(_is_behaviour, "a Behaviour"),
+            behaviour=(lambda value: isinstance(value, Behaviour), "a Behaviour"),
             answer_requests=((True, False).__contains__, "True or False"),
         )
 
@@ -71,22 +74,6 @@ def _check(record: Struct, **wanted: tuple[Callable[[Any], bool], str]) -> None:
 
 def _is_count(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _is_threshold(value: object) -> bool:
-    return value == "queue" or _is_count(value, 0)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_pace(value: object) -> bool:
-    return isinstance(value, Pace)
-
-
-def _is_behaviour(value: object) -> bool:
-    return isinstance(value, Behaviour)
 
 
 def _are_exceptions(value: object) -> bool:

@@ -175,7 +175,7 @@ class HistoryDesk:
         with _sentences():
             found, number = self._tables.messages(chosen, _SHOWN_MAX)
         is_waiting = isinstance(chosen.what, UnendedOf)  # such a message is on its own queue, so it cannot be redriven
-        stays = _is_letter(chosen) or is_waiting
+        stays = is_waiting or (isinstance(chosen.what, Failure) and chosen.what.is_dead_letter)
         where = {each.target_queue or (each.queue if stays else "") for each in found} - {""}
         there: dict[str, frozenset[bytes]] = {}
         problems: list[str] = []
@@ -233,10 +233,6 @@ def _selection_of(text: str) -> Selection:
     except (msgspec.DecodeError, OverflowError, RecursionError) as error:
         raise ConfigurationError("The address does not name a number of the page History. Choose one on that page.") from error
     return chosen
-
-
-def _is_letter(selection: Selection) -> bool:
-    return isinstance(selection.what, Failure) and selection.what.is_dead_letter
 
 
 def _weeks(text: str) -> int:
