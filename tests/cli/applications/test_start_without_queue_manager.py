@@ -36,7 +36,7 @@ def _queue_manager(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def _processes(run: Run) -> tuple[str, str]:
     row = json.loads(run("qmgr", "status", "QM1", "--json").stdout)
-    return str(row["process"]), str(row["standby"])
+    return str(row["process"] or ""), str(row["standby"] or "")
 
 
 @contextmanager
