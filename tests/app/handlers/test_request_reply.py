@@ -85,7 +85,7 @@ def reporting(feedback: int) -> App:
     [
         (Feedback.PAN, r"A report about the request came: MQFB_PAN \(275\)\."),
         (Feedback.NAN, r"A report about the request came: MQFB_NAN \(276\)\."),
-        (Feedback.COD, "The request may have been handled"),
+        (Feedback.COD, "A handler may have handled the request"),
         (70_000, r"A report about the request came: feedback 70000\."),
     ],
 )
