@@ -6,8 +6,7 @@ Source: IBM, "Structures for PCF commands and responses": the layout tables of M
 """
 
 import struct
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
@@ -172,22 +171,20 @@ def to_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int
     header = message.header
     control = int(header.last)
     numbers = (header.type, CFH_BYTES, header.version, header.command, header.sequence_number, control, header.completion)
-    with _numbers_fit(header):
+    try:
         packed = struct.pack(order + "9i", *numbers, header.reason, len(message.parameters))
+    except struct.error as error:
+        raise _unfit(header, error) from error
     return packed + b"".join(_written(parameter, order, ccsid) for parameter in message.parameters)
 
 
-@contextmanager
-def _numbers_fit(structure: CFH | Parameter) -> Iterator[None]:
-    """Raise the reason for this structure if a number in it has too many bits."""
-    try:
-        yield
-    except struct.error as error:
-        name = type(structure).__name__
-        short, bits = name.removesuffix("64"), 64 if name.endswith("64") else 32
-        parameter = 0 if isinstance(structure, CFH) else structure.parameter
-        detail = f"{name} of parameter {parameter}: {oversized(structure, bits) or error}"
-        raise PCFError(Reason[f"{short}_ERROR"], "Writing a PCF message", detail, parameter) from error
+def _unfit(structure: CFH | Parameter, error: struct.error) -> PCFError:
+    """Return the error with the reason for this structure: a number in it has too many bits."""
+    name = type(structure).__name__
+    short, bits = name.removesuffix("64"), 64 if name.endswith("64") else 32
+    parameter = 0 if isinstance(structure, CFH) else structure.parameter
+    detail = f"{name} of parameter {parameter}: {oversized(structure, bits) or error}"
+    return PCFError(Reason[f"{short}_ERROR"], "Writing a PCF message", detail, parameter)
 
 
 def readable_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int) -> tuple[bytes, int]:
@@ -199,7 +196,7 @@ def readable_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsi
 
 
 def _written(parameter: Parameter, order: Literal["<", ">"], ccsid: int) -> bytes:
-    with _numbers_fit(parameter):
+    try:
         match parameter:
             case CFIN() | CFIN64() | CFIL() | CFIL64() | CFIF():
                 return _numbers(parameter, order)
@@ -215,6 +212,8 @@ def _written(parameter: Parameter, order: Literal["<", ">"], ccsid: int) -> byte
                 return group + b"".join(_written(member, order, ccsid) for member in members)
             case unknown:
                 assert_never(unknown)
+    except struct.error as error:
+        raise _unfit(parameter, error) from error
 
 
 def _numbers(parameter: CFIN | CFIN64 | CFIL | CFIL64 | CFIF, order: str) -> bytes:
