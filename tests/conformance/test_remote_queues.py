@@ -210,6 +210,17 @@ def test_a_report_that_cannot_leave_is_a_dead_letter_for_its_queue_manager(
     assert expected == (header.reason, header.destination_queue, header.destination_queue_manager)
 
 
+@pytest.mark.parametrize("alias", ["ITSELF", "FURTHER"])
+def test_a_report_through_an_inhibited_queue_manager_alias_is_a_dead_letter(
+    far: QueueManagerUnderTest, program: Program, alias: str
+) -> None:
+    defined(far, f"{MANAGER_ALIASES}ALTER QREMOTE({alias}) PUT(DISABLED)\nALTER QMGR DEADQ(SYSTEM.DEAD.LETTER.QUEUE)")
+    program.put("NORMAL", b"1", reply_to_queue="NORMAL", reply_to_queue_manager=alias, report=int(Report.COA))
+
+    header = parse(program.got("SYSTEM.DEAD.LETTER.QUEUE").body, encoding=Encoding.NATIVE)
+    assert (Reason.PUT_INHIBITED, alias) == (header.reason, header.destination_queue_manager)
+
+
 @pytest.mark.parametrize(
     ("queue_manager_name", "expected"),
     [("", ("ORDERS.IN", "FAR")), ("QM9", ("ORDERS", "QM9"))],

@@ -99,6 +99,8 @@ def _put(state: QueueManagerState, unit: UnitOfWork | None, report_message: Repo
     name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
     manager, through = report_message.reply_to_queue_manager, ""
     if (alias := state.manager_alias(manager)) is not None:
+        if alias.attributes.put_inhibited:
+            raise Refusal(Reason.PUT_INHIBITED)
         manager, through = alias.attributes.remote_queue_manager, alias.attributes.transmission_queue
     if manager in {"", state.name}:
         queue = state.local_queue(name)
