@@ -142,7 +142,7 @@ def test_a_misspelt_folder_does_not_become_a_queue_manager(
 
     assert (0 if "explain" in words else 2) == result.exit_code
     assert "there is no queue manager at dta yet" in result.stderr
-    assert [] == list(tmp_path.glob("dta/*"))
+    assert (exists, []) == ((tmp_path / "dta").exists(), list(tmp_path.glob("dta/*")))
 
 
 def test_a_url_that_leads_nowhere_is_wrong_usage(run: Run) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
-from mqflow.cli.pipeline import spark_redrive, spark_session, spark_status
+from mqflow.cli.pipeline import spark_session, spark_status
 from mqflow.cli.pipeline.spark_session import attempted, spark_errors_as_sentences
 from mqflow.cli.pipeline.spark_tables import _show_rows
 from mqflow.journal import Journal, Kind
@@ -138,17 +138,13 @@ def test_the_java_traceback_can_have_the_reason() -> None:
         raise error
 
 
-def test_pauses_wait_for_their_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_between_two_looks_lasts_for_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    made = lambda: SimpleNamespace(wait=waits.append)  # noqa: E731 - a class of one method
-    for module in (spark_redrive, spark_session):
-        monkeypatch.setattr(module, "Event", made)
+    monkeypatch.setattr(spark_session, "Event", lambda: SimpleNamespace(wait=waits.append))
 
-    for seconds in (-1.0, 0.0, 0.5):
-        spark_redrive._pause(seconds)
     spark_session._wait(2.0)
 
-    assert [0.5, 2.0] == waits
+    assert [2.0] == waits
 
 
 def test_the_progress_of_a_copy_is_the_number_of_its_rows() -> None:
