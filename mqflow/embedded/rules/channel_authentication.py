@@ -6,6 +6,7 @@ Source: IBM, q010250 (channel authentication records, their interaction), q08608
 pattern with more literal characters decides.
 """
 
+import struct
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Final
@@ -259,7 +260,7 @@ def _parts_of(address: str, separator: str) -> list[int] | None:
         return None
     if whole.ipv4_mapped is not None and separator == ".":
         return list(whole.ipv4_mapped.packed)
-    return [int(part, 16) for part in whole.exploded.split(":")] if separator == ":" else None
+    return list(struct.unpack(">8H", whole.packed)) if separator == ":" else None
 
 
 def _parts_fit(pattern: list[str], found: list[int], separator: str) -> bool:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
@@ -227,17 +228,13 @@ class BrokenAnswer(Blocking):
         connection: Any = super().connect(application_name=application_name, user=user)
         broken = error_for(Reason.CONNECTION_BROKEN, "MQGET")
 
-        class Broken:
-            def __getattr__(self, name: str) -> Any:
-                if name in {"on_arrival", "begin_commit"}:
-                    raise AttributeError(name)
-                return getattr(connection, name)
+        def exchange(handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+            assert commit is None
+            return Exchange(get_error=broken, lost=connection.get_many(handle, options, most - 1))
 
-            def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
-                assert commit is None
-                return Exchange(get_error=broken, lost=connection.get_many(handle, options, most - 1))
-
-        return Broken()
+        # From Python 3.12 on, `isinstance` with a protocol ignores `__getattr__`.
+        names = {name for name in dir(connection) if not name.startswith("_")} - {"on_arrival", "begin_commit"}
+        return SimpleNamespace(**{name: getattr(connection, name) for name in names}, exchange=exchange)
 
 
 def losing(nth: int, kind: Callable[[EmbeddedQueueManager], Any] = Blocking) -> Callable[[EmbeddedQueueManager], Any]:
