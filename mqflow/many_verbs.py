@@ -18,7 +18,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.message_group import ends_group
-from mqflow.policy.reconnect.reason_classes import Class, classify, connection_gone
+from mqflow.policy.reconnect.reason_classes import connection_gone, needs_reconnect
 from mqflow.verbs import (
     UNIT_BYTES_MAX,
     AbandonableConnection,
@@ -111,7 +111,7 @@ def take_unit(connection: Connection, handle: ObjectHandle, unit: list[Got], opt
         try:
             _fill(connection, handle, unit, options, most)
         except MQIError as error:
-            if options.options & GetOption.SYNCPOINT and classify(int(error.reason)) is Class.RECONNECT:
+            if options.options & GetOption.SYNCPOINT and needs_reconnect(error):
                 raise
     return unit
 
@@ -263,7 +263,7 @@ def inquire_identifier(connection: Connection) -> str:
     try:
         return inquire_queue_manager(connection).identifier
     except MQIError as error:
-        if classify(int(error.reason)) is Class.RECONNECT:
+        if needs_reconnect(error):
             raise
         return ""
 

@@ -23,7 +23,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import leaves_in_doubt, needs_reconnect
 from mqflow.policy.schedule import Begin, Fire, NotDue, ScheduleRule, ScheduleState, decide, key_of
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -136,7 +136,7 @@ class Scheduler:
                 self._supervisor.readiness.has(self)
                 await self._fire_until_lost(session)
             except MQIError as error:
-                if classify(int(error.reason)) is not Class.RECONNECT:
+                if not needs_reconnect(error):
                     raise
                 self._lost = session
                 self._supervisor.lost(error, session)
@@ -164,7 +164,7 @@ class Scheduler:
             if leaves_in_doubt(error):
                 self._report_doubt(schedule, step, error)
                 self._warn(schedule, step)
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if needs_reconnect(error):
                 raise
             await session.settle(Settlement.BACKOUT)
             if error.reason == Reason.OBJECT_IN_USE:  # another worker has opened the queue exclusively, for a moment

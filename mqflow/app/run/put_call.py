@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mqflow.app.handlers.outgoing_message import Framed, Outgoing, framed, put_framed, put_many_framed, share_a_step
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify, needs_reconnect
 from mqflow.policy.shared_puts import Waiting
 from mqflow.runtime.connection.loop_call import OneShot
 from mqflow.runtime.connection.session import Session
@@ -151,7 +151,7 @@ def _put_only(session: Session, call: PutCall, stager: Stager) -> PutCall | None
 
 
 def _is_lost(error: Exception) -> bool:
-    return isinstance(error, MQIError) and classify(int(error.reason)) is Class.RECONNECT
+    return isinstance(error, MQIError) and needs_reconnect(error)
 
 
 def _put_run(session: Session, messages: Sequence[Framed], stager: Stager) -> tuple[Sequence[Put], Exception | None]:

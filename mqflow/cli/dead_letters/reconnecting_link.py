@@ -13,7 +13,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify, needs_reconnect
 from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import Connection
 from mqflow.world import World
@@ -43,7 +43,7 @@ class Link:
         if another queue manager answers, and any error that no retry can change.
         """
         mode = self._reconnection.mode()
-        if classify(int(error.reason)) is not Class.RECONNECT or mode is ReconnectMode.NO:
+        if not needs_reconnect(error) or mode is ReconnectMode.NO:
             raise error
         self.leave()
         lost_at = self._world.clock.monotonic()

@@ -34,7 +34,7 @@ from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.dead_letters.actions import Ignore, matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import leaves_in_doubt, needs_reconnect
 from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
@@ -226,7 +226,7 @@ def _handle_through_outages(handler: DeadLetterHandler, link: Link, stops: Calla
                 lost = None
             run_to_end(handler, link.connection, stopping=stops)
         except MQIError as error:
-            if lost is None and classify(int(error.reason)) is Class.RECONNECT:
+            if lost is None and needs_reconnect(error):
                 doubt = (
                     f" The current message is in doubt: moved, or still on {handler.queue}." if leaves_in_doubt(error) else ""
                 )

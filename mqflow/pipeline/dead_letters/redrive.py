@@ -27,7 +27,7 @@ from mqflow.pipeline.errors import PipelineError
 from mqflow.policy.dead_letters.original_message import restored
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
@@ -207,7 +207,7 @@ class TableRedriver(Struct, kw_only=True):
             self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
         except MQIError as error:
             # A full unit of work (2024) has no room for its marker either; a lost connection is not a refusal.
-            if error.reason == Reason.SYNCPOINT_LIMIT_REACHED or classify(int(error.reason)) is Class.RECONNECT:
+            if error.reason == Reason.SYNCPOINT_LIMIT_REACHED or needs_reconnect(error):
                 raise
             if not self._refused:
                 self.tell(f"The messages are put back without records. {error}")

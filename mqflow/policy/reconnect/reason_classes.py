@@ -11,7 +11,7 @@ from typing import Final
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("CLASSES", "Class", "classify", "connection_gone", "leaves_in_doubt")
+__all__ = ("CLASSES", "Class", "classify", "connection_gone", "leaves_in_doubt", "needs_reconnect")
 
 
 class Class(Enum):
@@ -166,6 +166,11 @@ CLASSES: Final[Mapping[int, Class]] = {
 def classify(reason: int) -> Class:
     """Return the class of a reason code; `Class.WAIT` if the table does not list it."""
     return CLASSES.get(reason, Class.WAIT)
+
+
+def needs_reconnect(error: MQIError) -> bool:
+    """Return whether the class of the error is `Class.RECONNECT`: the owner of the connection must make another one."""
+    return classify(int(error.reason)) is Class.RECONNECT
 
 
 def connection_gone(reason: int) -> bool:

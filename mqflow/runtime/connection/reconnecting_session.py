@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final, Protocol
 
 from mqflow.mqi.errors import MQIError
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 
@@ -77,7 +77,7 @@ class ReconnectingSession:
 
     async def lose(self, error: MQIError) -> bool:
         """If the error means a lost connection, close the session. Return whether the connection was lost."""
-        if classify(int(error.reason)) is not Class.RECONNECT:
+        if not needs_reconnect(error):
             return False
         self._supervisor.lost(error, self._session)
         await self.let_go()

@@ -11,7 +11,7 @@ import anyio
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.loop_call import OneShot
 from mqflow.verbs import Got
 
@@ -66,7 +66,7 @@ async def arrivals_within(
         try:
             more = await wait(left_ms) if left_ms > 0 else None
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if needs_reconnect(error):
                 raise
             return
         if more is None:

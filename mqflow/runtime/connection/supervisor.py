@@ -19,7 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import LADDER, Ladder, next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify, needs_reconnect
 from mqflow.runtime.connection.open_objects import name_of
 from mqflow.runtime.connection.outage import Outage
 from mqflow.runtime.connection.readiness import Readiness
@@ -119,7 +119,7 @@ class Supervisor:
                     session = await self._try(user, owner, before)
                 except MQIError as error:
                     # If the queue manager was reached before, or if the start waits for it, an outage begins with this error.
-                    if not (self._was_reached or self._waits_at_start) or classify(int(error.reason)) is not Class.RECONNECT:
+                    if not (self._was_reached or self._waits_at_start) or not needs_reconnect(error):
                         raise
                     self.lost(error)
                 else:

@@ -19,7 +19,7 @@ from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.open_objects import OpenObjects
 from mqflow.runtime.connection.session_limits import arrivals_within, raise_if, settlement_reply
@@ -359,7 +359,7 @@ class ThreadedSession:
 
         If the settlement has lost the connection, they stay here for `lost_ahead`.
         """
-        if error is None or classify(int(error.reason)) is not Class.RECONNECT:
+        if error is None or not needs_reconnect(error):
             self._ahead.clear()
 
     async def settle(self, settlement: Settlement) -> None:

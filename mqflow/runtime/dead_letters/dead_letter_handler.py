@@ -39,7 +39,7 @@ from mqflow.policy.dead_letters.actions import (
 from mqflow.policy.dead_letters.rules import Control
 from mqflow.policy.dead_letters.scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.output_handles import OutputHandles
 from mqflow.runtime.dead_letters.dead_letter_records import DeadLetterRecords
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -322,7 +322,7 @@ class DeadLetterHandler:
         try:
             self._do(chosen.intent, letter)
         except MQIError as error:
-            if _lost(error):
+            if needs_reconnect(error):
                 raise
             self._open.failure = error
             return Settlement.BACKOUT
@@ -473,10 +473,6 @@ def end_unit(connection: Connection, settlement: Settlement) -> MQIError | None:
             raise
         return error
     return None
-
-
-def _lost(error: MQIError) -> bool:
-    return classify(int(error.reason)) is Class.RECONNECT
 
 
 def _says_header(letter: DeadLetter, intent: Intent, reason: int) -> bool:

@@ -19,7 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.intents import Redirect
 from mqflow.policy.dead_letters.original_message import Restored, restored
 from mqflow.policy.poison.disposition_record import RecordOutcome
-from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt, needs_reconnect
 from mqflow.runtime.connection.output_handles import OutputHandles
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
@@ -170,7 +170,7 @@ class Redriver(Struct, kw_only=True):
             self._record(target, before)
             self.connection.commit()
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if needs_reconnect(error):
                 raise
             if leaves_in_doubt(error):
                 with suppress(MQIError):  # the caller needs the error of the commit

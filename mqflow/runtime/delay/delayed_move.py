@@ -38,7 +38,7 @@ from mqflow.policy.poison.backout_count_header import with_count
 from mqflow.policy.poison.disposition import DeadLetter, Discard, Disposition, Return, Settlement
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
 from mqflow.policy.poison.report import ReportMessage, exception_report, report
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.stage import moment
 from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
@@ -313,5 +313,5 @@ def _exactly(message_id: bytes) -> GetOptions:
 
 
 def _raise_if_lost(error: MQIError) -> None:
-    if classify(int(error.reason)) is Class.RECONNECT:
+    if needs_reconnect(error):
         raise error

@@ -20,7 +20,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.poison.disposition_record import DispositionRecord
-from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt, needs_reconnect
 from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
@@ -131,7 +131,7 @@ class DelayProcessor:
             try:
                 await self._work(self._session)
             except MQIError as error:
-                if classify(int(error.reason)) is Class.RECONNECT:
+                if needs_reconnect(error):
                     lost = self._session
                     self._supervisor.lost(error, lost)
                     self._supervisor.release(lost)  # the processor pauses now, and the outage must not wait for it
@@ -235,7 +235,7 @@ class DelayProcessor:
                 return
         except MQIError as error:
             self._report_if_in_doubt(error, unit)
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if needs_reconnect(error):
                 raise
         # If the backout fails, the messages are still in the unit of work, and a later commit must not include them.
         await session.settle(Settlement.BACKOUT)
@@ -306,7 +306,7 @@ class DelayProcessor:
             self._refused.pop(seen.message_id, None)
         except MQIError as error:
             self._report_if_in_doubt(error, (seen,))
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if needs_reconnect(error):
                 raise
             await session.settle(Settlement.BACKOUT)
             self._leave(staged, seen, error)

@@ -19,7 +19,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout
 from mqflow.policy.poison.disposition import DISPOSITIONS, Behaviour, Deliver
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.verbs import ObjectHandle
@@ -140,7 +140,7 @@ class SettingsCache:
         try:
             settings = await self.inquire(session, handle, generation)
         except MQIError as error:
-            if classify(int(error.reason)) is not Class.RECONNECT:
+            if not needs_reconnect(error):
                 self._refused.add(queue_manager)
             raise
         self._refused.discard(queue_manager)

@@ -18,7 +18,7 @@ from mqflow.policy.message_group import follows_first
 from mqflow.policy.poison import backout, redelivery_delay, settlement
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Outcome, Return
 from mqflow.policy.poison.settlement import Dispose, Redeliver
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.backout_settings import BackoutSettings, why_unknown
 from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
@@ -159,12 +159,12 @@ class Disposer:
         The handler can also use another connection, whose error looks the same. So this function tries the worker's connection.
         """
         error = outcome.exception if isinstance(outcome, Failed) else None
-        if not isinstance(error, MQIError) or classify(int(error.reason)) is not Class.RECONNECT:
+        if not isinstance(error, MQIError) or not needs_reconnect(error):
             return False
         try:
             await self._session.call(self._session.connection.inquire, self._handle, (_QUEUE_TYPE,))
         except MQIError as found:
-            return classify(int(found.reason)) is Class.RECONNECT
+            return needs_reconnect(found)
         return False
 
     async def _stage(self, unit: Unit, delivery: Delivery, outcome: Outcome, count: int, pause_s: float) -> DeliveryDone | None:
@@ -317,5 +317,5 @@ def _tell(witness: Witness, decision: Decided, parts: Sequence[Delivery]) -> Awa
 
 
 def _raise_if_lost(error: MQIError) -> None:
-    if classify(int(error.reason)) is Class.RECONNECT:
+    if needs_reconnect(error):
         raise SessionLost(error) from error

@@ -17,7 +17,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.health.records import Doing, ListenerStatus, WorkerStatus
 from mqflow.policy.poison.queue_warning import queue_warning
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify, needs_reconnect
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.backout_settings import why_unknown
@@ -368,7 +368,7 @@ class RunningListener:
         try:
             settings = await state.settings.inquire(session, handle)
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if needs_reconnect(error):
                 raise
             text = f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired, so the first failed message stops delivery. {error}"
             state.broadcast(Warned(text=text, queue=spec.queue))

@@ -19,7 +19,7 @@ from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message, report
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.session import Session
 from mqflow.verbs import Got, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
@@ -85,7 +85,7 @@ class PoisonMover(Struct, frozen=True):
             try:
                 await self._try(got, disposition, why)
             except MQIError as error:
-                if len(plan) == 1 or _lost(error):
+                if len(plan) == 1 or needs_reconnect(error):
                     raise
                 attempts.append(Attempt(disposition, int(error.reason), str(error)))
                 plan = backout.refused(plan, int(error.reason))
@@ -134,7 +134,7 @@ class PoisonMover(Struct, frozen=True):
             try:
                 await call(connection.close, target)
             except MQIError as error:
-                if _lost(error):
+                if needs_reconnect(error):
                     raise
                 # The put has succeeded. If this error counted as a refused put, the message would be put a second time.
 
@@ -173,7 +173,7 @@ class PoisonMover(Struct, frozen=True):
         try:
             await self.session.call(put1, target, owed.descriptor, owed.body, put)
         except MQIError as error:
-            if _lost(error):
+            if needs_reconnect(error):
                 raise
             if not owed.is_kept:
                 if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not owed.descriptor.persistent:
@@ -204,10 +204,6 @@ class PoisonMover(Struct, frozen=True):
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.clock.wall(), UTC)
-
-
-def _lost(error: MQIError) -> bool:
-    return classify(int(error.reason)) is Class.RECONNECT
 
 
 def _feedback(attempts: Sequence[Attempt]) -> int:

@@ -14,7 +14,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.ledger import unreplayable
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import needs_reconnect
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.verbs import Connection, Subscribed
@@ -84,7 +84,7 @@ class Subscriber:
                 # gone.
                 return await queue_of(self._session, self._subscribed)
             except MQIError as error:
-                lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
+                lost = self._session if needs_reconnect(error) else None
                 await self._let_go()
                 self._lost = lost
         owner = f"subscription to {self._wanted.topic}"

@@ -20,7 +20,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.message_group import ends_group, too_large
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement, Undecodable
 from mqflow.policy.poison.outcomes import UndecodableError
-from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify, needs_reconnect
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import delivers
 from mqflow.runtime.connection.session import Session
@@ -431,7 +431,7 @@ class Worker:
         try:
             got = await session.call(session.connection.get, self._input, _GET_NEXT_OF_GROUP)
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if needs_reconnect(error):
                 raise SessionLost(error) from error
             why = f"the next message of a group could not be got: {error}"
             return BackOut((), Interrupted(why), refusal=Refusal(why, int(error.reason)))
@@ -491,7 +491,7 @@ class Worker:
 
 
 def _is_lost(error: BaseException) -> bool:
-    return isinstance(error, SessionLost) or (isinstance(error, MQIError) and classify(int(error.reason)) is Class.RECONNECT)
+    return isinstance(error, SessionLost) or (isinstance(error, MQIError) and needs_reconnect(error))
 
 
 def _undecodable_of(batch: Sequence[Delivery], outcome: Outcome) -> Sequence[Delivery]:
