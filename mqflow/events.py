@@ -13,40 +13,12 @@ from mqflow.policy.dead_letters.intents import Intent
 from mqflow.policy.poison.disposition import Disposition, Outcome, Settlement
 
 __all__ = (
-    "Attempt",
-    "BreakerHalfOpened",
-    "ConnectionTried",
-    "ConsumerFailed",
-    "DeadLetterActed",
-    "Decided",
-    "DelayProcessorStarted",
-    "DelayProcessorStopped",
-    "DelayedDelivered",
-    "DelayedRefused",
-    "Delivered",
-    "Disposed",
-    "Draining",
-    "Edited",
-    "Event",
-    "HandlerRuns",
-    "HandlerStuck",
-    "Hook",
-    "HookFailed",
-    "InDoubt",
-    "ListenerPaused",
-    "ListenerResumed",
-    "ListenerStarted",
-    "ListenerStopped",
-    "ReadinessChanged",
-    "Reconnected",
-    "Reconnecting",
-    "ReopenRefused",
-    "ReportSent",
-    "ScheduleFired",
-    "Settled",
-    "WaitsOnQueue",
-    "Warned",
-)
+    "Attempt", "BreakerHalfOpened", "ConnectionTried", "ConsumerFailed", "DeadLetterActed", "Decided",
+    "DelayProcessorStarted", "DelayProcessorStopped", "DelayedDelivered", "DelayedRefused", "Delivered", "Disposed",
+    "Draining", "Edited", "Event", "HandlerRuns", "HandlerStuck", "Hook", "HookFailed", "InDoubt", "ListenerPaused",
+    "ListenerResumed", "ListenerStarted", "ListenerStopped", "ReadinessChanged", "Reconnected", "Reconnecting",
+    "ReopenRefused", "ReportSent", "ScheduleFired", "Settled", "WaitsOnQueue", "Warned",
+)  # fmt: skip
 
 
 class Delivered(Struct, frozen=True, kw_only=True, tag=True):

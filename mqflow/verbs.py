@@ -29,31 +29,11 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 
 __all__ = (
-    "UNIT_BYTES_MAX",
-    "WAIT_UNLIMITED",
-    "AbandonableConnection",
-    "BatchConnection",
-    "Connection",
-    "Exchange",
-    "FusedConnection",
-    "GetOptions",
-    "Got",
-    "InlineConnection",
-    "InlineQueueManager",
-    "Inquired",
-    "InterruptibleConnection",
-    "ManyPut",
-    "ObjectDescriptor",
-    "ObjectHandle",
-    "PipelinedConnection",
-    "Put",
-    "QueueManager",
-    "ReturningConnection",
-    "SettledMany",
-    "Subscribed",
-    "SubscriptionHandle",
-    "object_descriptor",
-)
+    "UNIT_BYTES_MAX", "WAIT_UNLIMITED", "AbandonableConnection", "BatchConnection", "Connection", "Exchange",
+    "FusedConnection", "GetOptions", "Got", "InlineConnection", "InlineQueueManager", "Inquired", "InterruptibleConnection",
+    "ManyPut", "ObjectDescriptor", "ObjectHandle", "PipelinedConnection", "Put", "QueueManager", "ReturningConnection",
+    "SettledMany", "Subscribed", "SubscriptionHandle", "object_descriptor",
+)  # fmt: skip
 
 WAIT_UNLIMITED = -1
 """The `wait_ms` of a get that waits for ever."""

@@ -24,28 +24,8 @@ from mqflow.journal.schemas import SCHEMA_VERSION, Column, Kind, arrow_schema, c
 from mqflow.journal.segments import Segment, check_segment, read_batches, read_table
 
 __all__ = (
-    "JOURNAL_VERSION",
-    "SCHEMA_VERSION",
-    "Column",
-    "ConsumerError",
-    "Consumers",
-    "ForeignJournalError",
-    "Journal",
-    "JournalError",
-    "JournalFullError",
-    "JournalVersionError",
-    "Kind",
-    "Lane",
-    "LaneError",
-    "MissingSegmentError",
-    "SchemaError",
-    "Segment",
-    "TornSegmentError",
-    "Trimmed",
-    "arrow_schema",
-    "check_segment",
-    "columns_of",
-    "ddl",
-    "read_batches",
-    "read_table",
-)
+    "JOURNAL_VERSION", "SCHEMA_VERSION", "Column", "ConsumerError", "Consumers", "ForeignJournalError", "Journal",
+    "JournalError", "JournalFullError", "JournalVersionError", "Kind", "Lane", "LaneError", "MissingSegmentError",
+    "SchemaError", "Segment", "TornSegmentError", "Trimmed", "arrow_schema", "check_segment", "columns_of", "ddl",
+    "read_batches", "read_table",
+)  # fmt: skip

@@ -15,32 +15,10 @@ from msgspec import Struct
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
-    "MQBMHO",
-    "MQCBC",
-    "MQCBD",
-    "MQCD",
-    "MQCHARV",
-    "MQCMHO",
-    "MQCNO",
-    "MQCSP",
-    "MQCTLO",
-    "MQDMHO",
-    "MQDMPO",
-    "MQGMO",
-    "MQIMPO",
-    "MQMHBO",
-    "MQOD",
-    "MQPD",
-    "MQPMO",
-    "MQSCO",
-    "MQSD",
-    "MQSMPO",
-    "MQSRO",
-    "MQSTS",
-    "STRUCTURES",
-    "FieldLayout",
+    "MQBMHO", "MQCBC", "MQCBD", "MQCD", "MQCHARV", "MQCMHO", "MQCNO", "MQCSP", "MQCTLO", "MQDMHO", "MQDMPO", "MQGMO",
+    "MQIMPO", "MQMHBO", "MQOD", "MQPD", "MQPMO", "MQSCO", "MQSD", "MQSMPO", "MQSRO", "MQSTS", "STRUCTURES", "FieldLayout",
     "Layout",
-)
+)  # fmt: skip
 
 
 class FieldLayout(Struct, frozen=True):
