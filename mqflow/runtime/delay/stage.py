@@ -50,8 +50,8 @@ _TEMPORARY_DYNAMIC: Final = 3
 """3 is the value of "temporary dynamic queue" in the definition type, and of "not fixed" (MQBND_BIND_NOT_FIXED) in DEFBIND."""
 #: The fields that the put of the staged message has filled in, and that are the same in the message that was sent.
 _FILLED_IN: Final = (
-    "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data", "put_application_type",
-    "put_application_name", "put_date", "put_time", "application_origin_data",
+    "reply_to_queue", "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data",
+    "put_application_type", "put_application_name", "put_date", "put_time", "application_origin_data",
 )  # fmt: skip
 _IDENTIFIER_PARTS: Final = 4
 

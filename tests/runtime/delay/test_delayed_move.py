@@ -141,6 +141,22 @@ def test_a_due_message_is_put_on_its_target_with_its_own_identity(
     assert {"LATER": 1} == bench.depths()
 
 
+def test_the_answer_to_the_sender_has_the_reply_to_queue_of_the_message_on_its_queue(bench: Bench) -> None:
+    """q023100: a reply-to queue alias is resolved when the message is put."""
+    bench.mqsc("DEFINE QREMOTE(REPLIES.ALIAS) RNAME(REPLIES) RQMNAME(FAR)")
+    asked = replace(SENT, reply_to_queue="REPLIES.ALIAS")
+    put = Stager("STAGED", bench.world).put_on(bench.connection, "LATER", asked, b"order", 60_000)
+    bench.connection.commit()
+    [staged] = bench.on("STAGED")
+    bench.clock.advance(61)
+    bench.move.deliver(staged.descriptor.message_id, own_unit=True)
+    bench.connection.commit()
+
+    [there] = bench.on("LATER")
+    for each in (put.descriptor, there.descriptor):
+        assert ("REPLIES", "FAR") == (each.reply_to_queue, each.reply_to_queue_manager)
+
+
 def test_a_message_that_another_processor_has_moved_is_gone(bench: Bench) -> None:
     bench.stage()
 
