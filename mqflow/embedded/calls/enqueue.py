@@ -82,7 +82,12 @@ def place(
             notify(wake)
     tenths = descriptor.expiry_tenths
     message = QueuedMessage(
-        order_key(priority, serial), serial, descriptor, body, now_s, None if tenths < 0 else now_s + tenths / 10
+        order_key(priority, serial),
+        serial,
+        descriptor,
+        body,
+        now_s,
+        None if tenths < 0 else now_s + tenths / 10,
     )
     if state.monitors(attributes):
         queue.last_put_at = now_s
