@@ -6,6 +6,7 @@ application has called `Task.cancel`, or has raised the exception of an earlier 
 
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -42,15 +43,14 @@ async def remove_cancellation() -> bool:
     task = _current_task()
     if task is None or not task.cancelling():
         return False
+    is_undelivered = bool(getattr(task, "_must_cancel", False))  # getattr: a private name, which anyio reads too
     while task.uncancel():
         continue
-    # `uncancel` keeps an undelivered cancellation in Python 3.11 and 3.12: only a wait delivers it.
-    try:
-        with anyio.CancelScope(shield=True):
+    if is_undelivered:
+        # In Python 3.11 and 3.12, `uncancel` keeps an undelivered cancellation: only a wait delivers it.
+        with suppress(anyio.get_cancelled_exc_class()), anyio.CancelScope(shield=True):
             await checkpoint()
-    except anyio.get_cancelled_exc_class():
-        return True
-    return False
+    return is_undelivered
 
 
 async def undisturbed(wait: Callable[[], Awaitable[T]]) -> T:

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -138,6 +139,9 @@ def _wait_until_noticed(socket_path: Path) -> None:
 
 def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
     DEFECTS[defect]()
+    warnings.filterwarnings(
+        "ignore", "This process .* is multi-threaded", DeprecationWarning
+    )  # of the fork, from Python 3.12 on
     place = Path(where)
     if not place.is_socket():
         _create(place)
