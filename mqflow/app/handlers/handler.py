@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Never, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Never, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import anyio.to_thread
 from anyio.lowlevel import RunVar
@@ -27,6 +27,9 @@ from mqflow.app.handlers.unawaited_puts import begin
 from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.thread_delivery import on_the_loop
+
+if TYPE_CHECKING:
+    from fast_depends.core import CallModel
 
 __all__ = ("Handler", "Place", "Where")
 
@@ -290,13 +293,9 @@ def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
 def _injected(function: Callable[..., Any], name: str, given: Collection[str]) -> Callable[..., Any]:
     """Return the function, called with its dependencies. `given` has the names of the arguments that it gets itself."""
     from fast_depends import inject  # noqa: PLC0415 - only a handler that uses Depends loads it
-    from fast_depends.core import CallModel  # noqa: PLC0415 - as above
 
-    def checked(model: CallModel) -> CallModel:
-        for parameter in (each.field_name for each in model.flat_params if each.default_value is ...):
-            if parameter not in given:
-                problem = "a dependency gets its arguments from the parameters of the handler with the same names"
-                raise ConfigurationError(f"{name}: a dependency takes {parameter!r}, and {problem}. Add {parameter!r} to them.")
+    def checked(model: "CallModel") -> "CallModel":
+        _check_dependencies(model, name, given)
         return model
 
     try:
@@ -304,6 +303,18 @@ def _injected(function: Callable[..., Any], name: str, given: Collection[str]) -
     except (AssertionError, TypeError, ValueError) as error:
         cure = "Depends takes a function, not its result, and an async dependency needs a handler with `async def`"
         raise ConfigurationError(f"{name}: Depends cannot be used: {str(error).rstrip('.')}. {cure}.") from error
+
+
+def _check_dependencies(model: "CallModel", name: str, known: Collection[str]) -> None:
+    """Raise `ConfigurationError` if a dependency takes an argument whose name is not `known` when it is called."""
+    for result, key in model.dependencies.items():  # in the order of the calls
+        dependency = model.dependency_provider.get_dependant(key)
+        for parameter in (each.field_name for each in dependency.params if each.default_value is ...):
+            if parameter not in known:
+                problem = "a dependency gets its arguments from the parameters of the handler with the same names"
+                raise ConfigurationError(f"{name}: a dependency takes {parameter!r}, and {problem}. Add {parameter!r} to them.")
+        _check_dependencies(dependency, name, known)
+        known = (*known, result)  # the dependencies after it can take its result
 
 
 def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Any]:

@@ -113,16 +113,25 @@ async def test_a_dependency_is_injected_and_gets_the_parameters_of_the_handler_b
     async def database(message: Message) -> str:
         return f"the database of {message.queue}"
 
+    def table(db: str) -> str:
+        return f"a table in {db}"
+
+    def row(table: Annotated[str, Depends(table)], of: Annotated[str, Depends(lambda table: f"a row of {table}")]) -> str:
+        assert table
+        return of
+
     @app.listener("IN")
-    async def handle(order: Order, message: Message, db: Annotated[str, Depends(database)]) -> None:
-        assert message.queue
-        seen.append((order.number, db))
+    async def handle(
+        order: Order, message: Message, db: Annotated[str, Depends(database)], row: Annotated[str, Depends(row)]
+    ) -> None:
+        assert (message.queue, db) == ("IN", "the database of IN")
+        seen.append((order.number, row))
 
     async with mq.run(app):
         await mq.put("IN", ORDER)
         await anyio.sleep(1)
 
-    assert [(7, "the database of IN")] == seen
+    assert [(7, "a row of a table in the database of IN")] == seen
 
 
 async def test_a_plain_function_runs_in_a_thread_and_puts_in_the_unit_of_work(mq: QueueManagerKit, app: App) -> None:
