@@ -56,6 +56,7 @@ _Arguments = TypeVarTuple("_Arguments")
 _OUTPUT: Final = int(OpenOption.OUTPUT)
 #: The options of MQPUT1 that also apply to its open. They have the same values as the open options.
 _IMPLIED: Final = int(OpenOption.ALTERNATE_USER_AUTHORITY | OpenOption.FAIL_IF_QUIESCING) | CONTEXT
+_CLOSES: Final = sum(CloseOption)
 _UNDONE: Final = Refusal(Reason.BACKED_OUT, "The connection ended before it was committed, so the unit of work was backed out")
 
 
@@ -99,8 +100,7 @@ class EmbeddedConnection:
     def close(self, handle: object, options: CloseOption = CloseOption.NONE) -> None:
         """Close the handle (MQCLOSE). Closing the handle that created a temporary dynamic queue deletes the queue."""
         name = _name_of(handle)
-        # No message is read ahead, so QUIESCE has nothing to wait for.
-        self._call("MQCLOSE", name, _close, self.state, handle, CloseOption(options) & ~CloseOption.QUIESCE)
+        self._call("MQCLOSE", name, _close, self.state, handle, CloseOption(options))
         if isinstance(handle, ObjectHandle):
             try:
                 warn_incomplete(handle)
@@ -551,6 +551,9 @@ def _open(state: QueueManagerState, connection: ConnectionState, wanted: opening
 
 
 def _close(state: QueueManagerState, connection: ConnectionState, handle: object, options: CloseOption) -> Pending[None]:
+    if unknown := int(options) & ~_CLOSES:  # as numbers, because ~ of a flag has only the known bits
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is not an MQCO option")
+    options &= ~CloseOption.QUIESCE  # no message is read ahead, so there is nothing to wait for
     if isinstance(handle, SubscriptionHandle):
         _check_own(connection, handle)
         pending = subscribe.close_subscription(state, handle, options)

@@ -197,11 +197,14 @@ def test_a_permanent_queue_can_be_deleted_through_any_handle(
     [
         (CloseOption.KEEP_SUB, Reason.OPTION_NOT_VALID_FOR_TYPE),
         (CloseOption.DELETE | CloseOption.DELETE_PURGE, Reason.OPTIONS_ERROR),
+        pytest.param(CloseOption(0x40), Reason.OPTIONS_ERROR, id="rc2046: Options contains options that are not valid"),
     ],
 )
 def test_close_options_that_make_no_sense_are_refused(program: Program, options: CloseOption, reason: Reason) -> None:
+    handle = program.open("PERM.MODEL")
     with refused(reason):
-        program.close(program.open("PERM.MODEL"), options)
+        program.close(handle, options)
+    program.close(program.open(handle.name))
 
 
 def test_a_close_with_quiesce_closes_at_once_because_no_message_is_read_ahead(program: Program) -> None:

@@ -5,7 +5,7 @@ import pytest
 from mqflow.app.handlers.message import Message
 from mqflow.embedded.mqsc import run
 from mqflow.mqi.headers.rfh2 import RFH2, properties
-from mqflow.mqi.options import GetOption, PutOption, SubscribeOption
+from mqflow.mqi.options import GetOption, PutOption, SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectHandle
 from tests.conformance.programs import Program
@@ -65,6 +65,8 @@ def test_on_request_means_only_then(program: Program) -> None:
 def test_a_request_where_nothing_is_retained_is_2437(program: Program) -> None:
     subscribed = subscribe(program, "Prices", ON_REQUEST)
 
+    with refused(Reason.OPTIONS_ERROR):  # an unknown option
+        program.connection.request_publications(subscribed.handle, SubscriptionRequestOption(0x40))
     with refused(Reason.NO_RETAINED_MSG):
         program.connection.request_publications(subscribed.handle)
 

@@ -457,6 +457,13 @@ def test_a_closed_handle_is_2019(program: Program) -> None:
 # ---- refusals
 
 
+def test_an_unknown_option_of_a_close_is_2046(program: Program) -> None:
+    subscribed = subscribe(program, "Prices")
+
+    with refused(Reason.OPTIONS_ERROR):
+        program.connection.close(subscribed.handle, CloseOption(0x40))
+
+
 def test_a_name_that_is_taken_is_2432(program: Program) -> None:
     subscribe(program, "Prices", name="desk-1")
 

@@ -59,6 +59,7 @@ _DISABLED: Final = 1
 _NO: Final = 2
 _RETAINED_LEVEL: Final = 1
 _MANAGED_INPUT: Final = OpenOption.INPUT_AS_Q_DEF | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SAVE_ALL_CONTEXT
+_REQUEST_OPTIONS: Final = sum(SubscriptionRequestOption)
 _RESUMABLE: Final = SubscribeOption.RESUME | SubscribeOption.ALTER
 
 
@@ -142,8 +143,8 @@ def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
 
 def request_retained(state: QueueManagerState, handle: SubscriptionHandle, options: SubscriptionRequestOption) -> Pending[int]:
     """Place the subscription's retained publications, and return their number. Refuses with 2437 if nothing is retained."""
-    if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is not an MQSRO option")
+    if unknown := int(options) & ~_REQUEST_OPTIONS:
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is not an MQSRO option")
     if state.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     unit = UnitOfWork()
