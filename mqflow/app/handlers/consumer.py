@@ -154,12 +154,13 @@ class Consumer:
         message may have left the queue, and the hooks receive an `InDoubt` event with its MsgId. This can also happen if
         `Task.cancel` or `asyncio.timeout` ends this call.
 
-        Raises `ConfigurationError` for a type that cannot be a payload, and `ValueError` for a negative `wait_ms` other than -1
-        (no limit). In both cases no message is received.
+        Raises `ConfigurationError` for a type that cannot be a payload, and `ValueError` for a `wait_ms` that is no whole
+        number, or is below -1 (no limit). In both cases no message is received.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
         if not (isinstance(wait_ms, int) and wait_ms >= WAIT_UNLIMITED):
-            raise ValueError(f"receive(wait_ms={wait_ms!r}): it takes 0 or more milliseconds. Leave it out for no limit.")
+            takes = "it takes a whole number of milliseconds, 0 or more. Leave it out for no limit"
+            raise ValueError(f"receive(wait_ms={wait_ms!r}): {takes}.")
         with self._only_this("receive"):
             return await self._receive(None if payload_type is Message else self._decoder_for(payload_type), wait_ms)
 

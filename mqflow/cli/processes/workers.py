@@ -122,7 +122,7 @@ def _owner(location: Location) -> int | None:
     """Return the process identifier of the process that already serves the folder; None if there is no such process.
 
     A command owns a folder only for a moment. So this function waits for an owner that does not serve the folder. If the owner
-    goes on, it raises `FolderInUseError`.
+    goes on, it raises `FolderInUseError`, unless the folder has a socket: then this owner can serve it soon.
     """
     if location.kind != "embedded" or location.path is None:
         return None

@@ -262,10 +262,10 @@ async def test_a_receive_without_a_wait_returns_at_once(mq: QueueManagerKit) -> 
     assert (None, Order(1), 0) == (nothing, order, took_s)
 
 
-@pytest.mark.parametrize("wait_ms", [-5, math.nan])
-async def test_a_wait_that_is_negative_or_no_number_is_refused(mq: QueueManagerKit, wait_ms: Any) -> None:
+@pytest.mark.parametrize("wait_ms", [-5, math.nan, 200.0])
+async def test_a_wait_that_is_negative_or_no_whole_number_is_refused(mq: QueueManagerKit, wait_ms: Any) -> None:
     async with mq.run(app := App()), app.consumer("IN") as consumer:
-        with pytest.raises(ValueError, match=r"it takes 0 or more milliseconds\. Leave it out for no limit"):
+        with pytest.raises(ValueError, match=r"it takes a whole number of milliseconds, 0 or more\. Leave it out for no limit"):
             await consumer.receive(wait_ms=wait_ms)
 
 
