@@ -63,7 +63,11 @@ KINDS = [
     ),
     ("TLS that is set up wrongly", (2380, 2382, 2391, 2396, 2402, 2553, 2591, 2592, 2593, 2596), Class.CONFIGURATION),
     ("an exit or an installation that is missing", (2182, 2183, 2406, 2407, 2495, 2573, 2574, 2583, 2589), Class.CONFIGURATION),
-    ("a subscription that cannot be so", (2424, 2425, 2432, 2434, 2435, 2436, 2440, 2459, 2509, 2510), Class.CONFIGURATION),
+    (
+        "a subscription that cannot be so",
+        (2424, 2425, 2432, 2434, 2435, 2436, 2440, 2459, 2504, 2509, 2510),
+        Class.CONFIGURATION,
+    ),
     ("a transmission queue that is wrong", (2091, 2092, 2184, 2196, 2197, 2198, 2199), Class.CONFIGURATION),
     ("a message that cannot be converted", (2143, 2144, 2145, 2146, 2150, 2340, 2341), Class.MESSAGE),
     ("a header that does not hold together", (2135, 2148, 2149, 2191, 2220, 2260, 2333, 2420), Class.MESSAGE),
