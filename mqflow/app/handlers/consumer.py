@@ -154,7 +154,7 @@ class Consumer:
         message may have left the queue, and the hooks receive an `InDoubt` event with its MsgId. This can also happen if
         `Task.cancel` or `asyncio.timeout` ends this call.
 
-        Raises `ConfigurationError` for a type that cannot be a payload, and `ValueError` for a `wait_ms` that is no whole
+        Raises `ConfigurationError` for a type that cannot be a payload. Raises `ValueError` for a `wait_ms` that is no whole
         number, or is below -1 (no limit). In both cases no message is received.
         """
         check_number("receive", "wait_ms", wait_ms, "milliseconds")
