@@ -39,6 +39,8 @@ _QUIET_JUMPS: Final = 1_000
 """After so many jumps of the clock without an event, a run in which only idle listeners have timers counts as a deadlock."""
 _TURN_S: Final = 0.001
 _AWAITS_MAX: Final = 1_000
+# The second waits on Python 3.12 and later for at most 300 s.
+_THREAD_WAITS: Final = frozenset({"run_sync_in_worker_thread", "shutdown_default_executor"})
 _PLUMBING: Final = ("/asyncio/", "/anyio/", "/trio/", "/contextlib.py")
 _MQFLOW: Final = f"{Path(__file__).parents[1]}/"
 
@@ -190,8 +192,8 @@ def deadlock(clock: VirtualClock, waiting: Iterable[tuple[str, object]]) -> Dead
 
 
 def waits_for_thread(coroutine: object) -> bool:
-    """Return whether this coroutine waits for a function that anyio runs in a thread."""
-    return any(frame.f_code.co_name == "run_sync_in_worker_thread" for frame in _frames(coroutine))
+    """Return whether this coroutine waits for a function that anyio runs in a thread, or for the end of asyncio's threads."""
+    return any(frame.f_code.co_name in _THREAD_WAITS for frame in _frames(coroutine))
 
 
 def _where(coroutine: object) -> tuple[bool, str]:

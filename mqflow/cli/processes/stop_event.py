@@ -1,6 +1,7 @@
 """An event that is set when a signal arrives, for commands that end after their current step."""
 
 import signal
+from _thread import start_new_thread
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -15,7 +16,8 @@ def stop_event(*numbers: signal.Signals) -> Iterator[Event]:
     stopping = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
+        # A thread, because the signal can interrupt a wait of this thread that holds the lock of the event.
+        start_new_thread(stopping.set, ())
 
     before = {number: signal.signal(number, stop) for number in numbers}
     try:

@@ -510,8 +510,9 @@ def test_each_signal_sets_the_event_and_the_handlers_come_back() -> None:
     for number in numbers:
         with stop_event(*numbers) as stopping:
             assert not stopping.is_set()
-            signal.raise_signal(number)
-            seen.append(stopping.is_set())
+            with stopping._cond:  # type: ignore[attr-defined]
+                signal.raise_signal(number)
+            seen.append(stopping.wait(60))
 
     assert [True, True] == seen
     assert before == [signal.getsignal(number) for number in numbers]
