@@ -4,7 +4,8 @@ Callers hold the queue manager's lock. MQSET and the administrator's ALTER use t
 attributes of a queue.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct, ValidationError, convert
@@ -59,13 +60,16 @@ def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, 
             state.triggers_changed()
 
     _wake(queue)
+    then: Callable[[], None] | None = None
     if isinstance(queue, LocalQueue) and is_triggered:
         state.triggers_changed()
-        if state.watcher is not None:
-            state.watcher.may_trigger(queue)
+        then = None if state.watcher is None else partial(state.watcher.may_trigger, queue)
     if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
-        return Pending(None)  # the store does not keep this queue: a restart must not bring it back
-    return Pending(None, changes=(QueueDefined(queue.attributes),), undo=(undo,))
+        if then is not None:
+            then()
+        return Pending(None)  # the store does not keep this queue: a restart must not bring it back.
+    # A depth trigger also stores the attributes, so the queue triggers after the change is durable.
+    return Pending(None, changes=(QueueDefined(queue.attributes),), undo=(undo,), then=then)
 
 
 def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.rules.trigger import TRIGGER_DEPTH
 from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -316,6 +317,21 @@ def test_a_forced_alteration_of_a_queue_manager_alias_that_the_store_refuses_lea
         rig.administration.alter("ALIAS", {"remote_queue_manager": "OTHER"}, force=True)
 
     rig.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+
+def test_an_alteration_that_the_store_refuses_triggers_nothing_and_stores_nothing(rig: Rig) -> None:
+    """Otherwise the end of the depth trigger, which the store keeps too, would store the refused attributes."""
+    run("DEFINE QLOCAL(INIT)\nDEFINE PROCESS(P)\nALTER QLOCAL(Q) INITQ(INIT) PROCESS(P)", rig.administration)
+    initiation = rig.connection.open("INIT", EVERYTHING)
+    rig.connection.put1("Q", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+    before = len(rig.store.calls)
+    changes = {"trigger": True, "trigger_type": TRIGGER_DEPTH, "trigger_depth": 1, "max_depth": 7}
+    with rig.full():
+        rig.administration.alter("Q", changes)
+
+    assert ([["QueueDefined"]], None) == (rig.store.calls[before:], rig.connection.get(initiation, NEXT))
+    rig.administration.alter("Q", changes)
+    assert rig.connection.get(initiation, NEXT) is not None
 
 
 def test_a_dynamic_queue_was_created_when_it_was_opened(rig: Rig) -> None:
