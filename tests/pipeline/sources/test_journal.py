@@ -154,7 +154,7 @@ def test_a_lane_that_does_not_exist_is_answered_with_those_that_do(journal: Path
 def test_a_journal_of_several_kinds_asks_which(journal: Path) -> None:
     generate_journal(journal, Kind.PAYLOAD, segments=1, rows=1)
 
-    with pytest.raises(OptionError, match="which has dead_letter, payload"):
+    with pytest.raises(OptionError, match=r"has dead_letter, payload\. Set the option 'kind' to one of: "):
         source(journal).schema()
 
 
