@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 
@@ -201,7 +202,7 @@ async def test_the_ledger_and_why_name_the_frame_and_hold_no_exception(
     frame = f"listener/test_reasons.py:{line_of_take()} in take"
     assert 0 == told.exit_code, told.output
     assert f"failed with {__name__}.OutOfStockError: {{}} ({frame})" in told.output
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         written = b"".join(row[0] for row in connection.execute("SELECT event FROM entry"))
     assert b"4111" not in written
     assert b"Traceback" not in written
