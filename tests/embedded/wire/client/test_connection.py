@@ -414,7 +414,7 @@ def test_the_other_verbs_send_their_arguments(kit: Kit) -> None:
 
     assert [
         (requests.Inquire(3, (3, 9)), "MQINQ", "ORDERS", False),
-        (requests.Set(3, {9: 1}), "MQSET", "ORDERS", True),
+        (requests.Set(3, {9: 1}), "MQSET", "ORDERS", False),
         (requests.GiveBack(2), "MQBACK", "", False),
         (requests.Commit(), "MQCMIT", "", True),
         (requests.Backout(), "MQBACK", "", False),
