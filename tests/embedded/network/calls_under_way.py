@@ -55,7 +55,7 @@ VERBS: dict[str, tuple[Act, Reason]] = {
     "MQCMIT": (lambda connection, _: connection.commit(), UNKNOWN),
     "MQBACK": (lambda connection, _: connection.backout(), BROKEN),
     "MQINQ": (lambda connection, handle: connection.inquire(handle, (20,)), BROKEN),
-    "MQSET": (lambda connection, handle: connection.set(handle, {10: 0}), UNKNOWN),
+    "MQSET": (lambda connection, handle: connection.set(handle, {10: 0}), BROKEN),
     "MQSUB": (lambda connection, _: connection.subscribe(TOPIC), BROKEN),
     "MQDISC": (lambda connection, _: connection.disconnect(), UNKNOWN),
     "commit, then get": (lambda each, handle: _settled(each.exchange(handle, UNIT, commit=True, most=4)), UNKNOWN),

@@ -165,7 +165,10 @@ _CALLS: dict[str, tuple[Reason, Callable[[ServedConnection, ServedHandle], objec
         lambda connection, handle: connection.put(handle, PERSISTENT, b"", PutOption.SYNCPOINT),
     ),
     "MQBACK": (Reason.CONNECTION_BROKEN, lambda connection, _: connection.backout()),
-    "MQSET": (Reason.CALL_INTERRUPTED, lambda connection, handle: connection.set(handle, {10: 1})),
+    "MQSET, which a repetition does not change": (
+        Reason.CONNECTION_BROKEN,
+        lambda connection, handle: connection.set(handle, {10: 1}),
+    ),
     "MQCLOSE": (Reason.CONNECTION_BROKEN, lambda connection, handle: connection.close(handle)),
     "MQCLOSE that deletes": (
         Reason.CALL_INTERRUPTED,

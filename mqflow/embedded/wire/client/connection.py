@@ -303,7 +303,7 @@ class ServedConnection:
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET)."""
-        self._call(requests.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle), unknown=True)
+        self._call(requests.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Create, resume or alter a subscription (MQSUB)."""
