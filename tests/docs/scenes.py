@@ -10,6 +10,12 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.journal import Journal
+from mqflow.landing.recovery import STATE_QUEUE, Marker
+from mqflow.mqi.options import MatchOption, OpenOption
+from mqflow.verbs import GetOptions
 from tests.docs.pages import Terminal, typed_on, write_files
 
 __all__ = ("NOT_TYPED", "problems_of")
@@ -175,7 +181,12 @@ def _type(lines: str, terminal: Terminal) -> None:
 
 def _lose_the_marker(terminal: Terminal) -> None:
     """Land a segment. Then leave the state of a lander that died after its commit, and whose marker another program got."""
-    _type(f"{_LANDED}mqflow get MQFLOW.JOURNAL.STATE", terminal)
+    _type(_LANDED, terminal)
+    marker = Marker(journal=Journal.open(Path("journal")).id, lane="ORDERS.IN", epoch=0)
+    with EmbeddedQueueManager("QM1", store=SqliteStore(Path("data"))) as queue_manager:
+        connection = queue_manager.connect()
+        handle = connection.open(STATE_QUEUE, OpenOption.INPUT_SHARED)
+        assert connection.get(handle, GetOptions(match=MatchOption.CORREL_ID, correlation_id=marker.correlation_id))
     [published] = Path("journal/lanes/ORDERS.IN").glob("*.parquet")
     published.rename(published.with_name("000000000001-1.pend"))
 
