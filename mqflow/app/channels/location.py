@@ -38,8 +38,8 @@ __all__ = (
 
 SERVED_SOCKET: Final = "served.sock"
 """The name of the socket through which a process serves an embedded queue manager. It is in the queue manager's folder."""
-_LOOKS: Final = 200
-_LOOK_S: Final = 0.025
+_LOOKS: Final = 50
+_LOOK_S: Final = 0.1
 """How often and how long to wait for a process that owns a folder and does not serve it."""
 _DIAL_S: Final = 1.0
 _DEFAULT_NAME: Final = "QM1"

@@ -191,7 +191,7 @@ PLAIN_ROWS = (
         backout_requeue_queue="", expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED)),
     Row(sentence="ours: the source of a program has no discarding, so the option is not obeyed", by=(PLAIN,),
         backout_requeue_queue="", report=Report.DISCARD_MSG, expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED)),
-    Row(sentence="ours: what neither queue takes stays where it is", by=(PLAIN,), refusing=NO_QUEUE_TOOK_IT,
+    Row(sentence="ours: a message that neither queue takes stays where it is", by=(PLAIN,), refusing=NO_QUEUE_TOOK_IT,
         expected=Return("")),
 )  # fmt: skip
 
