@@ -118,7 +118,7 @@ def open_queue_manager(
     For IBM MQ and over TCP, the settings are then loaded with `load()`.
 
     A command owns a data folder only for a moment. So this function waits for another owner that does not serve the folder, for
-    up to 5 seconds. Raises `FolderError` if that owner stays, or serves the folder. Raises it also if the folder was made by a
+    about 5 seconds. Raises `FolderError` if that owner stays, or serves the folder. Raises it also if the folder was made by a
     newer version, or is not that of a queue manager. Raises `ConfigurationError` for a URL of another form, and for a client
     package that cannot be used.
     """
