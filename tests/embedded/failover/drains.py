@@ -12,7 +12,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,6 +25,7 @@ from msgspec import Struct
 
 from mqflow import App, Message
 from mqflow.app.config.settings import Settings
+from mqflow.cli.processes.stop_event import stop_event
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
@@ -89,9 +89,8 @@ def violations(lines: Iterable[str], left: Sequence[tuple[str, int]]) -> list[st
 
 
 def _owner(folder: Path) -> None:
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+    store = SqliteStore(folder / "data")
+    with stop_event(signal.SIGTERM) as ended, EmbeddedQueueManager("QM1", store=store) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=IN, max_depth=100_000))
         with serve(queue_manager, folder / "qm"):
             say("owner", "ready", "-")
@@ -99,20 +98,19 @@ def _owner(folder: Path) -> None:
 
 
 def _producer(folder: Path) -> None:
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
     manager = ServedQueueManager(folder / "qm")
     connection, administration = manager.connect(), manager.administration
     number = 0
-    while not ended.is_set():
-        if administration.queue_status(IN).depth > _BACKLOG:
-            ended.wait(0.005)
-            continue
-        for _ in range(50):
-            number += 1
-            say("producer", "put", number)
-            connection.put1(IN, _PERSISTENT, str(number).encode(), PutOption.SYNCPOINT)
-        connection.commit()
+    with stop_event(signal.SIGTERM) as ended:
+        while not ended.is_set():
+            if administration.queue_status(IN).depth > _BACKLOG:
+                ended.wait(0.005)
+                continue
+            for _ in range(50):
+                number += 1
+                say("producer", "put", number)
+                connection.put1(IN, _PERSISTENT, str(number).encode(), PutOption.SYNCPOINT)
+            connection.commit()
 
 
 def _application(folder: Path, drain_s: float) -> None:

@@ -21,6 +21,7 @@ from mqflow import App, Context
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.queue_manager_process import HostOptions, host
+from mqflow.cli.processes.stop_event import stop_event
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
@@ -122,10 +123,9 @@ class _Client:
         self.who = who
         _witness(who)
         self.made = 0
-        self.asked_to_end = threading.Event()
+        self.asked_to_end = threading.Event()  # `work` replaces it
         self._manager = ServedQueueManager(folder / SOCKET, name="QM1")
         self._away = True  # so that it also prints its first success
-        signal.signal(signal.SIGTERM, lambda *_: self.asked_to_end.set())
 
     def say(self, *words: object) -> None:
         say(self.who, *words)
@@ -136,20 +136,24 @@ class _Client:
 
     def work(self, turn: Callable[[ServedConnection], None]) -> None:
         """Call `turn` again and again, on one connection after the other, until the end is requested."""
-        while not self.asked_to_end.is_set():
-            try:
-                connection = self._manager.connect()
-                while not self.asked_to_end.is_set():
-                    turn(connection)
-                    if self._away:
-                        self._away = False
-                        self.say("back", SYSTEM_CLOCK.monotonic())
-                connection.backout()
-                connection.disconnect()
-            except MQIError:
-                self._away = True
-                self._manager.close()
-                self.asked_to_end.wait(_AGAIN_S)
+        with stop_event(signal.SIGTERM) as self.asked_to_end:
+            while not self.asked_to_end.is_set():
+                self._work_on_connection(turn)
+
+    def _work_on_connection(self, turn: Callable[[ServedConnection], None]) -> None:
+        try:
+            connection = self._manager.connect()
+            while not self.asked_to_end.is_set():
+                turn(connection)
+                if self._away:
+                    self._away = False
+                    self.say("back", SYSTEM_CLOCK.monotonic())
+            connection.backout()
+            connection.disconnect()
+        except MQIError:
+            self._away = True
+            self._manager.close()
+            self.asked_to_end.wait(_AGAIN_S)
 
     @contextmanager
     def asking(self, what: str, *names: str) -> Iterator[None]:
