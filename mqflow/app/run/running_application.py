@@ -6,7 +6,7 @@ This file combines declarations and settings for the runtime. It makes no decisi
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, Unpack, runtime_checkable
@@ -15,7 +15,7 @@ import anyio
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from mqflow.app.channels.location import OpenQueueManager, is_client_url, open_queue_manager
+from mqflow.app.channels.location import is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners, mistyped_queue_managers
 from mqflow.app.errors import ConfigurationError, RequestFailedError, RequestTimeoutError
@@ -128,9 +128,8 @@ class RunningApplication:
         self.starts_in: int | None = None
         #: Set when somebody asks the application to stop.
         self.stopping: Final = anyio.Event()
-        self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
-        with ExitStack() as if_it_fails:
-            if_it_fails.callback(self.close)
+        with ExitStack() as to_close:
+            self._opened: Final = self._open(to_close) if queue_manager is None else _Opened(queue_manager)
             self.queue_manager: Final = self._opened.queue_manager
             ledger = [] if self._opened.ledger is None else [self._opened.ledger]
             self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
@@ -138,7 +137,7 @@ class RunningApplication:
             staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
             self._stager: Final = Stager(staging_queue, world)
             readiness = None if whole is None else whole.part_of_readiness(declared.queue_manager)
-            self._runtime: Final = self._make_runtime(staging_queue, readiness)
+            self._runtime: Final = self._make_runtime(staging_queue, readiness, partial(_notes, to_close))
             #: The runtimes by the name of their queue manager. The application's own runtime comes first, with the name "".
             self._runtimes: Final = {"": self._runtime}
             if isinstance(self.queue_manager, _NotifiesOfAttempts):  # from a channel table; it connects on any thread
@@ -147,15 +146,17 @@ class RunningApplication:
             self._puts: Final = Puts(
                 self._runtime.supervisor, self._stager, self._broadcast, self._layers, declared.codec, self._check_place
             )
-            if_it_fails.pop_all()
+            self._to_close: Final = to_close.pop_all()
 
-    def _open(self) -> "_Opened":
+    def _open(self, to_close: ExitStack) -> "_Opened":
         """Open the queue manager of the URL, and the decision ledger beside its data."""
         url, world = self.settings.url_over(self._declared.url), self._world
         configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
-        queue_manager = open_queue_manager(url, settings=self.settings, clock=world.clock, runner=world.runner)
         ledger = open_ledger(url, self.settings.ledger, world=world)
-        return _Opened(queue_manager, to_close=queue_manager, configuration=configuration, ledger=ledger)
+        if ledger is not None:
+            to_close.callback(ledger.close)
+        queue_manager = open_queue_manager(url, settings=self.settings, clock=world.clock, runner=world.runner)
+        return _Opened(to_close.enter_context(closing(queue_manager)), configuration=configuration, ledger=ledger)
 
     def _warn_of_mistyped_names(self) -> None:
         declared = self._declared
@@ -167,7 +168,7 @@ class RunningApplication:
         ):
             self._broadcast(Warned(text=sentence))
 
-    def _make_runtime(self, staging_queue: str, readiness: Readiness | None) -> Runtime:
+    def _make_runtime(self, staging_queue: str, readiness: Readiness | None, notes: Callable[[str], MessageNotes]) -> Runtime:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
         # If the queue manager is in this process, the application delivers delayed messages; otherwise only if it has declared
         # a delay processor.
@@ -197,7 +198,7 @@ class RunningApplication:
                 own_authority=own_authority,
                 retries=retries if processors or embedded else None,
             ),
-            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder, notes=_notes),
+            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder, notes=notes),
             services=[
                 rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
                 for rules in declared.dead_letter_handlers
@@ -441,12 +442,9 @@ class RunningApplication:
         await self._puts.close()
 
     def close(self) -> None:
-        """Close the queue manager and the decision ledger, each only if this application opened it."""
+        """Close the shared notes, the queue manager and the decision ledger, each only if this application opened it."""
         self._is_over = True
-        if self._opened.to_close is not None:
-            self._opened.to_close.close()
-        if self._opened.ledger is not None:
-            self._opened.ledger.close()
+        self._to_close.close()
 
     def _check_place(self) -> None:
         """Raise an error if the application has ended, or if this is not the thread of its event loop."""
@@ -507,21 +505,20 @@ def _is_hook(layer: Any) -> TypeGuard[Hook]:
     return callable(layer) and hasattr(layer, "wants")
 
 
-def _notes(queue: str) -> MessageNotes:
+def _notes(to_close: ExitStack, queue: str) -> MessageNotes:
     """Return the notes about failed messages of this queue. If the environment names a file, other processes share them."""
     path = os.environ.get("MQFLOW_NOTES_FILE")
     if not path:
         return MemoryNotes()
     from mqflow.app.run.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
 
-    return SharedNotes(Path(path), queue)
+    return to_close.enter_context(closing(SharedNotes(Path(path), queue)))
 
 
 class _Opened(Struct, frozen=True):
     """The queue manager of a run. The other fields are set only if the application has opened it by its URL."""
 
     queue_manager: QueueManager
-    to_close: OpenQueueManager | None = None
     #: The values of mqclient.ini, if the queue manager is IBM MQ.
     configuration: ClientConfiguration = ClientConfiguration()
     #: None if the settings want no ledger, or if the data is not in a local folder.

@@ -22,6 +22,8 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 _BUSY_S: Final = 5.0
 _SCHEMA: Final = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = OFF;
 CREATE TABLE IF NOT EXISTS note (
     queue TEXT NOT NULL,
     key BLOB NOT NULL,
@@ -78,6 +80,12 @@ class SharedNotes:
         """Forget the note about a message that has left its queue."""
         self._write("DELETE FROM note WHERE queue = ? AND key = ?", [(self._queue, key)], lambda: self._memory.forget(key))
 
+    def close(self) -> None:
+        """Close the file. The next call opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def _write(self, statement: str, rows: Sequence[tuple[object, ...]], otherwise: Callable[[], None]) -> None:
         def write(file: sqlite3.Connection) -> None:
             with file:
@@ -89,9 +97,11 @@ class SharedNotes:
     def _use(self, work: Callable[[sqlite3.Connection], T], otherwise: Callable[[], T]) -> T:
         try:
             if self._file is None:
-                self._file = _opened(self._path)
+                self._file = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+                self._file.executescript(_SCHEMA)
             return work(self._file)
         except (sqlite3.Error, UnicodeDecodeError) as error:
+            self.close()
             if not self._has_warned:
                 self._has_warned = True
                 _log.warning("The notes about failed messages are not shared with other processes. %s: %s", self._path, error)
@@ -103,11 +113,3 @@ def _outcome(failure: bytes) -> Outcome:
         return msgspec.json.decode(failure, type=Outcome)
     except msgspec.DecodeError as error:  # another version of mqflow can have written it
         return Failed("UnreadableNote", f"the note of another process about the last failure cannot be read: {error}")
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    file = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-    file.execute("PRAGMA journal_mode = WAL")
-    file.execute("PRAGMA synchronous = OFF")
-    file.execute(_SCHEMA)
-    return file
