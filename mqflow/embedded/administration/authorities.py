@@ -1,6 +1,5 @@
 """The administration of authority records: SET AUTHREC, DELETE AUTHREC and the commands that show records.
 
-This file implements `AuthorityAdministration`. A change takes effect in memory first, and is durable when the call returns.
 Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY ENTAUTH; Set Authority Record ("if you specify an explicit profile name, the
 object must exist").
 """
@@ -46,10 +45,7 @@ class AuthorityDefinitions:
             return tuple(sorted(records(self._state, AuthorityRecord).values(), key=lambda record: record.key))
 
     def held(self, kind: AuthorityKind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """Return the authorities on an object: those of a user and its groups or, with `group`, those of one group.
-
-        The group of the administrators has every authority. Without authority checks, every user and group has all.
-        """
+        """Return the authorities on an object: those of a user and its groups or, with `group`, those of one group."""
         state = self._state
         with state.lock:
             if not group:

@@ -1,8 +1,7 @@
 """The running channels and listeners of client programs, and the administration of channel authentication records.
 
-The listener for client programs registers its sockets with `RunningChannels`. `ChannelDefinitions` implements
-`ChannelAdministration`. A changed record takes effect in memory first, and is durable when the call returns. The store does not
-keep which channels are stopped: after a restart of the queue manager, client programs can use every channel again.
+The listener for client programs registers its sockets with `RunningChannels`. The store does not keep which channels are
+stopped: after a restart of the queue manager, client programs can use every channel again.
 Source: IBM q016340 (the status of a SVRCONN).
 """
 
@@ -11,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace as changed
 
-from mqflow.embedded.calls.object_records import defined_objects, records
+from mqflow.embedded.calls.object_records import change_objects, defined_objects, records
 from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.rules.channel_authentication import (
     ADMINISTRATORS_WORD,
@@ -34,7 +33,7 @@ from mqflow.embedded.rules.channel_instances import (
 )
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.stored_objects import defined, deleted
+from mqflow.embedded.state.stored_objects import kind_of
 from mqflow.embedded.state.users import USER_CHARS
 from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.errors import error_for
@@ -153,8 +152,7 @@ class ChannelDefinitions:
     def deciding_rule(self, channel: str, address: str, user: str) -> ChannelRule | None:
         """Return the record that accepts or refuses a client program, or None.
 
-        Raises 4032 if the channel does not exist, and 2319 if the address is not an IP address. A record with WARN(YES) refuses
-        no program, so any other record comes before a BLOCKADDR record with WARN(YES).
+        A record with WARN(YES) refuses no program, so any other record comes before a BLOCKADDR record with WARN(YES).
         """
         from ipaddress import ip_address  # noqa: PLC0415 - applications that ask for no record need none
 
@@ -179,10 +177,7 @@ class ChannelDefinitions:
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._set(rule, replacing=replace))
 
     def remove_rule(self, rule: ChannelRule) -> None:
-        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if no record has them.
-
-        If `rule` has a list (BLOCKUSER, BLOCKADDR), remove only the entries in this list, and the record if no entry is left.
-        """
+        """Remove the record with the profile, type and partner of `rule`. Raises 3338 if no record has them."""
         carry_out(self._state, "SET CHLAUTH", rule.profile, lambda: self._remove(rule))
 
     def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - as in the interface
@@ -288,23 +283,11 @@ class ChannelDefinitions:
 
             raise Refusal(PCFReason.CHLAUTH_NOT_FOUND, "DISPLAY CHLAUTH(*) shows the records")
         date, time = self._state.now_as_text()
-        kept = records(self._state, ChannelRule)
-        before = {key: kept.get(key) for key in wanted}
         dated = {
             key: None if rule is None else changed(rule, alteration_date=date, alteration_time=time)
             for key, rule in wanted.items()
         }
-
-        def apply(rules: dict[str, ChannelRule | None]) -> None:
-            for key, rule in rules.items():
-                if rule is None:
-                    kept.pop(key, None)
-                else:
-                    kept[key] = rule
-
-        apply(dated)
-        changes = [deleted(key, ChannelRule) if rule is None else defined(key, rule) for key, rule in dated.items()]
-        return Pending(None, changes=changes, undo=(lambda: apply(before),))
+        return change_objects(self._state, kind_of(ChannelRule), dated)
 
 
 def _check(rule: ChannelRule) -> None:

@@ -297,7 +297,6 @@ class ChannelAdministration(Protocol):
 
     def remove_rules(self, profile: str, type: RuleType) -> None:  # noqa: A002 - MQ's name of the field is TYPE
         """Remove all records of a profile and a type. Raises 3338 if no record has them."""
-        ...
 
     def statuses(self) -> tuple[ChannelStatus, ...]:
         """Return the running channels, and the stopped channels that have no connection, sorted by name."""
@@ -325,7 +324,10 @@ class ChannelAdministration(Protocol):
 
 
 class Administration(Protocol):
-    """Definitions and status of one queue manager. A change is durable when the call returns."""
+    """Definitions and status of one queue manager.
+
+    A change takes effect in memory first, and is durable when the call returns. If the store refuses it, it is undone.
+    """
 
     @property
     def authorities(self) -> AuthorityAdministration:

@@ -1,7 +1,6 @@
 """The administration of channels, namelists, processes, authentication information, listeners and services.
 
-This file implements `ObjectAdministration`. A change takes effect in memory first, and is durable when the call returns. If the
-store refuses a change, the queue manager undoes it. This file starts nothing: `channels` starts and stops listeners.
+This file starts nothing: `channels` starts and stops listeners.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 """The administration of queues and of the queue manager: define, alter, delete, clear and show.
 
-This file implements `Administration`. A change takes effect in memory first, and is durable when the call returns. If the store
-refuses a change, the queue manager undoes it. This file writes the `changes` count of a queue, and the attributes of the queue
-manager.
+This file writes the `changes` count of a queue, and the attributes of the queue manager.
 """
 
 from collections.abc import Mapping
@@ -91,10 +89,7 @@ class Definitions:
         carry_out(self._state, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue. Raises 2042 while the queue is open, and 2055 while it has uncommitted puts or gets.
-
-        Without `purge`, also raises 2055 while the queue holds a message.
-        """
+        """Delete a queue. Raises 2042 while the queue is open, and 2055 while it has uncommitted puts or gets."""
         begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
         carry_out(self._state, "DELETE", name, lambda: begin(self._known(name)))
 

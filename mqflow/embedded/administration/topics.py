@@ -1,8 +1,4 @@
-"""The administration of topic objects, subscriptions and retained publications.
-
-This file implements `TopicAdministration`. A change takes effect in memory first, and is durable when the call returns. If the
-store refuses a change, the queue manager undoes it.
-"""
+"""The administration of topic objects, subscriptions and retained publications."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -120,10 +116,7 @@ class TopicDefinitions:
         self._carry_out("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
 
     def delete_subscription(self, name: str) -> None:
-        """Delete a subscription and its managed queue.
-
-        Raises 2428 if the subscription does not exist, and 2429 while an application uses the subscription.
-        """
+        """Delete a subscription and its managed queue."""
         self._carry_out("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
 
     def _carry_out(self, command: str, name: str, step: Callable[[], Pending[None]]) -> None:

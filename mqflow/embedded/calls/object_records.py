@@ -4,17 +4,19 @@ Callers hold the queue manager's lock. This file has no rules for a particular k
 the kinds.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping
+from functools import partial
+from typing import TypeVar, cast
 
 from msgspec import Struct
 
 from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.stored_objects import defined, deleted, kind_of, word_of
+from mqflow.embedded.state.stored_objects import defined, kind_of, word_of
+from mqflow.embedded.storage.store import ObjectDeleted
 
-__all__ = ("define_object", "defined_objects", "delete_object", "records")
+__all__ = ("change_objects", "define_object", "defined_objects", "delete_object", "records")
 
 _Record = TypeVar("_Record", bound=Struct)
 
@@ -33,28 +35,26 @@ def defined_objects(state: QueueManagerState, noun: Noun) -> dict[str, DefinedOb
 
 def define_object(state: QueueManagerState, name: str, record: Struct) -> Pending[None]:
     """Define or alter an object, in memory."""
-    kept = state.objects[word_of(record)]
-    undo = _restore(kept, name)
-    kept[name] = record
-    return Pending(None, changes=(defined(name, record),), undo=(undo,))
+    return change_objects(state, word_of(record), {name: record})
 
 
 def delete_object(state: QueueManagerState, name: str, kind: type[Struct] | Noun) -> Pending[None]:
     """Delete an existing object, in memory."""
-    kept = state.objects[kind_of(kind)]
-    undo = _restore(kept, name)
-    del kept[name]
-    return Pending(None, changes=(deleted(name, kind),), undo=(undo,))
+    return change_objects(state, kind_of(kind), {name: None})
 
 
-# Any: a dictionary type is invariant, so no narrower type fits the dictionaries of all kinds.
-def _restore(kept: dict[str, Any], name: str) -> Callable[[], None]:
-    before = kept.get(name)
+def change_objects(state: QueueManagerState, kind: str, changed: Mapping[str, Struct | None]) -> Pending[None]:
+    """Define, alter or delete objects of a kind, in memory, by name. The value None deletes an object."""
+    kept = state.objects[kind]
+    before = {name: kept.get(name) for name in changed}
 
-    def undo() -> None:
-        if before is None:
-            kept.pop(name, None)
-        else:
-            kept[name] = before
+    def apply(wanted: Mapping[str, Struct | None]) -> None:
+        for name, record in wanted.items():
+            if record is None:
+                kept.pop(name, None)
+            else:
+                kept[name] = record
 
-    return undo
+    apply(changed)
+    changes = [ObjectDeleted(kind, name) if record is None else defined(name, record) for name, record in changed.items()]
+    return Pending(None, changes=changes, undo=(partial(apply, before),))

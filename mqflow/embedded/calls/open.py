@@ -135,8 +135,7 @@ def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseO
         return delete_queue(state, queue)
     elif not queue.deleted and dynamic == TEMPORARY_DYNAMIC and handle.creator:
         drop_queue(state, queue)
-        ended, _ = end_authorities(state, AuthorityKind.QUEUE, queue.name)
-        if ended:
+        if ended := end_authorities(state, AuthorityKind.QUEUE, queue.name).changes:
             state.store.write(ended, None)
     return Pending(None)
 
@@ -153,11 +152,9 @@ def delete_queue(
     else:
         del state.queues[name]
         change = QueueDeleted(name, ())
-    ended, restore = ([], None) if keep_authorities else end_authorities(state, AuthorityKind.QUEUE, name)
+    ended = Pending(None) if keep_authorities else end_authorities(state, AuthorityKind.QUEUE, name)
 
     def undo() -> None:
-        if restore is not None:
-            restore()
         state.queues[name] = queue
         if isinstance(queue, LocalQueue):
             queue.deleted = False
@@ -165,7 +162,7 @@ def delete_queue(
             if queue.attributes.trigger:
                 state.triggers_changed()
 
-    return Pending(None, changes=(change, *ended), undo=(undo,))
+    return Pending(None, changes=(change, *(ended.changes or ())), undo=(*ended.undo, undo))
 
 
 def stored_serials(queue: LocalQueue, emptied: Emptied) -> tuple[int, ...] | None:
@@ -222,9 +219,9 @@ def drop_managed(state: QueueManagerState, name: str) -> None:
     if not isinstance(queue, LocalQueue):
         return
     serials = stored_serials(queue, drop_queue(state, queue))
-    ended, _ = end_authorities(state, AuthorityKind.QUEUE, name)
+    ended = end_authorities(state, AuthorityKind.QUEUE, name)
     if queue.attributes.definition_type == PERMANENT_DYNAMIC:
-        state.store.write((QueueDeleted(name, serials), *ended), None)
+        state.store.write((QueueDeleted(name, serials), *(ended.changes or ())), None)
 
 
 def topic_string_of(state: QueueManagerState, object_name: str, object_string: str) -> str:

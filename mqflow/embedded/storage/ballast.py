@@ -24,13 +24,16 @@ class Reserve:
         self._folder = folder
         self._free_bytes_min = free_bytes_min
         self._reusable_bytes = reusable_bytes
-        self._held = folder.ballast.exists() and folder.ballast.stat().st_size == BALLAST_BYTES
+        #: True if the ballast file exists, at its full length.
+        self.held: bool = folder.ballast.exists() and folder.ballast.stat().st_size == BALLAST_BYTES
 
     def admits(self, needed_bytes: int) -> bool:
         """Return whether the disk has room for `needed_bytes`. If the ballast file is missing, write it again first."""
         free = self._free_bytes()
-        if not self._held:
-            if free + self._kept_bytes() < self._free_bytes_min + BALLAST_BYTES or not self._make():
+        if not self.held:
+            ballast = self._folder.ballast
+            kept_bytes = ballast.stat().st_size if ballast.exists() else 0
+            if free + kept_bytes < self._free_bytes_min + BALLAST_BYTES or not self._make():
                 return False
             free = self._free_bytes()
         wanted = self._free_bytes_min + needed_bytes
@@ -39,12 +42,7 @@ class Reserve:
     def release(self) -> None:
         """Delete the ballast file, to make room on the disk."""
         self._folder.ballast.unlink(missing_ok=True)
-        self._held = False
-
-    @property
-    def held(self) -> bool:
-        """True if the ballast file exists, at its full length."""
-        return self._held
+        self.held = False
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -55,22 +53,18 @@ class Reserve:
         before = self._free_bytes()
         yield
         given_back = self._free_bytes() - before
-        if not self._held and given_back > 0 and not self._folder.ballast.exists():
+        if not self.held and given_back > 0 and not self._folder.ballast.exists():
             self._write(min(given_back, BALLAST_BYTES))
-
-    def _kept_bytes(self) -> int:
-        ballast = self._folder.ballast
-        return ballast.stat().st_size if ballast.exists() else 0
 
     def _free_bytes(self) -> int:
         found = os.statvfs(self._folder.path)
         return found.f_bavail * found.f_frsize
 
     def _make(self) -> bool:
-        self._held = self._write(BALLAST_BYTES)
-        if not self._held:
+        self.held = self._write(BALLAST_BYTES)
+        if not self.held:
             self._folder.ballast.unlink(missing_ok=True)
-        return self._held
+        return self.held
 
     def _write(self, size: int) -> bool:
         """Make a ballast file of `size` bytes. Return whether the disk had room for all of them.
