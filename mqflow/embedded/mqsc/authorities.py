@@ -49,7 +49,7 @@ SHOWING_ENTITY: Final = (
 )
 
 
-def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthorityCommand:
+def build_set(subject: Clause, parameters: Parameters) -> SetAuthorityCommand:
     """Return the action of a SET AUTHREC command."""
     bare(subject)
     options = parameters.options
@@ -62,14 +62,14 @@ def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthori
     return SetAuthorityCommand(_profile(subject, parameters, kind), kind, _entity(subject, parameters), add or (), remove or ())
 
 
-def build_delete(_noun: str, subject: Clause, parameters: Parameters) -> DeleteAuthorityCommand:
+def build_delete(subject: Clause, parameters: Parameters) -> DeleteAuthorityCommand:
     """Return the action of a DELETE AUTHREC command."""
     bare(subject)
     kind = _kind(subject, parameters)
     return DeleteAuthorityCommand(_profile(subject, parameters, kind), kind, _entity(subject, parameters))
 
 
-def build_display(_noun: str, subject: Clause, parameters: Parameters) -> DisplayAuthorities:
+def build_display(subject: Clause, parameters: Parameters) -> DisplayAuthorities:
     """Return the action of a DISPLAY AUTHREC command. The response has all attributes, even if the command names only some."""
     bare(subject)
     options = parameters.options
@@ -79,7 +79,7 @@ def build_display(_noun: str, subject: Clause, parameters: Parameters) -> Displa
     return DisplayAuthorities(profile, kind, whose, exact=choice(options, "MATCH", ("PROFILE", "EXACT")) == "EXACT")
 
 
-def build_display_entity(_noun: str, subject: Clause, parameters: Parameters) -> DisplayEntity:
+def build_display_entity(subject: Clause, parameters: Parameters) -> DisplayEntity:
     """Return the action of a DISPLAY ENTAUTH command."""
     bare(subject)
     kind = _kind(subject, parameters)

@@ -14,7 +14,7 @@ from mqflow.mqi.authorities import Authority, AuthorityKind
 __all__ = (
     "Act", "Action", "AlterCommand", "AlterQueueManagerCommand", "AuthorityAct", "ChannelAct", "ClearCommand", "ClearTopic",
     "Command", "DefineCommand", "DeleteAuthorityCommand", "DeleteCommand", "Display", "DisplayAuthorities",
-    "DisplayCommand", "DisplayConnections", "DisplayDecidingRule", "DisplayEntity", "DisplayQueueManager", "DisplayStatus",
+    "DisplayCommand", "DisplayConnections", "DisplayDecidingRule", "DisplayEntity", "DisplayStatus",
     "DisplayStatusOf", "EndCommand", "ObjectCommand", "ObjectNoun", "Operator", "OrderByName", "OrderVerb", "OwnAct",
     "Ping", "QueueNoun", "RefreshSecurity", "RemoveChannelRules", "Selection", "SetAuthorityCommand", "SetChannelRule",
     "StatusNoun", "StopChannel", "StopConnection", "SyntaxProblem", "Unsupported", "Value", "Where", "Whose",
@@ -31,10 +31,10 @@ ObjectNoun = QueueNoun | Literal["TOPIC", "SUB"] | Noun
 OrderVerb = Literal["START CHANNEL", "START LISTENER", "STOP LISTENER"]
 
 StatusNoun = Literal[
-    "QMSTATUS", "PUBSUB", "LSSTATUS", "CHSTATUS", "SVSTATUS", "APSTATUS", "QSTATS", "SBSTATUS", "TPSTATUS", "TPSTATUS SUB",
-    "TPSTATUS PUB", "CHLAUTH", "CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY",
+    "QMGR", "QMSTATUS", "PUBSUB", "LSSTATUS", "CHSTATUS", "SVSTATUS", "APSTATUS", "QSTATS", "SBSTATUS", "TPSTATUS",
+    "TPSTATUS SUB", "TPSTATUS PUB", "CHLAUTH", "CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY",
 ]  # fmt: skip
-"""The nouns of DISPLAY and RESET that show a status, some with a TYPE. The last five never find an object."""
+"""QMGR, and the nouns of DISPLAY and RESET that show a status, some with a TYPE. The last five never find an object."""
 
 
 class Operator(StrEnum):
@@ -137,12 +137,6 @@ class DisplayStatus(Struct, frozen=True):
     selection: Selection
 
 
-class DisplayQueueManager(Struct, frozen=True):
-    """DISPLAY QMGR."""
-
-    selection: Selection
-
-
 class Ping(Struct, frozen=True):
     """PING QMGR: checks that the queue manager responds."""
 
@@ -226,7 +220,7 @@ class DisplayDecidingRule(Struct, frozen=True):
 
 
 class DisplayStatusOf(Struct, frozen=True):
-    """DISPLAY QMSTATUS, PUBSUB, TPSTATUS ..., and RESET QSTATS."""
+    """DISPLAY QMGR, QMSTATUS, PUBSUB, TPSTATUS ..., and RESET QSTATS."""
 
     noun: StatusNoun
     #: Empty if the command has no name.
@@ -286,7 +280,6 @@ class StopChannel(Struct, frozen=True):
 Display = (
     DisplayCommand
     | DisplayStatus
-    | DisplayQueueManager
     | DisplayAuthorities
     | DisplayEntity
     | DisplayConnections

@@ -100,9 +100,7 @@ CONNECTION_HANDLE: Final = keyword_table(
 )
 
 
-def build_channel_rule(
-    _noun: str, subject: Clause, parameters: Parameters
-) -> SetChannelRule | RemoveChannelRules | Unsupported:
+def build_channel_rule(subject: Clause, parameters: Parameters) -> SetChannelRule | RemoveChannelRules | Unsupported:
     """Return the action of a SET CHLAUTH command, or `Unsupported` for a type of record that mqflow does not enforce."""
     options = parameters.options
     if "TYPE" not in options:
@@ -146,7 +144,7 @@ def asked(options: Mapping[str, Clause], word: str, subject: Clause) -> str:
     return single(options[word]).folded
 
 
-def build_stop_channel(_noun: str, subject: Clause, parameters: Parameters) -> StopChannel:
+def build_stop_channel(subject: Clause, parameters: Parameters) -> StopChannel:
     """Return the action of a STOP CHANNEL command. Every MODE lets the present call end, and backs out units of work."""
     options = parameters.options
     choice(options, "MODE", ("QUIESCE", "FORCE", "TERMINATE"))
@@ -157,51 +155,43 @@ def build_stop_channel(_noun: str, subject: Clause, parameters: Parameters) -> S
     return StopChannel(name_of(subject), address, stays_stopped)
 
 
-def order_by_name(verb: OrderVerb) -> Callable[[str, Clause, Parameters], OrderByName]:
-    """Return the function that builds the action of START CHANNEL, START LISTENER or STOP LISTENER."""
-    return lambda _noun, subject, _parameters: OrderByName(verb, name_of(subject))
+def order_by_name(verb: OrderVerb, subject: Clause, _parameters: Parameters) -> OrderByName:
+    """Return the action of START CHANNEL, START LISTENER or STOP LISTENER."""
+    return OrderByName(verb, name_of(subject))
 
 
-def about_channel(verb: ChannelVerb) -> Callable[[str, Clause, Parameters], AboutChannel]:
-    """Return the function that builds the action of PING, PURGE, RESET or RESOLVE CHANNEL."""
-
-    def build(_noun: str, subject: Clause, parameters: Parameters) -> AboutChannel:
-        if verb == "RESOLVE CHANNEL":
-            _needed(subject, parameters, "ACTION", ("COMMIT", "BACKOUT"))
-        return AboutChannel(verb, name_of(subject), **parameters.values)  # type: ignore[arg-type]  # RESETTING has only numbers
-
-    return build
+def about_channel(verb: ChannelVerb, subject: Clause, parameters: Parameters) -> AboutChannel:
+    """Return the action of PING, PURGE, RESET or RESOLVE CHANNEL."""
+    if verb == "RESOLVE CHANNEL":
+        _needed(subject, parameters, "ACTION", ("COMMIT", "BACKOUT"))
+    return AboutChannel(verb, name_of(subject), **parameters.values)  # type: ignore[arg-type]  # RESETTING has only numbers
 
 
-def about_service(verb: Literal["START SERVICE", "STOP SERVICE"]) -> Callable[[str, Clause, Parameters], AboutService]:
-    """Return the function that builds the action of START or STOP SERVICE."""
-    return lambda _noun, subject, _parameters: AboutService(verb, name_of(subject))
+def about_service(verb: Literal["START SERVICE", "STOP SERVICE"], subject: Clause, _parameters: Parameters) -> AboutService:
+    """Return the action of START or STOP SERVICE."""
+    return AboutService(verb, name_of(subject))
 
 
-def about_cluster(verb: ClusterVerb) -> Callable[[str, Clause, Parameters], AboutCluster]:
-    """Return the function that builds the action of REFRESH CLUSTER, RESET CLUSTER, RESUME QMGR or SUSPEND QMGR."""
-
-    def build(_noun: str, subject: Clause, parameters: Parameters) -> AboutCluster:
-        options = parameters.options
-        if verb == "RESET CLUSTER":
-            _needed(subject, parameters, "ACTION", ("FORCEREMOVE",))
-        if verb in {"REFRESH CLUSTER", "RESET CLUSTER"}:
-            named = subject
-        else:
-            bare(subject)
-            choice(options, "MODE", ("QUIESCE", "FORCE"))
-            given = [options[word] for word in ("CLUSTER", "CLUSNL") if word in options]
-            if len(given) != 1:
-                raise RefusedError(subject.keyword, f"{verb} needs one of CLUSTER and CLUSNL.")
-            [named] = given
-        if verb == "REFRESH CLUSTER" and single(named).folded == "*":
-            return AboutCluster(verb, "*")
-        return AboutCluster(verb, name_of(named))
-
-    return build
+def about_cluster(verb: ClusterVerb, subject: Clause, parameters: Parameters) -> AboutCluster:
+    """Return the action of REFRESH CLUSTER, RESET CLUSTER, RESUME QMGR or SUSPEND QMGR."""
+    options = parameters.options
+    if verb == "RESET CLUSTER":
+        _needed(subject, parameters, "ACTION", ("FORCEREMOVE",))
+    if verb in {"REFRESH CLUSTER", "RESET CLUSTER"}:
+        named = subject
+    else:
+        bare(subject)
+        choice(options, "MODE", ("QUIESCE", "FORCE"))
+        given = [options[word] for word in ("CLUSTER", "CLUSNL") if word in options]
+        if len(given) != 1:
+            raise RefusedError(subject.keyword, f"{verb} needs one of CLUSTER and CLUSNL.")
+        [named] = given
+    if verb == "REFRESH CLUSTER" and single(named).folded == "*":
+        return AboutCluster(verb, "*")
+    return AboutCluster(verb, name_of(named))
 
 
-def build_refresh(_noun: str, subject: Clause, parameters: Parameters) -> RefreshQueueManager:
+def build_refresh(subject: Clause, parameters: Parameters) -> RefreshQueueManager:
     """Return the action of a REFRESH QMGR command."""
     bare(subject)
     return RefreshQueueManager(_needed(subject, parameters, "TYPE", ("CONFIGEV", "PROXYSUB")))

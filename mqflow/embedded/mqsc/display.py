@@ -12,11 +12,10 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import QueueStatus
-from mqflow.embedded.mqsc.commands import DisplayCommand, DisplayQueueManager, DisplayStatus, Operator, Selection, Value, Where
+from mqflow.embedded.mqsc.commands import DisplayCommand, DisplayStatus, Operator, Selection, Value, Where
 from mqflow.embedded.mqsc.values import printable, quoted, word_of
-from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
+from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_STATUS, QUEUES, Attributes
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
-from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 
 __all__ = (
     "Cell",
@@ -25,7 +24,6 @@ __all__ = (
     "as_text",
     "laid_out",
     "matches",
-    "show_queue_manager",
     "show_queues",
     "show_status",
     "to_mqsc",
@@ -77,12 +75,6 @@ def show_status(statuses: Iterable[QueueStatus], command: DisplayStatus) -> tupl
     attributes = HANDLE_STATUS if command.handles else QUEUE_STATUS
     rows = _handle_rows(statuses) if command.handles else (asdict(status) | {"type": "QUEUE"} for status in statuses)
     return tuple(laid_out("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
-
-
-def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQueueManager) -> tuple[Record, ...]:
-    """Return the queue manager's attributes, as one record."""
-    heading = "AMQ8408: Queue manager details."
-    return tuple(laid_out(heading, [asdict(queue_manager)], QUEUE_MANAGER, ("QMNAME",), command.selection))
 
 
 def matches(pattern: str, text: str) -> bool:

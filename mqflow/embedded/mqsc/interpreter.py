@@ -34,7 +34,6 @@ from mqflow.embedded.mqsc.commands import (
     DisplayConnections,
     DisplayDecidingRule,
     DisplayEntity,
-    DisplayQueueManager,
     DisplayStatus,
     DisplayStatusOf,
     EndCommand,
@@ -47,7 +46,7 @@ from mqflow.embedded.mqsc.commands import (
     Where,
 )
 from mqflow.embedded.mqsc.connections import change_channels, show_connections
-from mqflow.embedded.mqsc.display import Record, show_queue_manager, show_queues, show_status
+from mqflow.embedded.mqsc.display import Record, show_queues, show_status
 from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX
 from mqflow.embedded.mqsc.objects import alter_object, define_object, delete_object, object_names, show_objects
 from mqflow.embedded.mqsc.parser import parse
@@ -271,8 +270,6 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             return _some(records, "AUTHREC", subject, None, administration)
         case DisplayEntity():
             return show_entity(administration.authorities, action)
-        case DisplayQueueManager():
-            return show_queue_manager(administration.queue_manager, action)
         case DisplayStatus() | DisplayConnections() | DisplayDecidingRule() | DisplayStatusOf():
             return _display_status_of(action, administration)
         case unknown:

@@ -5,8 +5,9 @@ but only the queue manager knows whether a queue exists. Source: IBM q085100, q0
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +36,6 @@ from mqflow.embedded.mqsc.commands import (
     DisplayCommand,
     DisplayConnections,
     DisplayDecidingRule,
-    DisplayQueueManager,
     DisplayStatus,
     DisplayStatusOf,
     EndCommand,
@@ -77,13 +77,13 @@ from mqflow.policy.did_you_mean import hint
 
 __all__ = ("parse",)
 
-_Noun = TypeVar("_Noun")
+Build = Callable[[Clause, Parameters], Action]
 
 
 class _Form(Struct, frozen=True):
     """The form of a command: the clauses that it accepts, and the function that builds its action."""
 
-    build: Callable[[str, Clause, Parameters], Action]
+    build: Build
     attributes: Attributes
     #: Maps each option word to the choice that it makes (NOREPLACE: REPLACE).
     options: Mapping[str, str]
@@ -131,7 +131,7 @@ def _command(sentence: Sentence) -> Command:
         return Command(Unsupported(f"{verb} {noun}"), sentence.text, first.line)
     subject, *clauses = clauses_of(rest)
     parameters = sort(clauses, form.attributes, form.options, form.unsupported, asking=form.asking)
-    return Command(form.build(noun, subject, parameters), sentence.text, first.line, tuple(parameters.ignored))
+    return Command(form.build(subject, parameters), sentence.text, first.line, tuple(parameters.ignored))
 
 
 def _word(token: Token) -> str:
@@ -225,40 +225,35 @@ def _pop_type(values: dict[str, Value]) -> int:
     return kind if isinstance(kind, int) else 0
 
 
-def _alter_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> AlterQueueManagerCommand:
+def _alter_queue_manager(subject: Clause, parameters: Parameters) -> AlterQueueManagerCommand:
     for clause in (subject, *parameters.options.values()):
         bare(clause)
     return AlterQueueManagerCommand(parameters.values)
 
 
-def _clear(_noun: str, subject: Clause, _parameters: Parameters) -> ClearCommand:
+def _clear(subject: Clause, _parameters: Parameters) -> ClearCommand:
     return ClearCommand(name_of(subject))
 
 
-def _ping(_noun: str, subject: Clause, _parameters: Parameters) -> Ping:
+def _ping(subject: Clause, _parameters: Parameters) -> Ping:
     bare(subject)
     return Ping()
 
 
-def _refresh_security(_noun: str, subject: Clause, parameters: Parameters) -> RefreshSecurity:
+def _refresh_security(subject: Clause, parameters: Parameters) -> RefreshSecurity:
     if subject.arguments is not None and single(subject).folded != "*":
         raise RefusedError(single(subject), "REFRESH SECURITY takes no class here, or (*).")
     return RefreshSecurity(choice(parameters.options, "TYPE", ("AUTHSERV", "CONNAUTH", "SSL")))
 
 
-def _display_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatus:
+def _display_status(subject: Clause, parameters: Parameters) -> DisplayStatus:
     pattern = pattern_of(subject)
     handles = choice(parameters.options, "TYPE", ("QUEUE", "HANDLE")) == "HANDLE"
     attributes = HANDLE_STATUS if handles else QUEUE_STATUS
     return DisplayStatus(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
 
 
-def _display_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> DisplayQueueManager:
-    bare(subject)
-    return DisplayQueueManager(_selection(parameters, QUEUE_MANAGER, everything=True))
-
-
-def _display_connections(_noun: str, subject: Clause, parameters: Parameters) -> DisplayConnections:
+def _display_connections(subject: Clause, parameters: Parameters) -> DisplayConnections:
     pattern = pattern_of(subject)
     handles = {"CONN": False, "HANDLE": True}.get(choice(parameters.options, "TYPE", ("CONN", "HANDLE", "ALL", "*")))
     attributes = _ANY_CONNECTION if handles is None else CONNECTION_HANDLE if handles else CONNECTION
@@ -276,12 +271,12 @@ def _display_status_of(noun: StatusNoun, subject: Clause, parameters: Parameters
     return DisplayStatusOf(noun, pattern, selection)
 
 
-def _display_application_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf:
+def _display_application_status(subject: Clause, parameters: Parameters) -> DisplayStatusOf:
     choice(parameters.options, "TYPE", ("APPL",))
     return _display_status_of("APSTATUS", subject, parameters)
 
 
-def _display_channel_rules(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf | DisplayDecidingRule:
+def _display_channel_rules(subject: Clause, parameters: Parameters) -> DisplayStatusOf | DisplayDecidingRule:
     options, keywords = parameters.options, parameters.keywords
     keywords.update(word for word in connections.ASKING if word in options and options[word].arguments is None)
     shown = _display_status_of("CHLAUTH", subject, parameters)
@@ -295,12 +290,12 @@ def _display_channel_rules(_noun: str, subject: Clause, parameters: Parameters) 
     return replace(shown, selection=replace(shown.selection, type=wanted))
 
 
-def _display_topic_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf:
+def _display_topic_status(subject: Clause, parameters: Parameters) -> DisplayStatusOf:
     nouns: dict[str, StatusNoun] = {"TOPIC": "TPSTATUS", "SUB": "TPSTATUS SUB", "PUB": "TPSTATUS PUB"}
     return _display_status_of(nouns[choice(parameters.options, "TYPE", tuple(nouns))], subject, parameters)
 
 
-def _reset_statistics(_noun: str, subject: Clause, _parameters: Parameters) -> DisplayStatusOf:
+def _reset_statistics(subject: Clause, _parameters: Parameters) -> DisplayStatusOf:
     return DisplayStatusOf("QSTATS", pattern_of(subject), Selection(everything=True))
 
 
@@ -406,32 +401,35 @@ def _object_forms(noun: ObjectNoun) -> dict[tuple[str, str], _Form]:
         settable = {**QUEUES[QUEUE_TYPES[noun]]}
     unsupported = UNSUPPORTED_ATTRIBUTES["QUEUE" if noun in QUEUE_TYPES else noun]
     return {
-        ("DEFINE", noun): _Form(_of(_define, noun), settable, options.defining, unsupported),
-        ("ALTER", noun): _Form(_of(_alter, noun), settable, options.altering, unsupported),
-        ("DELETE", noun): _Form(_of(_delete, noun), {}, options.deleting, unsupported | options.kept),
-        ("DISPLAY", noun): _Form(_of(_display, noun), shown, options.showing, unsupported, asking=True),
+        ("DEFINE", noun): _Form(partial(_define, noun), settable, options.defining, unsupported),
+        ("ALTER", noun): _Form(partial(_alter, noun), settable, options.altering, unsupported),
+        ("DELETE", noun): _Form(partial(_delete, noun), {}, options.deleting, unsupported | options.kept),
+        ("DISPLAY", noun): _Form(partial(_display, noun), shown, options.showing, unsupported, asking=True),
     }
 
 
 def _forms() -> dict[tuple[str, str], _Form]:
     of = UNSUPPORTED_ATTRIBUTES
-    any_queue: Literal["QUEUE"] = "QUEUE"
     forms = {
         ("CLEAR", "QLOCAL"): _Form(_clear, {}, {}, of["QUEUE"]),
         ("CLEAR", "TOPICSTR"): _Form(build_clear, {}, {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}, of["TOPIC"]),
         ("PING", "QMGR"): _Form(_ping, {}, {}, frozenset()),
         ("ALTER", "QMGR"): _Form(_alter_queue_manager, QUEUE_MANAGER, {"FORCE": "FORCE"}, of["QMGR"]),
-        ("DISPLAY", "QMGR"): _Form(_display_queue_manager, QUEUE_MANAGER, {"ALL": "ALL"}, of["QMGR"], asking=True),
+        ("DISPLAY", "QMGR"): _Form(partial(_display_status_of, "QMGR"), QUEUE_MANAGER, {"ALL": "ALL"}, of["QMGR"], asking=True),
         ("DISPLAY", "QSTATUS"): _Form(_display_status, _ANY_STATUS, _SHOWING, of["QSTATUS"], asking=True),
-        ("DISPLAY", "QUEUE"): _Form(_of(_display, any_queue), _ANY_QUEUE, _SHOWING, of["QUEUE"], asking=True),
+        ("DISPLAY", "QUEUE"): _Form(partial(_display, "QUEUE"), _ANY_QUEUE, _SHOWING, of["QUEUE"], asking=True),
         ("DISPLAY", "CONN"): _Form(_display_connections, _ANY_CONNECTION, _SHOWING, of["CONN"], asking=True),
         ("SET", "CHLAUTH"): _Form(connections.build_channel_rule, {}, connections.RULE_WORDS, connections.RULE_IGNORED),
         ("START", "CHANNEL"): _Form(
-            connections.order_by_name("START CHANNEL"), {}, {}, frozenset({"CHLDISP", "CMDSCOPE", "IGNSTATE"})
+            partial(connections.order_by_name, "START CHANNEL"), {}, {}, frozenset({"CHLDISP", "CMDSCOPE", "IGNSTATE"})
         ),
         ("STOP", "CHANNEL"): _Form(connections.build_stop_channel, {}, connections.STOPPING, frozenset({"CMDSCOPE"})),
-        ("START", "LISTENER"): _Form(connections.order_by_name("START LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
-        ("STOP", "LISTENER"): _Form(connections.order_by_name("STOP LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})),
+        ("START", "LISTENER"): _Form(
+            partial(connections.order_by_name, "START LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})
+        ),
+        ("STOP", "LISTENER"): _Form(
+            partial(connections.order_by_name, "STOP LISTENER"), {}, {}, frozenset({"CMDSCOPE", "IGNSTATE"})
+        ),
         **_forms_of_what_does_not_run(),
         ("SET", "AUTHREC"): _Form(build_set, {}, SETTING, _SERVICE),
         ("DELETE", "AUTHREC"): _Form(build_delete, {}, DELETING, _SERVICE),
@@ -452,19 +450,23 @@ def _forms_of_what_does_not_run() -> dict[tuple[str, str], _Form]:
     in_cluster = {"CLUSTER": "CLUSTER", "CLUSNL": "CLUSNL"}
     acting = {"ACTION": "ACTION"}
     return {
-        ("PING", "CHANNEL"): _Form(connections.about_channel("PING CHANNEL"), {}, {}, scope | {"DATALEN"}),
-        ("PURGE", "CHANNEL"): _Form(connections.about_channel("PURGE CHANNEL"), {}, {}, frozenset({"CHLTYPE", "CLIENTID"})),
-        ("RESET", "CHANNEL"): _Form(connections.about_channel("RESET CHANNEL"), connections.RESETTING, {}, scope),
-        ("RESOLVE", "CHANNEL"): _Form(connections.about_channel("RESOLVE CHANNEL"), {}, acting, scope),
-        ("START", "SERVICE"): _Form(connections.about_service("START SERVICE"), {}, {}, on_services),
-        ("STOP", "SERVICE"): _Form(connections.about_service("STOP SERVICE"), {}, {}, on_services),
-        ("REFRESH", "CLUSTER"): _Form(connections.about_cluster("REFRESH CLUSTER"), {}, {}, frozenset({"CMDSCOPE", "REPOS"})),
-        ("RESET", "CLUSTER"): _Form(
-            connections.about_cluster("RESET CLUSTER"), {}, acting, frozenset({"CMDSCOPE", "QMID", "QMNAME", "QUEUES"})
+        ("PING", "CHANNEL"): _Form(partial(connections.about_channel, "PING CHANNEL"), {}, {}, scope | {"DATALEN"}),
+        ("PURGE", "CHANNEL"): _Form(
+            partial(connections.about_channel, "PURGE CHANNEL"), {}, {}, frozenset({"CHLTYPE", "CLIENTID"})
         ),
-        ("RESUME", "QMGR"): _Form(connections.about_cluster("RESUME QMGR"), {}, in_cluster, frozenset({"CMDSCOPE"})),
+        ("RESET", "CHANNEL"): _Form(partial(connections.about_channel, "RESET CHANNEL"), connections.RESETTING, {}, scope),
+        ("RESOLVE", "CHANNEL"): _Form(partial(connections.about_channel, "RESOLVE CHANNEL"), {}, acting, scope),
+        ("START", "SERVICE"): _Form(partial(connections.about_service, "START SERVICE"), {}, {}, on_services),
+        ("STOP", "SERVICE"): _Form(partial(connections.about_service, "STOP SERVICE"), {}, {}, on_services),
+        ("REFRESH", "CLUSTER"): _Form(
+            partial(connections.about_cluster, "REFRESH CLUSTER"), {}, {}, frozenset({"CMDSCOPE", "REPOS"})
+        ),
+        ("RESET", "CLUSTER"): _Form(
+            partial(connections.about_cluster, "RESET CLUSTER"), {}, acting, frozenset({"CMDSCOPE", "QMID", "QMNAME", "QUEUES"})
+        ),
+        ("RESUME", "QMGR"): _Form(partial(connections.about_cluster, "RESUME QMGR"), {}, in_cluster, frozenset({"CMDSCOPE"})),
         ("SUSPEND", "QMGR"): _Form(
-            connections.about_cluster("SUSPEND QMGR"), {}, {**in_cluster, "MODE": "MODE"}, frozenset({"CMDSCOPE"})
+            partial(connections.about_cluster, "SUSPEND QMGR"), {}, {**in_cluster, "MODE": "MODE"}, frozenset({"CMDSCOPE"})
         ),
         ("REFRESH", "QMGR"): _Form(
             connections.build_refresh, {}, {"TYPE": "TYPE"}, frozenset({"CMDSCOPE", "INCLINT", "NAME", "OBJECT"})
@@ -483,20 +485,15 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
         ("DISPLAY", "APSTATUS"): _status_form("APSTATUS", _display_application_status),
         ("DISPLAY", "CHLAUTH"): _status_form("CHLAUTH", _display_channel_rules, "MATCH", *connections.ASKING),
         ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),
-        ("STOP", "CONN"): _Form(lambda _, subject, __: StopConnection(single(subject).folded), {}, {}, frozenset({"EXTCONN"})),
-        **{("DISPLAY", noun): _status_form(noun, _of(_display_status_of, noun)) for noun in shown},
+        ("STOP", "CONN"): _Form(lambda subject, _: StopConnection(single(subject).folded), {}, {}, frozenset({"EXTCONN"})),
+        **{("DISPLAY", noun): _status_form(noun, partial(_display_status_of, noun)) for noun in shown},
     }
 
 
-def _status_form(noun: StatusNoun, build: Callable[[str, Clause, Parameters], Action], *options: str) -> _Form:
+def _status_form(noun: StatusNoun, build: Build, *options: str) -> _Form:
     taken = _SHOWING | {word: word for word in options}
     unsupported = UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
     return _Form(build, keyword_table(STATUSES[noun].specs), taken, unsupported, asking=True)
-
-
-def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
-    """Return a function that always calls `build` with this noun."""
-    return lambda _, subject, parameters: build(noun, subject, parameters)
 
 
 _FORMS: Final = _forms()

@@ -17,6 +17,7 @@ from mqflow.embedded.mqsc.commands import DisplayDecidingRule, DisplayStatusOf, 
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.vocabulary import keyword_table
 from mqflow.mqi.attributes.queue import COUNT_MAX, AttributeSpec
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.attributes.subscription import row_of
 from mqflow.mqi.attributes.topic import AS_PARENT, TOPIC_ATTRIBUTES
 from mqflow.mqi.errors import UnknownObjectError, error_for
@@ -226,6 +227,13 @@ _SUBSCRIBER: Final = (
 """The status of a subscription, in DISPLAY SBSTATUS and DISPLAY TPSTATUS TYPE(SUB)."""
 _NOTHING: Final[tuple[StatusNoun, ...]] = ("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY")
 STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
+    "QMGR": StatusKind(
+        "AMQ8408: Queue manager details.",
+        QUEUE_MANAGER_ATTRIBUTES,
+        ("QMNAME",),
+        lambda administration, _name: [asdict(administration.queue_manager)],
+        named=False,
+    ),
     "QMSTATUS": StatusKind(
         "AMQ8705: Display Queue Manager Status Details.",
         (

@@ -34,7 +34,7 @@ _REPLACED: Final = {
 }
 
 
-def build_clear(_noun: str, subject: Clause, parameters: Parameters) -> ClearTopic:
+def build_clear(subject: Clause, parameters: Parameters) -> ClearTopic:
     """Return the action of a CLEAR TOPICSTR command."""
     if "CLRTYPE" not in parameters.options:
         raise RefusedError(subject.keyword, "CLEAR TOPICSTR needs CLRTYPE(RETAINED).")
