@@ -27,10 +27,9 @@ from mqflow.embedded.wire.protocol.frames import (
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.streams import Stream
-from mqflow.embedded.wire.protocol.wakeup import Signal
 from mqflow.embedded.wire.server.answer_parts import AnswerParts
 from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
-from mqflow.embedded.wire.server.contract import Admit, Host, Servable, ServableConnection
+from mqflow.embedded.wire.server.contract import Arrival, Host, Servable, ServableConnection
 from mqflow.embedded.wire.server.idle_poller import IdlePoller
 from mqflow.embedded.wire.server.login import Login, process_of_other
 from mqflow.embedded.wire.server.settle_many import settled_many
@@ -39,7 +38,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got, ObjectHandle
-from mqflow.world import Clock, Runner
+from mqflow.world import Runner
 
 __all__ = ("ClientConnection",)
 
@@ -68,24 +67,15 @@ class ClientConnection:
     def __init__(
         self,
         queue_manager: Servable,
-        raw: socket.socket,
+        arrival: Arrival,
         login: Login,
         host: Host,
-        clock: Clock,
         heartbeats: HeartbeatSender,
-        admit: Admit,
-        over: Callable[["ClientConnection"], None],
-        complain: Callable[[str], None],
-        arrived: Signal,
         pulses: Pulses,
         runner: Runner,
         idle_poller: IdlePoller | None,
-        *,
-        hello_s: float,
-        full: MQIError | None = None,
     ) -> None:
-        #: If the server is full, the refusal for applications; administrators can still connect.
-        self._full = full
+        self._arrival: Final = arrival
         self._pulses = pulses
         self._runner = runner
         self._idle_poller = idle_poller
@@ -98,19 +88,16 @@ class ClientConnection:
         self.is_pulse: bool = False
         self.is_checked: bool = False
         self._queue_manager = queue_manager
-        self._raw = raw
-        self._secured: Stream = raw
+        self._raw = arrival.raw
+        self._secured: Stream = arrival.raw
         self._login = login
         self._host = host
-        self._frames = Frames(raw, silence_s=heartbeats.silence_s, clock=clock)
+        self._frames = Frames(arrival.raw, silence_s=heartbeats.silence_s, clock=arrival.clock)
         #: The time by which the hello must arrive; None after the hello.
-        self.unknown_until: float | None = clock.monotonic() + hello_s
-        self._clock = clock
+        self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
+        self._clock = arrival.clock
         self._heartbeats = heartbeats
-        self._admit = admit
-        self._over = over
-        self._complain = complain
-        self._arrived = arrived
+        self._arrived = arrival.arrived
         self._decoded = requests.Decoded()
         self._parts = AnswerParts()
         #: The buffer for replies.
@@ -143,7 +130,7 @@ class ClientConnection:
                     self._say(reply)
                 self._frames.beating = False
         except UndecodableError as error:
-            self._complain(f"A peer at {self._address()} sent bytes that are no request, and is disconnected: {error}.")
+            self._arrival.complain(f"A peer at {self._address()} sent bytes that are no request, and is disconnected: {error}.")
         except (OSError, FrameError):
             pass  # the application is gone and cannot receive an error
         finally:
@@ -152,7 +139,7 @@ class ClientConnection:
             if connection is not None:
                 connection.abandon()
             self.let_go()
-            self._over(self)
+            self._arrival.over(self)
 
     def _address(self) -> str:
         """Return the address of the peer, without the port."""
@@ -188,9 +175,9 @@ class ClientConnection:
         if isinstance(hello, requests.Hello) and hello.administers:
             self._administer(hello)
             return None
-        if self._full is not None:
+        if self._arrival.full is not None:
             if isinstance(hello, requests.Hello | requests.Pulse):  # a peer without a hello expects no reply
-                self._say_no(self._full)
+                self._say_no(self._arrival.full)
             return None
         if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._login.same_machine:
             self._beat()
@@ -248,7 +235,7 @@ class ClientConnection:
         try:
             user = self._known(hello)
             self._queue_manager.administration_of(user)  # refuses a user without authority
-            self._admit(self, administers=True)
+            self._arrival.admit(self, administers=True)
             self._live_by(hello.pulse)
         except MQIError as error:
             self._say_no(error)
@@ -289,7 +276,7 @@ class ClientConnection:
 
     def _connected(self, hello: requests.Hello) -> ServableConnection:
         user = self._known(hello)
-        self._admit(self, administers=False)
+        self._arrival.admit(self, administers=False)
         connection = self._queue_manager.connect(
             application_name=hello.application_name, user=user, process=process_of_other(self._raw)
         )

@@ -317,20 +317,13 @@ class Server:
         """Return the server's end of a peer with mqflow's own protocol."""
         return ClientConnection(
             self._queue_manager,
-            arrival.raw,
+            arrival,
             self._login,
             self._host,
-            arrival.clock,
             self._heartbeats,
-            arrival.admit,
-            arrival.over,
-            arrival.complain,
-            arrival.arrived,
             self._pulses,
             self._runner,
             self._idle_poller,
-            hello_s=arrival.hello_s,
-            full=arrival.full,
         )
 
     def _admit(self, connection: ServedPeer, *, administers: bool) -> None:

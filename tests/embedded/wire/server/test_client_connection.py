@@ -22,6 +22,7 @@ from mqflow.embedded.wire.protocol.streams import TlsStream
 from mqflow.embedded.wire.protocol.wakeup import Waited
 from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
 from mqflow.embedded.wire.server.client_connection import ClientConnection
+from mqflow.embedded.wire.server.contract import Arrival
 from mqflow.embedded.wire.server.login import SameUser
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -104,10 +105,11 @@ class Kit:
 
     def make(self, full: Any = None) -> None:
         around = self.around
-        self.made = ClientConnection(
-            around, self.raw, self.login, around.host, self.clock, around, around.admit, around.over, around.complain,
-            around, around, around, None, hello_s=7.0, full=full,
+        arrival = Arrival(
+            raw=self.raw, clock=self.clock, complain=around.complain, complain_once=around, arrived=around, admit=around.admit,
+            take_place=around, give_place_back=around, over=around.over, hello_s=7.0, full=full,
         )  # fmt: skip
+        self.made = ClientConnection(around, arrival, self.login, around.host, around, around, around, None)
 
     def run(self, *asked: requests.Request, full: Any = None) -> list[requests.Reply[Any]]:
         """Return the replies to the requests."""
