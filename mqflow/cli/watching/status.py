@@ -35,8 +35,10 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
     for path, report in _with_rates(application) if rates else reports(application):
         is_any = True
         is_well = is_well and not isinstance(report, str) and report.health.ready
-        if as_json:
-            click.echo(msgspec.json.encode({"silent": path.stem} if isinstance(report, str) else report))
+        if as_json and isinstance(report, str):
+            click.echo(msgspec.json.encode({"silent": path.stem} | ({"reason": report} if report else {})))
+        elif as_json:
+            click.echo(msgspec.json.encode(report))
         elif isinstance(report, str):
             click.echo(
                 f"{safe(path.stem)} shows no status: {safe(report)}" if report else f"{safe(path.stem)} does not answer."

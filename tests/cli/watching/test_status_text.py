@@ -153,11 +153,12 @@ def test_an_application_that_cannot_tell_its_status_says_why_and_its_name_is_sho
     unknown = run("status", "oders")
     source.states.clear()
 
-    shown = run("status")
+    shown, record = run("status"), run("status", "--json")
 
     assert "Running: 70 or \\x1b[31m." in unknown.stderr
     why = "The application could not answer: IndexError: list index out of range"
     assert (1, f"orders.70 shows no status: {why}\n") == (shown.exit_code, shown.stdout)
+    assert {"silent": "orders.70", "reason": why} == json.loads(record.stdout)
 
 
 def test_top_and_the_console_show_an_application_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
