@@ -201,10 +201,7 @@ class EmbeddedConnection:
         return unit
 
     def get_at_once(self, handle: object, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; an empty list if the first is special or the get is refused.
-
-        `calls/get_many.py` says which messages are plain.
-        """
+        """Return available plain messages; an empty list if the first is special or the get is refused."""
         with contextlib.suppress(MQIError, Refusal):  # the next get raises and reports the error
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         return []

@@ -153,11 +153,7 @@ class EmbeddedQueueManager:
             return self._state.authorities.administers(user[:USER_CHARS])
 
     def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
-        """Turn the authority checks on, even if no authority record exists.
-
-        A server at a TCP address calls this method. From then on, a user has only the authorities that records give to the user
-        or its groups. A user administers the queue manager if `made_administrator` returns True for the user.
-        """
+        """Turn the authority checks on, even if no authority record exists."""
         with self._state.lock:
             self._state.authorities.require(made_administrator)
 

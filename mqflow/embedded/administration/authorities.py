@@ -102,11 +102,7 @@ class AuthorityDefinitions:
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
-    """Return the record with its stored profile.
-
-    OBJTYPE(QMGR) always has the same stored profile: the command gives the name of the queue manager, or no name. Any other
-    name is refused with 2085.
-    """
+    """Return the record with its stored profile."""
     if record.kind is not AuthorityKind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:

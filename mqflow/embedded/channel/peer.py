@@ -213,10 +213,7 @@ class ChannelPeer:
         self._sending_since = None
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
-        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager name is refused.
-
-        The log has a line about each refusal.
-        """
+        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager name is refused."""
         with self._logs_refusals():
             self._check_name(asked.queue_manager)
         channel = self._channel or ChannelSettings(name="")

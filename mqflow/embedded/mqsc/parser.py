@@ -300,10 +300,7 @@ def _reset_statistics(subject: Clause, _parameters: Parameters) -> DisplayStatus
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
-    """Return the attributes to show, and the filter of WHERE.
-
-    If the command has neither an attribute nor WHERE, `everything` decides whether to show all attributes.
-    """
+    """Return the attributes to show, and the filter of WHERE."""
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
@@ -394,7 +391,6 @@ _OPTIONS: Final[Mapping[str, _Options]] = {
 
 
 def _object_forms(noun: ObjectNoun) -> dict[tuple[str, str], _Form]:
-    """Return the forms of DEFINE, ALTER, DELETE and DISPLAY for one noun."""
     options, shown = _OPTIONS[noun], _SHOWN[noun]
     settable = {word: spec for word, spec in shown.items() if word not in options.altering}
     if noun in QUEUE_TYPES:

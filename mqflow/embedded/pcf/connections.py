@@ -225,9 +225,6 @@ def _identifier(status: ConnectionStatus, queue_manager: str) -> bytes:
 
 
 def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:
-    """Return whether the identifier begins with `asked`. The NULs at the end of `asked` do not count.
-
-    With `whole`, `asked` must be a complete identifier.
-    """
+    """Return whether the identifier begins with `asked`. The NULs at the end of `asked` do not count."""
     stem = asked.rstrip(b"\0")
     return identifier.startswith(stem) and (not whole or len(stem) == _ID_BYTES)

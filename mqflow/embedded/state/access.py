@@ -57,18 +57,12 @@ class Authorities:
         return self._made_administrator is not None or bool(self._records)
 
     def require(self, made_administrator: Callable[[str], bool]) -> None:
-        """Turn the authority checks on, even while there is no record.
-
-        `made_administrator` returns whether the owner made a user an administrator.
-        """
+        """Turn the authority checks on, even while there is no record."""
         self._made_administrator = made_administrator
         self.forget()
 
     def check(self, user: str, needs: Iterable[Need], alternate_user: str | None = None) -> None:
-        """Refuse with 2035 if a user lacks an authority: the user itself, or the alternate user if the call names one.
-
-        The refusal names the authority, and the command that grants it.
-        """
+        """Refuse with 2035 if a user lacks an authority: the user itself, or the alternate user if the call names one."""
         if not self.checked:
             return
         lacking: dict[tuple[str, AuthorityKind, str], list[Authority]] = {}

@@ -127,8 +127,7 @@ class DurableStore:
     def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
         """Return at least the first of these messages, until their bodies together have `body_bytes_max` bytes.
 
-        The value None means a damaged message, which goes to quarantine. Any thread can call this. Raises `MQIError` 2549 after
-        `close`, or if the store has stopped.
+        `Store.read_messages` has the details. Raises `MQIError` 2549 after `close`, or if the store has stopped.
         """
         found: dict[int, StoredMessage | None] = {}
         with self._reading() as medium, closing(medium.read_messages(serials)) as messages:

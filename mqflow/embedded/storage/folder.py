@@ -39,6 +39,9 @@ class FolderError(Exception):
     """The data folder cannot be used. The message names the folder, the reason and the remedy."""
 
     # Python keeps the arguments of each error in `args`, so a copy of the error has them too.
+    def __init__(self, path: Path, found: str) -> None:
+        self.path = path
+        self.found = found
 
 
 class FolderInUseError(FolderError):
@@ -60,24 +63,20 @@ class FolderInUseError(FolderError):
 class FolderVersionError(FolderError):
     """A newer mqflow wrote the folder."""
 
-    def __init__(self, path: Path, found: int, known: int) -> None:
+    def __init__(self, path: Path, version: int, known: int) -> None:
         self.path = path
-        self.found = found
+        self.version = version
         self.known = known
 
     def __str__(self) -> str:
         return (
-            f"The data folder {self.path} has format version {self.found}; this mqflow knows versions up to {self.known}. "
+            f"The data folder {self.path} has format version {self.version}; this mqflow knows versions up to {self.known}. "
             "Nothing was changed. Open it with the newer mqflow that wrote it."
         )
 
 
 class ForeignFolderError(FolderError):
     """The folder contains something other than a queue manager's data."""
-
-    def __init__(self, path: Path, found: str) -> None:
-        self.path = path
-        self.found = found
 
     def __str__(self) -> str:
         return f"{self.path} is not a queue manager's data: {self.found}. Nothing was changed. Choose another folder."
@@ -97,10 +96,6 @@ class UnsafeFolderError(FolderError):
 
 class DamagedFolderError(FolderError):
     """The damage of the database file is not limited to single messages."""
-
-    def __init__(self, path: Path, found: str) -> None:
-        self.path = path
-        self.found = found
 
     def __str__(self) -> str:
         return (
@@ -141,10 +136,6 @@ class ForeignLogError(FolderError):
 
 class UnusableFileError(FolderError):
     """A file of the folder cannot be opened or read."""
-
-    def __init__(self, path: Path, found: str | None) -> None:
-        self.path = path
-        self.found = found
 
     def __str__(self) -> str:
         return (

@@ -88,7 +88,7 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Ca
         try:
             descriptor = os.open(folder.lock, _FLAGS, 0o600)
         except OSError as error:
-            raise UnusableFileError(folder.lock, error.strerror) from error
+            raise UnusableFileError(folder.lock, str(error.strerror)) from error
         if not _locked(descriptor, pause):
             owner = _owner(descriptor)
             os.close(descriptor)

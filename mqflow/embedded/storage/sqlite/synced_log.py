@@ -224,11 +224,11 @@ def _reader(path: Path) -> Iterator[Read]:
         yield lambda _offset, _length: b""
         return
     except OSError as error:
-        raise UnusableFileError(path, error.strerror) from error
+        raise UnusableFileError(path, str(error.strerror)) from error
     try:
         yield partial(_read_at, descriptor)
     except OSError as error:
-        raise UnusableFileError(path, error.strerror) from error
+        raise UnusableFileError(path, str(error.strerror)) from error
     finally:
         os.close(descriptor)
 
@@ -243,7 +243,7 @@ def _opened_note(path: Path) -> int | None:
     except OSError as error:
         if error.errno in _NO_ROOM and not path.exists():
             return None
-        raise UnusableFileError(path, error.strerror) from error
+        raise UnusableFileError(path, str(error.strerror)) from error
 
 
 def _read_mark(descriptor: int) -> Mark | None:

@@ -314,7 +314,6 @@ class Server:
             raise
 
     def _own_peer(self, arrival: Arrival) -> ServedPeer:
-        """Return the server's end of a peer with mqflow's own protocol."""
         return ClientConnection(
             self._queue_manager,
             arrival,
@@ -327,10 +326,7 @@ class Server:
         )
 
     def _admit(self, connection: ServedPeer, *, administers: bool) -> None:
-        """Give a peer a place within the limit for connections after its log-in. Raises 2025 if no place is free.
-
-        There are places for administrators beyond the limit. A peer at a Unix socket already has a place.
-        """
+        """Give a peer a place within the limit for connections after its log-in. Raises 2025 if no place is free."""
         if self._login.same_machine:  # the peer took its place when it connected
             return
         room = next((each for each in (self._room, self._beyond)[: 1 + administers] if each.take()), None)
@@ -497,7 +493,6 @@ def _is_known_administrator(passwords: Passwords, user: str) -> bool:
 
 
 def _source_of(address: object) -> str:
-    """Return the host in a peer's address."""
     return str(address[0]) if isinstance(address, tuple) and address else ""
 
 
