@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct, field
 
+from mqflow.mqi.lexer import capitals
 from mqflow.policy.did_you_mean import closest
 from mqflow.policy.reconnect.delays import DelaysError, Ladder, parse_delays
 from mqflow.policy.reconnect.mode import DefaultReconnect
@@ -147,25 +148,21 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     return convert
 
 
+def _word(accepted: Mapping[str, object]) -> Callable[[str], object]:
+    def convert(text: str) -> object:
+        if capitals(text) not in accepted:
+            raise ValueError(f"{text[:80]!r} is not accepted; it takes {', '.join(accepted)}.")
+        return accepted[capitals(text)]
+
+    return convert
+
+
 _RECONNECTS: Final = {
     "NO": DefaultReconnect.NO,
     "YES": DefaultReconnect.YES,
     "QMGR": DefaultReconnect.Q_MGR,
     "DISABLED": DefaultReconnect.DISABLED,
 }
-_TRUTH: Final = {"NO": False, "YES": True}
-
-
-def _reconnect(text: str) -> DefaultReconnect:
-    if text.upper() not in _RECONNECTS:
-        raise ValueError(f"{text[:80]!r} is not accepted; it takes {', '.join(_RECONNECTS)}.")
-    return _RECONNECTS[text.upper()]
-
-
-def _truth(text: str) -> bool:
-    if text.upper() not in _TRUTH:
-        raise ValueError(f"{text[:80]!r} is not accepted; it takes {', '.join(_TRUTH)}.")
-    return _TRUTH[text.upper()]
 
 
 def _delays(text: str) -> Ladder:
@@ -192,9 +189,9 @@ _ATTRIBUTES: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "ccsid": ("ccsid", _number(1, 65_535)),
     "channeldefinitiondirectory": ("channel_definition_directory", str),
     "channeldefinitionfile": ("channel_definition_file", str),
-    "defrecon": ("default_reconnect", _reconnect),
+    "defrecon": ("default_reconnect", _word(_RECONNECTS)),
     "mqreconnecttimeout": ("reconnect_limit_s", _number(0, 999_999_999)),
-    "put1defaultalwayssync": ("put1_always_synchronous", _truth),
+    "put1defaultalwayssync": ("put1_always_synchronous", _word({"NO": False, "YES": True})),
     "recondelay": ("delays", _delays),
     "serverconnectionparms": ("server_connection_parms", str),
 }

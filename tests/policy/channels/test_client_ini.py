@@ -101,6 +101,7 @@ def test_a_probable_typing_error_is_a_warning() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ("DefRecon=DıSABLED", "DefRecon: 'DıSABLED' is not accepted; it takes NO, YES, QMGR, DISABLED."),  # noqa: RUF001
         ("DefRecon=MAYBE", "DefRecon: 'MAYBE' is not accepted; it takes NO, YES, QMGR, DISABLED."),
         ("DefRecon=", "DefRecon: '' is not accepted"),
         ("ReconDelay=soon", "ReconDelay: 'soon' is not a ReconDelay"),

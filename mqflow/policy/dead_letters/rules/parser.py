@@ -114,7 +114,7 @@ class _Parameters:
         self.found: dict[str, _Parameter | None] = {}
         #: True if a part of the entry could not be read. A keyword that seems to be missing may be in that part.
         self.unsure = False
-        known = [token.text.upper() for token in self._keywords() if token.text.upper() in _KEYWORDS]
+        known = [token.folded for token in self._keywords() if token.folded in _KEYWORDS]
         self.is_control = bool(known) and known[0] in CONTROL_KEYWORDS
         self._read()
 
@@ -124,7 +124,7 @@ class _Parameters:
         if parameter is None:
             return None
         try:
-            return read(parameter.keyword.text.upper(), parameter.value)
+            return read(parameter.keyword.folded, parameter.value)
         except RefusedValueError as refused:
             hint = self.reading.nearest(parameter.value.text, refused.hints)
             self.reading.refuse(parameter.value, refused.text + hint, refused.number)
@@ -147,10 +147,10 @@ class _Parameters:
                 case TokenKind.WORD if self._kind(self._at) is TokenKind.OPEN:
                     self._at += 1
                     self._keep(token, self._value(token))
-                case TokenKind.WORD if token.text.upper() in _KEYWORDS:
+                case TokenKind.WORD if token.folded in _KEYWORDS:
                     self.unsure = True
                     self._keep(token, None)
-                    problem = f"{token.text.upper()} needs a value in brackets: {token.text.upper()}(...)."
+                    problem = f"{token.folded} needs a value in brackets: {token.folded}(...)."
                     self.reading.refuse(token, problem)
                 case TokenKind.QUOTE | TokenKind.MARK:
                     self._refuse_end(token)
@@ -168,7 +168,7 @@ class _Parameters:
         match self._tokens[at].kind:
             case TokenKind.QUOTE | TokenKind.MARK:
                 return True
-            case TokenKind.WORD if self._tokens[at].text.upper() in _KEYWORDS:
+            case TokenKind.WORD if self._tokens[at].folded in _KEYWORDS:
                 return self._kind(at + 1) is TokenKind.OPEN
             case _:
                 return False
@@ -198,7 +198,7 @@ class _Parameters:
                 self._at = len(self._tokens)
                 self._refuse_end(last)
             case _:
-                self.reading.refuse(opening, f"The bracket of {shown(keyword.text.upper())} is never closed.")
+                self.reading.refuse(opening, f"The bracket of {shown(keyword.folded)} is never closed.")
                 self._skip()
         return None
 
@@ -216,15 +216,15 @@ class _Parameters:
             case [value] if value.text:
                 return value
             case [_, second, *_]:
-                problem = f"{shown(keyword.text.upper())} takes one value; write a value with blanks or commas in quotes."
+                problem = f"{shown(keyword.folded)} takes one value; write a value with blanks or commas in quotes."
                 self.reading.refuse(second, problem)
             case _:
-                problem = f"{shown(keyword.text.upper())} needs a value of at least one character; write a blank as ' '."
+                problem = f"{shown(keyword.folded)} needs a value of at least one character; write a blank as ' '."
                 self.reading.refuse(next(iter(values), opening), problem)
         return None
 
     def _keep(self, keyword: Token, value: Token | None) -> None:
-        word = keyword.text.upper()
+        word = keyword.folded
         accepted = CONTROL_KEYWORDS if self.is_control else _RULE_KEYWORDS
         if word in accepted:
             if word in self.found:

@@ -234,6 +234,7 @@ ERRORS = [
     pytest.param("WAIT(NO) ACTION(RETRY)", ["1:10 same entry", "1:1 at least one"], id="ours: control data is its own entry"),
     pytest.param("ACTION(RETRY) WAIT(NO)", ["1:15 same entry"], id="ours: and so is a rule"),
     pytest.param("ACTON(RETRY)", ["1:1 Did you mean ACTION?"], id="ours: an unknown keyword, with the nearest known"),
+    pytest.param("ACTıON(RETRY)", ["1:1 Did you mean ACTION?"], id="ours: a keyword has ASCII letters only"),  # noqa: RUF001
     pytest.param("'ACTION'(RETRY)", ["1:1 A keyword with a value"], id="ours: a keyword stands in no quotes"),
     pytest.param("ACTION(RETRY) )", ["1:15 A keyword with a value"], id="ours: a bracket too many"),
     pytest.param("DESTQ((A)) ACTION(RETRY)", ["1:6 never closed"], id="ours: brackets in brackets"),
