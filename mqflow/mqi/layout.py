@@ -5,16 +5,19 @@ Source: the numbers of a header follow the Encoding, and its character fields th
 front of it.
 """
 
+import struct
 from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from mqflow.mqi.ccsid import decode, encode, is_ebcdic
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import padded, stripped
 from mqflow.mqi.options import Encoding
+from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("FIELD_CCSID", "byte_order", "from_field", "oversized", "to_field")
+__all__ = ("FIELD_CCSID", "byte_order", "from_field", "oversized", "packed", "to_field")
 
 FIELD_CCSID: Final = 1208
 """The default character set of header fields: their bytes are the same in every ASCII-based character set."""
@@ -36,12 +39,27 @@ def from_field(field: bytes, ccsid: int) -> str:
     return stripped(decode(field, ccsid).encode("latin-1", "replace")) if is_ebcdic(ccsid) else stripped(field)
 
 
+def packed(record: Struct, reason: Reason, layout: str, *values: object) -> bytes:
+    """Return these values of the record as bytes.
+
+    If a value does not fit into its field, raises the error for the reason. The error names the field.
+    """
+    try:
+        return struct.pack(layout, *values)
+    except struct.error as error:
+        detail = oversized(record) or str(error)
+        raise error_for(reason, f"Writing the record {type(record).__name__}", detail=detail) from error
+
+
 def oversized(record: Struct, bits: int = 32) -> str:
-    """Return the numbers of the record that have more bits, with the names of their fields, as text."""
-    limit = 1 << bits - 1
+    """Return the numbers of the record that have more bits, with the names of their fields, as text.
+
+    Fields of milliseconds have 64 bits.
+    """
+    sizes = ((name, value, 64 if name.endswith("_ms") else bits) for name, value in asdict(record).items())
     return ", ".join(
-        f"{name} {number} has more than {bits} bits"
-        for name, value in asdict(record).items()
+        f"{name} {number} has more than {size} bits"
+        for name, value, size in sizes
         for number in (value if isinstance(value, tuple) else (value,))
-        if isinstance(number, int) and not -limit <= number < limit
+        if isinstance(number, int) and not -(1 << size - 1) <= number < 1 << size - 1
     )

@@ -74,22 +74,6 @@ def test_every_field_of_version_2_stands_at_its_offset(little_endian: bool) -> N
     assert ends_at(VERSION_2) == len(data) == MQMD2_BYTES
 
 
-@pytest.mark.parametrize(
-    ("descriptor", "detail"),
-    [
-        (MessageDescriptor(feedback=2**31), "feedback 2147483648 has more than 32 bits"),
-        (MessageDescriptor(offset=-(2**31) - 1), "offset -2147483649 has more than 32 bits"),
-    ],
-)
-def test_a_number_of_more_than_32_bits_is_refused_with_the_name_of_its_field(
-    descriptor: MessageDescriptor, detail: str
-) -> None:
-    with pytest.raises(MQIError) as refused:
-        descriptor.to_bytes()
-
-    assert (Reason.MD_ERROR, detail) == (refused.value.reason, refused.value.detail)
-
-
 @given(descriptors, st.booleans())
 def test_any_descriptor_survives_its_bytes(descriptor: MessageDescriptor, little_endian: bool) -> None:  # noqa: FBT001 - drawn
     data = descriptor.to_bytes(2, little_endian=little_endian)

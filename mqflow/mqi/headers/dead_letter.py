@@ -14,7 +14,7 @@ from msgspec import Struct
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.descriptor import CCSID_INHERIT
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, packed, to_field
 from mqflow.mqi.names import stripped
 from mqflow.mqi.options import ApplicationType, Encoding
 from mqflow.mqi.reason_codes import Reason
@@ -86,7 +86,9 @@ def _parsed(data: bytes, encoding: int, ccsid: int) -> DeadLetterHeader:
 
 def to_bytes(header: DeadLetterHeader, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the 172 bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it."""
-    return struct.pack(
+    return packed(
+        header,
+        Reason.DLH_ERROR,
         byte_order(encoding) + _LAYOUT,
         to_field("DLH", 4, ccsid),
         _VERSION,

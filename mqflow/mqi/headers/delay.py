@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.layout import FIELD_CCSID, from_field, to_field
+from mqflow.mqi.layout import FIELD_CCSID, from_field, packed, to_field
 from mqflow.mqi.options import Encoding, ObjectType
 from mqflow.mqi.reason_codes import Reason
 
@@ -113,7 +113,9 @@ def parse(data: bytes) -> DelayHeader:
 
 def to_bytes(header: DelayHeader) -> bytes:
     """Return the bytes of the header, which go in front of the message data."""
-    return struct.pack(
+    return packed(
+        header,
+        Reason.HEADER_ERROR,
         _LAYOUT,
         _STRUC_ID,
         _VERSION,

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mqflow.mqi.descriptor import CCSID_INHERIT, NO_ID
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, packed, to_field
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.reason_codes import Reason
 
@@ -71,7 +71,9 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> Descriptor
 
 def to_bytes(header: DescriptorExtension, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the 72 bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it."""
-    return struct.pack(
+    return packed(
+        header,
+        Reason.MDE_ERROR,
         byte_order(encoding) + _LAYOUT,
         to_field("MDE", 4, ccsid),
         _VERSION,

@@ -14,7 +14,7 @@ from mqflow.mqi.ccsid import UTF_16_CCSIDS, decode, encode
 from mqflow.mqi.descriptor import CCSID_INHERIT
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.headers.rfh2_folder import PROPERTIES_MAX, Folder, FolderProperty, PropertyValue, folder_text, read_folder
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, packed, to_field
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.reason_codes import Reason
 
@@ -91,15 +91,17 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[RFH2
 def to_bytes(header: RFH2, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it.
 
-    Raises `HeaderError` 2334 (MQRC_RFH_ERROR) for an invalid NameValueCCSID, and for more folders or properties than
-    `parse` accepts. Raises 2335 (MQRC_RFH_STRING_ERROR) for a property that cannot be written.
+    Raises `HeaderError` 2334 (MQRC_RFH_ERROR) for an invalid NameValueCCSID, for a number of more than 32 bits, and for more
+    folders or properties than `parse` accepts. Raises 2335 (MQRC_RFH_STRING_ERROR) for a property that cannot be written.
     """
     if header.name_value_ccsid not in NAME_VALUE_CCSIDS:
         raise _broken(f"NameValueCCSID {header.name_value_ccsid} is not one of {sorted(NAME_VALUE_CCSIDS)}")
     _check_count(header.folders)
     order = byte_order(encoding)
     parts = [_padded(folder_text(folder), header.name_value_ccsid, big_endian=order == ">") for folder in header.folders]
-    fixed = struct.pack(
+    fixed = packed(
+        header,
+        Reason.RFH_ERROR,
         order + _LAYOUT,
         to_field("RFH", 4, ccsid),
         _VERSION,

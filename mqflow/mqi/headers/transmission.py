@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers import descriptor_extension
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, packed, to_field
 from mqflow.mqi.options import Encoding, Format
+from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("XQH_BYTES", "to_bytes")
 
@@ -43,8 +44,8 @@ def to_bytes(queue: str, queue_manager: str, descriptor: MessageDescriptor, *, c
         order + _HEADER, to_field("XQH", 4, ccsid), 1, to_field(queue, 48, ccsid), to_field(queue_manager, 48, ccsid)
     )
     md = descriptor
-    embedded = struct.pack(
-        order + _DESCRIPTOR,
+    embedded = packed(
+        md, Reason.XQH_ERROR, order + _DESCRIPTOR,
         to_field("MD", 4, ccsid), 1, md.report, md.message_type, md.expiry_tenths, md.feedback, md.encoding, md.ccsid,
         to_field(md.format, 8, ccsid), md.priority, md.persistence, md.message_id, md.correlation_id, md.backout_count,
         to_field(md.reply_to_queue, 48, ccsid), to_field(md.reply_to_queue_manager, 48, ccsid),

@@ -3,13 +3,13 @@
 This module knows one layout, 684 bytes. Source: IBM, MQTM; the layout table of the MQTM (version 1).
 """
 
-import struct
 from typing import Final
 
 from msgspec import Struct
 
-from mqflow.mqi.layout import FIELD_CCSID, byte_order, to_field
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, packed, to_field
 from mqflow.mqi.options import Encoding
+from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("TriggerMessage", "to_bytes")
 
@@ -39,7 +39,7 @@ def to_bytes(message: TriggerMessage, *, encoding: int = Encoding.NATIVE, ccsid:
         to_field(getattr(message, field), chars, ccsid)  # the field name comes from the table
         for field, chars in _CHARS.items()
     )
-    return struct.pack(
-        byte_order(encoding) + _LAYOUT,
+    return packed(
+        message, Reason.TM_ERROR, byte_order(encoding) + _LAYOUT,
         to_field("TM", 4, ccsid), 1, queue, process, data, message.application_type, application, environment, user,
     )  # fmt: skip

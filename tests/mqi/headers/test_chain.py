@@ -1,5 +1,7 @@
 """Header chains: each link describes the data behind it."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,11 +9,13 @@ from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import CCSID_INHERIT, CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError
-from mqflow.mqi.headers import dead_letter, descriptor_extension, rfh2
+from mqflow.mqi.headers import dead_letter, delay, descriptor_extension, rfh2, transmission, trigger
 from mqflow.mqi.headers.chain import Header, Headers, join, split, text
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
+from mqflow.mqi.headers.delay import DelayHeader
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
+from mqflow.mqi.headers.trigger import TriggerMessage
 from mqflow.mqi.options import Format
 from mqflow.mqi.reason_codes import Reason
 from tests.mqi.strategies import encodings, headers
@@ -183,3 +187,49 @@ def test_a_body_that_is_no_text_is_an_error_that_says_where() -> None:
         text(MessageDescriptor(ccsid=1208), b"a\xff")
 
     assert Reason.NOT_CONVERTED == refused.value.reason
+
+
+OVERSIZED: list[tuple[Callable[[], bytes], Reason, str]] = [
+    (MessageDescriptor(feedback=2**31).to_bytes, Reason.MD_ERROR, "feedback 2147483648 has more than 32 bits"),
+    (MessageDescriptor(offset=-(2**31) - 1).to_bytes, Reason.MD_ERROR, "offset -2147483649 has more than 32 bits"),
+    (
+        lambda: dead_letter.to_bytes(DeadLetterHeader(reason=2**31), encoding=546),
+        Reason.DLH_ERROR,
+        "reason 2147483648 has more than 32 bits",
+    ),
+    (
+        lambda: rfh2.to_bytes(RFH2(ccsid=2**31, flags=2**32), encoding=546),
+        Reason.RFH_ERROR,
+        "ccsid 2147483648 has more than 32 bits, flags 4294967296 has more than 32 bits",
+    ),
+    (
+        lambda: descriptor_extension.to_bytes(DescriptorExtension(offset=-(2**31) - 1), encoding=546),
+        Reason.MDE_ERROR,
+        "offset -2147483649 has more than 32 bits",
+    ),
+    (
+        lambda: trigger.to_bytes(TriggerMessage(queue="Q", application_type=2**31)),
+        Reason.TM_ERROR,
+        "application_type 2147483648 has more than 32 bits",
+    ),
+    (
+        lambda: delay.to_bytes(DelayHeader(report=2**31, delay_ms=2**40, sent_wall_ms=2**63)),
+        Reason.HEADER_ERROR,
+        "report 2147483648 has more than 32 bits, sent_wall_ms 9223372036854775808 has more than 64 bits",
+    ),
+    (
+        lambda: transmission.to_bytes("Q", "QM2", MessageDescriptor(feedback=2**31)),
+        Reason.XQH_ERROR,
+        "feedback 2147483648 has more than 32 bits",
+    ),
+]
+
+
+@pytest.mark.parametrize(("write", "reason", "detail"), OVERSIZED)
+def test_a_number_that_is_too_large_for_its_field_is_refused_with_the_name_of_the_field(
+    write: Callable[[], bytes], reason: Reason, detail: str
+) -> None:
+    with pytest.raises(MQIError) as refused:
+        write()
+
+    assert (reason, detail) == (refused.value.reason, refused.value.detail)
