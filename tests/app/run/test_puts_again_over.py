@@ -4,21 +4,17 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 
 from mqflow import MQIError
 from mqflow.events import InDoubt
 from mqflow.runtime.connection import threaded_session
 from mqflow.testing.faults import Moment
+from mqflow.verbs import QueueManager
 from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application
 
 CALLS_MAX = 20
-pytestmark = [
-    pytest.mark.parametrize("backend", ["asyncio", "trio"]),
-    pytest.mark.parametrize("way", WAYS),
-    pytest.mark.sampled(2),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("way", WAYS), pytest.mark.sampled(2)]
 
 
 @pytest.fixture(autouse=True)
@@ -35,24 +31,23 @@ def behind() -> Iterator[Behind]:
     made.close()
 
 
-def test_the_first_put_after_an_idle_outage_is_put_once(behind: Behind, way: str, backend: str, tmp_path: Path) -> None:
+@pytest.fixture
+def reached(behind: Behind, way: str, tmp_path: Path) -> Iterator[QueueManager]:
+    with behind.reached(way, tmp_path) as found:
+        yield found
+
+
+async def test_the_first_put_after_an_idle_outage_is_put_once(behind: Behind, reached: QueueManager) -> None:
     app = application("idle")
-
-    async def main() -> None:
-        with behind.reached(way, tmp_path) as reached:
-            async with app.running(reached, listen=False):
-                await app.put("OUT", "1")
-                behind.break_all()
-                await app.put("OUT", "2")
-
-    anyio.run(main, backend=backend)
+    async with app.running(reached, listen=False):
+        await app.put("OUT", "1")
+        behind.break_all()
+        await app.put("OUT", "2")
 
     assert ["1", "2"] == behind.bodies("OUT")
 
 
-def test_a_request_whose_connection_breaks_before_its_commit_is_asked_once(
-    behind: Behind, way: str, backend: str, tmp_path: Path
-) -> None:
+async def test_a_request_whose_connection_breaks_before_its_commit_is_asked_once(behind: Behind, reached: QueueManager) -> None:
     app = application("request")
 
     @app.listener("ASKED")
@@ -60,20 +55,16 @@ def test_a_request_whose_connection_breaks_before_its_commit_is_asked_once(
         behind.put("OUT", body)
         return body.upper()
 
-    async def main() -> None:
-        with behind.reached(way, tmp_path) as reached:
-            async with app.running(reached) as running:
-                await running.wait_ready()
-                behind.break_at_put_on("ASKED")
-                assert "HELLO" == await app.request("ASKED", "hello", reply=str, timeout_s=30)
-
-    anyio.run(main, backend=backend)
+    async with app.running(reached) as running:
+        await running.wait_ready()
+        behind.break_at_put_on("ASKED")
+        assert "HELLO" == await app.request("ASKED", "hello", reply=str, timeout_s=30)
 
     assert ["hello"] == behind.bodies("OUT")
 
 
-def test_wherever_the_connection_breaks_a_put_is_there_once_unless_it_is_in_doubt(
-    behind: Behind, way: str, backend: str, tmp_path: Path
+async def test_wherever_the_connection_breaks_a_put_is_there_once_unless_it_is_in_doubt(
+    behind: Behind, reached: QueueManager
 ) -> None:
     app = application("every call")
     hearing = Hearing(app)
@@ -87,19 +78,15 @@ def test_wherever_the_connection_breaks_a_put_is_there_once_unless_it_is_in_doub
         else:
             expected.append(body)
 
-    async def main() -> None:
-        with behind.reached(way, tmp_path) as reached:
-            async with app.running(reached, listen=False):
-                for call in range(1, CALLS_MAX):
-                    for moment in Moment:
-                        behind.break_at(0, moment)
-                        await put(f"{call}, before {moment.name}")  # makes the connection
-                        behind.break_at(call, moment)
-                        await put(f"{call}, {moment.name}")
-                    if behind.calls < call:
-                        break
-
-    anyio.run(main, backend=backend)
+    async with app.running(reached, listen=False):
+        for call in range(1, CALLS_MAX):
+            for moment in Moment:
+                behind.break_at(0, moment)
+                await put(f"{call}, before {moment.name}")  # makes the connection
+                behind.break_at(call, moment)
+                await put(f"{call}, {moment.name}")
+            if behind.calls < call:
+                break
 
     found = behind.bodies("OUT")
     assert expected == [body for body in found if body not in doubtful]

@@ -12,12 +12,11 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, QueueManager
 from tests.runtime.connection.breaking import WAYS, Behind, application
 
 PUBLISHERS, EACH = 16, 5
-
-backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +31,12 @@ def behind() -> Iterator[Behind]:
     made.close()
 
 
+@pytest.fixture
+def reached(behind: Behind, way: str, tmp_path: Path) -> Iterator[QueueManager]:
+    with behind.reached(way, tmp_path) as found:
+        yield found
+
+
 async def publish(app: App, publisher: int, refused: list[str]) -> None:
     for number in range(EACH):
         await app.put("OUT", f"{publisher}.{number}")
@@ -41,20 +46,12 @@ async def publish(app: App, publisher: int, refused: list[str]) -> None:
             refused.append(f"{error.reason}")
 
 
-@backends
 @pytest.mark.parametrize("way", WAYS)
-def test_publishers_on_a_thread_share_commits_and_each_gets_its_own_result(
-    behind: Behind, way: str, backend: str, tmp_path: Path
-) -> None:
+async def test_publishers_on_a_thread_share_commits_and_each_gets_its_own_result(behind: Behind, reached: QueueManager) -> None:
     app, refused = application("publishers"), list[str]()
-
-    async def main() -> None:
-        with behind.reached(way, tmp_path) as reached:
-            async with app.running(reached, listen=False), anyio.create_task_group() as group:
-                for publisher in range(PUBLISHERS):
-                    group.start_soon(publish, app, publisher, refused)
-
-    anyio.run(main, backend=backend)
+    async with app.running(reached, listen=False), anyio.create_task_group() as group:
+        for publisher in range(PUBLISHERS):
+            group.start_soon(publish, app, publisher, refused)
 
     found = behind.bodies("OUT")
     assert sorted(f"{publisher}.{number}" for publisher in range(PUBLISHERS) for number in range(EACH)) == sorted(found)
@@ -65,10 +62,9 @@ def test_publishers_on_a_thread_share_commits_and_each_gets_its_own_result(
     assert ["2053"] * (PUBLISHERS * EACH - 1) == refused
 
 
-@backends
 @pytest.mark.parametrize("way", WAYS)
-def test_when_the_connection_breaks_at_any_call_of_a_shared_unit_each_message_is_there_once_or_in_doubt(
-    behind: Behind, way: str, backend: str, tmp_path: Path
+async def test_when_the_connection_breaks_at_any_call_of_a_shared_unit_each_message_is_there_once_or_in_doubt(
+    behind: Behind, reached: QueueManager
 ) -> None:
     app = application("breaking")
     ends: dict[str, MQIError | None] = {}
@@ -81,17 +77,13 @@ def test_when_the_connection_breaks_at_any_call_of_a_shared_unit_each_message_is
         else:
             ends[body] = None
 
-    async def main() -> None:
-        with behind.reached(way, tmp_path) as reached:
-            async with app.running(reached, listen=False):
-                for call in range(1, 14):
-                    await put(f"{call} first")
-                    behind.break_at(call, behind._moment)
-                    async with anyio.create_task_group() as group:
-                        for number in range(4):
-                            group.start_soon(put, f"{call}.{number}")
-
-    anyio.run(main, backend=backend)
+    async with app.running(reached, listen=False):
+        for call in range(1, 14):
+            await put(f"{call} first")
+            behind.break_at(call, behind._moment)
+            async with anyio.create_task_group() as group:
+                for number in range(4):
+                    group.start_soon(put, f"{call}.{number}")
 
     found = behind.bodies("OUT")
     assert len(found) == len(set(found))
@@ -100,18 +92,13 @@ def test_when_the_connection_breaks_at_any_call_of_a_shared_unit_each_message_is
     assert all("may be on OUT" in str(end) for end in ends.values() if end is not None)
 
 
-@backends
-def test_what_publishers_have_put_on_a_disk_is_there_after_a_restart(backend: str, tmp_path: Path) -> None:
+async def test_what_publishers_have_put_on_a_disk_is_there_after_a_restart(tmp_path: Path) -> None:
     app, refused = application("disk"), list[str]()
-
-    async def main() -> None:
-        with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
-            carry_out(queue_manager.administration, ("DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(FULL) MAXDEPTH(1)"))
-            async with app.running(queue_manager, listen=False), anyio.create_task_group() as group:
-                for publisher in range(PUBLISHERS):
-                    group.start_soon(publish, app, publisher, refused)
-
-    anyio.run(main, backend=backend)
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        carry_out(queue_manager.administration, ("DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(FULL) MAXDEPTH(1)"))
+        async with app.running(queue_manager, listen=False), anyio.create_task_group() as group:
+            for publisher in range(PUBLISHERS):
+                group.start_soon(publish, app, publisher, refused)
 
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
         connection = queue_manager.connect()
