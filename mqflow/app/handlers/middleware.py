@@ -92,7 +92,7 @@ class PublishMiddleware(Protocol):
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return the result of `call_next`. To change the message, pass another message to `call_next`.
 
-        The commit of `App.put` waits for this method. So after `call_next`, this method must not wait for another `App.put`.
+        The commit of `App.put` waits for this method. An `App.put` in this method uses another connection, and does not wait.
 
         If this method returns no `Put`, the put raises `TypeError`, because the message may be lost.
         """

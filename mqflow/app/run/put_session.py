@@ -22,7 +22,7 @@ from mqflow.policy.shared_puts import calls_of_unit
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot, start_task
 from mqflow.verbs import Put
 
-__all__ = ("PutSession",)
+__all__ = ("PutSession", "depth_of_put")
 
 _TURNS_BEFORE_YIELD: Final = 64
 
@@ -30,11 +30,11 @@ _TURNS_BEFORE_YIELD: Final = 64
 class _CallWithin(PutCall):
     """A call whose puts pass through middleware with `publish`, which runs in the task of the caller."""
 
-    __slots__ = ("joined", "outer", "own", "ready", "task_id", "unit")
+    __slots__ = ("depth", "joined", "outer", "own", "ready", "unit")
 
     def __init__(self, *, many: bool = False) -> None:
         super().__init__(many=many)
-        self.task_id: Final = anyio.get_current_task().id
+        self.depth: Final = depth_of_put()
         #: The call whose middleware has made this call; None if no middleware has made it.
         self.outer: Final = _WITHIN.get()
         #: The unit of work that has the puts of this call.
@@ -46,28 +46,19 @@ class _CallWithin(PutCall):
         #: Set when the middleware of the call has ended.
         self.ready: Final = anyio.Event()
 
-    def holds_up(self, way: Way) -> bool:
-        """Return whether an outer call of the same task, or of a parent of it, holds a unit of work of this session open."""
-        outer = self.outer
-        while outer is not None:
-            is_open = outer.unit is not None and outer.unit.way is way and not outer.ready.is_set()
-            if is_open and outer.task_id in _task_and_parents(self.task_id):  # looks at all tasks, so it is last
-                return True
-            outer = outer.outer
-        return False
-
 
 _WITHIN: Final[ContextVar[_CallWithin | None]] = ContextVar("mqflow_put", default=None)
 
 
-def _task_and_parents(task_id: int) -> set[int]:
-    """Return the task, the task whose task group has it, and so on: each of them waits for the tasks of its task group."""
-    parents = {task.id: task.parent_id for task in anyio.get_running_tasks()}
-    found, each = set[int](), task_id if task_id in parents else None
-    while each is not None:
-        found.add(each)
-        each = parents.get(each)
-    return found
+def depth_of_put() -> int:
+    """Return the number of calls whose publish middleware runs, and makes this call. It can wait for the call in any task.
+
+    The commit of a call waits for its middleware. So a call must not share a session with a call of another depth.
+    """
+    outer = _WITHIN.get()
+    while outer is not None and outer.ready.is_set():
+        outer = outer.outer
+    return 0 if outer is None else outer.depth + 1
 
 
 class PutSession:
@@ -232,11 +223,6 @@ class PutSession:
 
     async def _join(self, call: _CallWithin) -> None:
         """Wait until the put of the call is in a unit of work of several callers, or is refused."""
-        if call.holds_up(self._way):
-            raise RuntimeError(
-                "Publish middleware called App.put after its call_next. That put waits for the commit, and the commit waits "
-                "for the middleware. Put before call_next, or pass the second message to call_next."
-            )
         call.joined = anyio.Event()
         self._enter_line(call)
         await call.joined.wait()

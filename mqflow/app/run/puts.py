@@ -1,7 +1,8 @@
 """The puts of an application outside of the units of work of its deliveries, on two sessions.
 
 One session is for puts that handlers make, and one for all other code. A put from a handler never waits for a connection, so it
-must not wait behind a put that does. This file makes no decision about a message.
+must not wait behind a put that does. The puts of publish middleware have sessions of their own, because the commit of a put
+waits for its middleware. This file makes no decision about a message.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Final
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
 from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, with_codec
-from mqflow.app.run.put_session import PutSession
+from mqflow.app.run.put_session import PutSession, depth_of_put
 from mqflow.app.run.unit_of_puts import Way
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -20,6 +21,8 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Put
 
 __all__ = ("Puts",)
+
+_DEPTH_MAX: Final = 8
 
 
 class Puts:
@@ -43,12 +46,14 @@ class Puts:
         self._codec: Final = codec
         around = partial(around_put, layers) if layers else None
 
-        def session(name: str, *, waits: bool) -> PutSession:
+        def session(depth: int, *, waits: bool) -> PutSession:
+            name = "puts of middleware" if depth else "puts outside of deliveries" if waits else "puts beside deliveries"
             reconnecting = ReconnectingSession(supervisor, name, waits=waits)
             return PutSession(Way(reconnecting=reconnecting, stager=stager, broadcast=broadcast, waits=waits), around)
 
-        self._elsewhere: Final = session("puts outside of deliveries", waits=True)
-        self._in_handlers: Final = session("puts beside deliveries", waits=False)
+        self._new_session: Final = session
+        #: By `depth_of_put`, and by whether their puts wait for a connection.
+        self._sessions: Final[dict[tuple[int, bool], PutSession]] = {}
         supervisor.let_go_when_quiescing(self._release)
 
     async def put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
@@ -63,13 +68,21 @@ class Puts:
 
     async def close(self) -> None:
         """Close the sessions."""
-        for session in (self._elsewhere, self._in_handlers):
+        for session in tuple(self._sessions.values()):
             await session.close()
 
     def _session(self) -> PutSession:
         self._check_place()
-        return self._in_handlers if in_delivery(self._supervisor) else self._elsewhere
+        place = depth, waits = depth_of_put(), not in_delivery(self._supervisor)
+        if place not in self._sessions:
+            if depth > _DEPTH_MAX:
+                raise RuntimeError(
+                    f"Publish middleware called App.put in each of {_DEPTH_MAX} puts, one inside the other. It must not put a "
+                    "message for each message that it has put itself."
+                )
+            self._sessions[place] = self._new_session(depth, waits=waits)
+        return self._sessions[place]
 
     async def _release(self) -> None:
-        for session in (self._elsewhere, self._in_handlers):
+        for session in tuple(self._sessions.values()):
             await session.release()
