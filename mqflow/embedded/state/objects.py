@@ -13,6 +13,7 @@ state, under the lock:
 - `ConnectionState`: the connection, `units_ahead` and `end` write it.
 """
 
+import logging
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ApplicationType, ObjectType, OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.selectors.selector import STORED_DEPTH_MAX, Selector, compile_selector
+from mqflow.mqi.selectors.selector import STORED_DEPTH_MAX, Selector, SelectorError, compile_selector
 from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
 from mqflow.mqi.topic_strings import Scheme, has_wildcards
 from mqflow.mqi.topic_strings import matches as topic_matches
@@ -47,6 +48,8 @@ __all__ = (
     "UnitOfWork",
     "Waiter",
 )
+
+_logger: Final = logging.getLogger("mqflow")
 
 
 class Statistics:
@@ -255,7 +258,19 @@ class Subscription:
         self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
         self.wild: bool = has_wildcards(attributes.topic_string, self.scheme)
         selection = attributes.selection
-        self.selector: Selector | None = compile_selector(selection, STORED_DEPTH_MAX) if selection else None
+        #: The compiled selection string; None without a selection string.
+        self.selector: Selector | None = None
+        try:
+            self.selector = compile_selector(selection, STORED_DEPTH_MAX) if selection else None
+        except SelectorError as error:  # an earlier version of mqflow accepted the string
+            self.selector = lambda _: False
+            _logger.error(  # noqa: TRY400 - the traceback says nothing more
+                "Subscription %s gets no publications: its selection string %r is not valid. %s. Delete the subscription, and "
+                "create it again with a valid selection string.",
+                attributes.name,
+                selection,
+                error,
+            )
         #: The handles of the applications that use the subscription: at most one, unless the subscription is shared.
         self.holders: list[SubscriptionHandle] = []
         #: NUMMSGS, and the times of the last message and of the last resume since the start; None before the first.

@@ -27,7 +27,7 @@ _Part = Callable[[Lookup], Value]
 # Each level needs up to 11 nested calls: 24 levels need about a quarter of the stack that Python allows.
 _DEPTH_MAX: Final = 24
 STORED_DEPTH_MAX: Final = 64
-"""The depth of a stored selector. It is higher than for new selectors, because a refusal here would stop the start."""
+"""The depth of a stored selector. It is higher than for new selectors, because earlier versions stored deeper ones."""
 _LIKE: Final = {"%": Wild.MANY, "_": Wild.ONE}
 _COMPARISONS: Final = {"=": eq, "<>": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
 _ARITHMETIC: Final = {"+": add, "-": sub, "*": mul, "/": truediv}

@@ -13,6 +13,7 @@ from mqflow.embedded.storage.store import Snapshot, StoredObject
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.selectors.selector import Selector
 from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import SYSTEM_CLOCK
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
@@ -41,17 +42,33 @@ def test_an_object_is_there_at_once_and_again_after_a_restart() -> None:
     assert {"PRICES": PRICES} == records(machine, TopicAttributes) == records(restarted, TopicAttributes)
 
 
+def loaded(kept: SubscriptionAttributes) -> Selector:
+    stored = defined(kept.name, kept)
+    [subscription] = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes)).subscriptions
+    assert subscription.selector is not None
+    return subscription.selector
+
+
 def test_a_stored_subscription_is_loaded_although_new_selectors_may_not_be_nested_as_deep() -> None:
     selection = "(" * 63 + "a = 'x'" + ")" * 63
     kept = SubscriptionAttributes(name="S", identifier=bytes(24), topic_string="t", selection=selection)
     with pytest.raises(Refusal, match="nested more than 24 deep"):
         check_selection(selection)
 
-    stored = defined("S", kept)
-    [loaded] = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes)).subscriptions
+    assert loaded(kept)(lambda _: "x")
 
-    assert loaded.selector is not None
-    assert loaded.selector(lambda _: "x")
+
+def test_a_stored_subscription_with_an_invalid_selection_string_is_loaded_but_selects_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Earlier versions read 09 as nine."""
+    kept = SubscriptionAttributes(name="S", identifier=bytes(24), topic_string="t", selection="a = 09")
+
+    assert not loaded(kept)(lambda _: 9)
+    assert [
+        "Subscription S gets no publications: its selection string 'a = 09' is not valid. At character 6: AND, OR or the end "
+        "is expected here, not 9. Delete the subscription, and create it again with a valid selection string."
+    ] == caplog.messages
 
 
 def test_a_definition_the_store_refused_is_taken_back() -> None:
