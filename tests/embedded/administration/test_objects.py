@@ -65,10 +65,10 @@ def test_a_stored_subscription_with_an_invalid_selection_string_is_loaded_but_se
     kept = SubscriptionAttributes(name="S", identifier=bytes(24), topic_string="t", selection="a = 09")
 
     assert not loaded(kept)(lambda _: 9)
-    assert [
+    assert "\n".join(caplog.messages) == (
         "Subscription S gets no publications: its selection string 'a = 09' is not valid. At character 6: AND, OR or the end "
         "is expected here, not 9. Delete the subscription, and create it again with a valid selection string."
-    ] == caplog.messages
+    )
 
 
 def test_a_definition_the_store_refused_is_taken_back() -> None:
