@@ -11,8 +11,6 @@ from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
 from benchmarks.consumption import framework, raw
 from benchmarks.effort import Effort, print_tables
 from benchmarks.hotspots import hotspots
-from benchmarks.machine import wait_for_idle
-from benchmarks.samples import interleaved
 from benchmarks.tables import Row, Table, missed
 
 __all__ = ("compare", "tables")
@@ -47,19 +45,10 @@ def tables(effort: Effort) -> Iterator[Table]:
 
 def compare(budget: Consuming, effort: Effort) -> tuple[Row, Row]:
     """Return the row of the ratio and the row of the added processor time. The first row that misses its bar has a profile."""
-    effort.say(f"goal {budget.goal}, {budget.name}")
     messages, unit = effort.scaled(budget.messages, least=budget.unit_of_work), budget.unit_of_work
     candidate = partial(framework, budget.make, messages, unit, concurrency=budget.connections)
-    busy = wait_for_idle(effort.patience_s)
-    pairs = interleaved(candidate, lambda: raw(budget.make, messages, unit), effort.pairs)
-    ratio = Row(
-        goal=budget.goal,
-        name=budget.name,
-        cells=(f"{pairs.rate:,.0f}", f"{pairs.baseline_rate:,.0f}"),
-        figure=pairs.ratio,
-        bar=budget.ratio,
-        busy=busy,
-    )
+    pairs = effort.compared(f"goal {budget.goal}, {budget.name}", candidate, lambda: raw(budget.make, messages, unit))
+    ratio = pairs.row(budget.name, budget.ratio, goal=budget.goal)
     added = Row(
         goal=4,
         name=budget.name,
@@ -67,7 +56,7 @@ def compare(budget: Consuming, effort: Effort) -> tuple[Row, Row]:
         figure=pairs.added_us,
         unit="µs",
         bar=ADDED_CPU_US,
-        busy=busy,
+        busy=pairs.busy,
     )
     if not (missed(ratio) or missed(added)):
         return ratio, added

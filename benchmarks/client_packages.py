@@ -12,7 +12,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Final
 
-from benchmarks.transports import Transport, filled
+from benchmarks.transports import Transport, in_memory
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.dialects import base
 from mqflow.bindings.queue_manager import BoundQueueManager
@@ -38,7 +38,7 @@ def through(package: str) -> Transport:
 
 @contextmanager
 def _through(package: str, messages: int) -> Iterator[QueueManager]:
-    with filled(messages) as queue_manager, install(queue_manager), _without_spans():
+    with in_memory(messages) as queue_manager, install(queue_manager), _without_spans():
         options = ConnectOptions(queue_manager=queue_manager.name, channel=_CHANNEL, hosts=((_HOST, 1414),))
         yield BoundQueueManager(base.load(package), options)
 

@@ -5,7 +5,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from cProfile import Profile
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ from benchmarks.effort import Effort, print_tables
 from benchmarks.hotspots import hotspots
 from benchmarks.machine import wait_for_idle
 from benchmarks.orders import BODY, Order
-from benchmarks.samples import Meter, Sample, interleaved
+from benchmarks.samples import Meter, Sample, rss_bytes
 from benchmarks.tables import Bar, Row, Table, missed
 from benchmarks.transports import QUEUE, durable
 from mqflow import App
@@ -64,20 +63,14 @@ def tables(effort: Effort) -> Iterator[Table]:
 
 
 def _over_the_floor(unit_of_work: int, most: int, bar: Bar, effort: Effort) -> Row:
-    effort.say(f"goal 9, unit of work {unit_of_work}")
-    messages, busy = effort.scaled(most, least=unit_of_work), wait_for_idle(effort.patience_s)
-    with _in_a_folder() as folder:
-        pairs = interleaved(
-            lambda: through_the_engine(messages, unit_of_work), lambda: floor(folder, messages, unit_of_work), effort.pairs
+    messages = effort.scaled(most, least=unit_of_work)
+    with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
+        pairs = effort.compared(
+            f"goal 9, unit of work {unit_of_work}",
+            lambda: through_the_engine(messages, unit_of_work),
+            lambda: floor(Path(folder), messages, unit_of_work),
         )
-    row = Row(
-        goal=9,
-        name=f"put, commit, get, commit over the floor, unit of work {unit_of_work}",
-        cells=(f"{pairs.rate:,.0f}/s", f"{pairs.baseline_rate:,.0f}/s"),
-        figure=pairs.ratio,
-        bar=bar,
-        busy=busy,
-    )
+    row = pairs.row(f"put, commit, get, commit over the floor, unit of work {unit_of_work}", bar, goal=9, unit="/s")
     return _with_profile(row, lambda profile: through_the_engine(messages, unit_of_work, profile), messages)
 
 
@@ -123,20 +116,13 @@ def floor(folder: Path, messages: int, unit_of_work: int) -> Sample:
 
 
 def _shared(workers: int, bar: Bar, effort: Effort) -> Row:
-    effort.say(f"goal 10, {workers} workers")
-    busy = wait_for_idle(effort.patience_s)
     many, one = effort.scaled(8_000), effort.scaled(2_000)
-    pairs = interleaved(
-        lambda: framework(durable, many, 1, concurrency=workers), lambda: framework(durable, one, 1), effort.pairs
+    pairs = effort.compared(
+        f"goal 10, {workers} workers",
+        lambda: framework(durable, many, 1, concurrency=workers),
+        lambda: framework(durable, one, 1),
     )
-    row = Row(
-        goal=10,
-        name=f"consume durable messages one by one, {workers} workers over 1 worker",
-        cells=(f"{pairs.rate:,.0f}/s", f"{pairs.baseline_rate:,.0f}/s"),
-        figure=pairs.ratio,
-        bar=bar,
-        busy=busy,
-    )
+    row = pairs.row(f"consume durable messages one by one, {workers} workers over 1 worker", bar, goal=10, unit="/s")
     return _with_profile(row, lambda profile: framework(durable, many, 1, concurrency=workers, profile=profile), many)
 
 
@@ -192,20 +178,9 @@ async def _soak(part: int) -> tuple[list[float], list[float]]:
                         await checkpoint()
                 await over.wait()
                 rates.append(part / (time.perf_counter() - began))
-                memory_mb.append(_rss_mb())
+                memory_mb.append(rss_bytes() / 1e6)
         connection.disconnect()
     return rates, memory_mb
-
-
-def _rss_mb() -> float:
-    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) * 1_024 / 1e6
-
-
-@contextmanager
-def _in_a_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
-        yield Path(folder)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,9 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.effort import Effort
-from benchmarks.machine import wait_for_idle
-from benchmarks.samples import Meter, Pairs, Sample, interleaved
-from benchmarks.tables import Row, Table
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.attributes.queue import QueueAttributes
+from benchmarks.samples import Meter, Pairs, Sample, rss_bytes
+from benchmarks.tables import Table
+from benchmarks.transports import embedded
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.dead_letters.actions import matchers
@@ -45,13 +42,11 @@ _PASS = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT
 
 @contextmanager
 def opened(where: str) -> Iterator[Connection]:
-    with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore(Path(folder) / "data") if where == "disk" else None
-        queue_manager = EmbeddedQueueManager("QM1", store=store) if store else EmbeddedQueueManager("QM1")
-        with queue_manager:
-            for name in (DLQ, TARGET):
-                queue_manager.administration.define(QueueAttributes(name=name, max_depth=999_999_999))
-            yield queue_manager.connect()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        embedded(DLQ, TARGET, folder=Path(folder) if where == "disk" else None) as queue_manager,
+    ):
+        yield queue_manager.connect()
 
 
 def fill(connection: Connection, messages: int, *, persistent: bool) -> None:
@@ -101,7 +96,7 @@ def drain(connection: Connection, queue: str) -> None:
     connection.close(handle)
 
 
-def compared(where: str, messages: int, pairs: int) -> Pairs:
+def compared(where: str, messages: int, effort: Effort) -> Pairs:
     """Return pairs of the handler and the raw loop on the same connection."""
     with opened(where) as connection:
 
@@ -114,24 +109,18 @@ def compared(where: str, messages: int, pairs: int) -> Pairs:
             drain(connection, TARGET)
             return taken
 
-        return interleaved(lambda: sample(handled), lambda: sample(raw), pairs)
+        return effort.compared(f"the DLQ handler, {where}", lambda: sample(handled), lambda: sample(raw))
 
 
 def tables(effort: Effort) -> Iterator[Table]:
     """Compare the handler with the loop in memory and on disk, and yield one table."""
-    rows = []
-    for where, messages in (("memory", 8_000), ("disk", 1_000)):
-        effort.say(f"the DLQ handler, {where}")
-        busy = wait_for_idle(effort.patience_s)
-        pairs = compared(where, effort.scaled(messages), effort.pairs)
-        cells = (f"{pairs.rate:,.0f}", f"{pairs.baseline_rate:,.0f}")
-        rows.append(Row(name=f"dead letters, {where}", cells=cells, figure=pairs.ratio, busy=busy))
+    sides = (("memory", 8_000), ("disk", 1_000))
     yield Table(
         title="The DLQ handler against a loop that gets, puts and commits",
         before="Both sides use one connection, and a unit of work for each message. The handler has a table of four rules.",
         columns=("handler, messages/s", "loop, messages/s"),
         figure="ratio",
-        rows=rows,
+        rows=[compared(where, effort.scaled(most), effort).row(f"dead letters, {where}") for where, most in sides],
     )
 
 
@@ -141,24 +130,19 @@ def steady(where: str, messages: int, *, ignored: bool) -> None:
     with opened(where) as connection:
         part = messages // 10
         for number in range(10):
-            before = resident_mb()
+            before = rss_bytes() / 1e6
             fill(connection, part, persistent=where == "disk")
-            filled = resident_mb()
+            filled = rss_bytes() / 1e6
             begun = perf_counter()
             handled(connection, table)
             rate = part * (number + 1 if ignored else 1) / (perf_counter() - begun)
             print(
                 f"{where}: {part * (number + 1):>9,} done, {rate:>8,.0f}/s, "
-                f"{before:,.0f} MB, {filled:,.0f} MB filled, {resident_mb():,.0f} MB handled",
+                f"{before:,.0f} MB, {filled:,.0f} MB filled, {rss_bytes() / 1e6:,.0f} MB handled",
                 flush=True,
             )
             if not ignored:
                 drain(connection, TARGET)
-
-
-def resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * 4_096 / 1_000_000
 
 
 def main(arguments: list[str]) -> int:
@@ -172,7 +156,7 @@ def main(arguments: list[str]) -> int:
     if given.steady:
         steady(given.where, given.steady, ignored=given.ignored)
     else:
-        pairs = compared(given.where, given.messages, given.pairs)
+        pairs = compared(given.where, given.messages, Effort(pairs=given.pairs, patience_s=0.0))
         for one, other in zip(pairs.candidates, pairs.baselines, strict=True):
             print(f"{given.where}: raw {other.rate:,.0f}/s, handler {one.rate:,.0f}/s, ratio {one.rate / other.rate:.2f}")
         print(f"{given.where}: median ratio {pairs.ratio:.2f}")

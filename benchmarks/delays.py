@@ -5,7 +5,6 @@ A program sends messages whose delays end evenly over some seconds, and the queu
 """
 
 import argparse
-import resource
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,18 +17,17 @@ import anyio
 from msgspec import Struct
 
 from benchmarks.machine import wait_for_idle
-from benchmarks.page import replaced_between
+from benchmarks.page import PAGE, replaced_between
+from benchmarks.samples import rss_bytes
+from benchmarks.transports import embedded
 from mqflow import App
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import DelayedDelivered, Event
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.world import SYSTEM_WORLD
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- delays: begin (python -m benchmarks.delays writes what stands between these two lines) -->"
 END = "<!-- delays: end -->"
 TARGET = "LATER"
@@ -63,11 +61,11 @@ class Million(Struct, frozen=True):
 
 @contextmanager
 def opened(where: str) -> Iterator[EmbeddedQueueManager]:
-    with tempfile.TemporaryDirectory() as folder:
-        store = {"store": SqliteStore(Path(folder) / "data")} if where == "disk" else {}
-        with EmbeddedQueueManager("QM1", **store) as queue_manager:  # type: ignore[arg-type]  # one argument or none
-            queue_manager.administration.define(QueueAttributes(name=TARGET, max_depth=999_999_999))
-            yield queue_manager
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        embedded(TARGET, folder=Path(folder) if where == "disk" else None) as queue_manager,
+    ):
+        yield queue_manager
 
 
 def send(queue_manager: EmbeddedQueueManager, delays_ms: Iterator[int], *, persistent: bool) -> int:
@@ -132,18 +130,11 @@ def million(where: str, messages: int) -> Million:
             return (perf_counter() - begun) * 1_000
 
     with opened(where) as queue_manager:
-        before, begun = _rss_bytes(), perf_counter()
+        before, begun = rss_bytes(), perf_counter()
         send(queue_manager, (3_600_000 + number * 7_919 % 86_400_000 for number in range(messages)), persistent=where == "disk")
-        took_s, bytes_each = perf_counter() - begun, (_rss_bytes() - before) / messages
+        took_s, bytes_each = perf_counter() - begun, (rss_bytes() - before) / messages
         first_ms = anyio.run(deliver, queue_manager)
     return Million(where, messages, bytes_each, messages / took_s, first_ms)
-
-
-def _rss_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) * 1_024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
 
 
 def text(runs: list[Lateness], many: list[Million], date: str) -> str:

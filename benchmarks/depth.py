@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from benchmarks.effort import Effort, print_tables
-from benchmarks.machine import wait_for_idle
 from benchmarks.orders import BODY
-from benchmarks.samples import Meter, Pairs, Sample, interleaved
+from benchmarks.samples import Meter, Pairs, Sample, rss_bytes
 from benchmarks.tables import Bar, Row, Table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
@@ -66,7 +65,8 @@ def tables(effort: Effort) -> Iterator[Table]:
     """Measure, and yield one table."""
     depth = effort.scaled(_DEEP, least=_FILL)
     rows: list[Row] = []
-    with _folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as name:
+        folder = Path(name)
         effort.say(f"goals 11 and 12, filling {depth:,} messages")
         with filled(folder / "shallow", _SHALLOW) as shallow, filled(folder / "deep", depth) as deep:
             per_message = deep.added_bytes / depth
@@ -136,12 +136,6 @@ def opened(folder: Path) -> Opened:
     return decode(done.stdout, type=Opened)
 
 
-def rss_bytes() -> int:
-    """Return the memory of this process."""
-    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) * 1_024
-
-
 def _open(folder: Path) -> Opened:
     with tempfile.TemporaryDirectory(dir=folder.parent) as empty:
         EmbeddedQueueManager("EMPTY", store=SqliteStore(Path(empty) / "data")).close()
@@ -161,27 +155,28 @@ def _open(folder: Path) -> Opened:
 
 
 def _rate(deep: Deep, shallow: Deep, unit_of_work: int, most: int, bar: Bar, effort: Effort) -> Row:
-    effort.say(f"goal 11, unit of work {unit_of_work}")
-    messages, busy = effort.scaled(most, least=unit_of_work), wait_for_idle(effort.patience_s)
-    pairs = interleaved(
-        lambda: _in_order(deep, messages, unit_of_work), lambda: _in_order(shallow, messages, unit_of_work), effort.pairs
+    messages = effort.scaled(most, least=unit_of_work)
+    pairs = effort.compared(
+        f"goal 11, unit of work {unit_of_work}",
+        lambda: _in_order(deep, messages, unit_of_work),
+        lambda: _in_order(shallow, messages, unit_of_work),
     )
-    return _ratio(f"put, commit, get, commit, unit of work {unit_of_work}", pairs, bar, busy)
+    return _ratio(f"put, commit, get, commit, unit of work {unit_of_work}", pairs, bar)
 
 
 def _by_identifier(deep: Deep, shallow: Deep, effort: Effort) -> Row:
-    effort.say("goal 11, random CorrelIds")
-    messages, busy = effort.scaled(_SHALLOW // 10), wait_for_idle(effort.patience_s)
-    choices = Random(1)  # noqa: S311 - the same choices in each run
-    pairs = interleaved(
-        lambda: _at_random(deep, messages, choices), lambda: _at_random(shallow, messages, choices), effort.pairs
+    messages, choices = effort.scaled(_SHALLOW // 10), Random(1)  # noqa: S311 - the same choices in each run
+    pairs = effort.compared(
+        "goal 11, random CorrelIds",
+        lambda: _at_random(deep, messages, choices),
+        lambda: _at_random(shallow, messages, choices),
     )
-    return _ratio("get by a random CorrelId, commit, put, commit", pairs, _BY_IDENTIFIER, busy)
+    return _ratio("get by a random CorrelId, commit, put, commit", pairs, _BY_IDENTIFIER)
 
 
-def _ratio(name: str, pairs: Pairs, bar: Bar, busy: float | None) -> Row:
+def _ratio(name: str, pairs: Pairs, bar: Bar) -> Row:
     cells = (f"{pairs.rate:,.0f}/s, {pairs.cpu_us:.0f} µs", f"{pairs.baseline_rate:,.0f}/s, {pairs.baseline_cpu_us:.0f} µs")
-    return Row(goal=11, name=name, cells=cells, figure=pairs.ratio, bar=bar, busy=busy)
+    return Row(goal=11, name=name, cells=cells, figure=pairs.ratio, bar=bar, busy=pairs.busy)
 
 
 def _memory(name: str, figure: float) -> Row:
@@ -238,12 +233,6 @@ def _descriptor(number: int) -> MessageDescriptor:
         ccsid=1208,
         correlation_id=Random(number).randbytes(24),  # noqa: S311 - the same CorrelId in each process
     )
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
-        yield Path(folder)
 
 
 def _main(given: list[str]) -> int:

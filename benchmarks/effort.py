@@ -5,7 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from benchmarks.machine import wait_for_idle
+from benchmarks.samples import Pairs, Sample, interleaved
 from benchmarks.tables import Table, markdown
 
 __all__ = ("Effort", "arguments", "effort_of", "print_tables")
@@ -32,6 +35,12 @@ class Effort(Struct, frozen=True, kw_only=True):
     def say(self, text: str) -> None:
         """Tell on the standard error output which measurement begins."""
         print(f"measuring {text}", file=sys.stderr, flush=True)
+
+    def compared(self, text: str, candidate: Callable[[], Sample], baseline: Callable[[], Sample]) -> Pairs:
+        """Tell which measurement begins, wait for an idle machine, and return the pairs of candidate and baseline."""
+        self.say(text)
+        busy = wait_for_idle(self.patience_s)
+        return replace(interleaved(candidate, baseline, self.pairs), busy=busy)
 
 
 def arguments(program: str, about: str | None) -> argparse.ArgumentParser:

@@ -3,15 +3,13 @@
 Sockets, frames, requests and replies are mqflow's. The server encodes each reply again, with the same content.
 """
 
-import os
-import resource
 import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from benchmarks.orders import BODY
+from benchmarks.samples import cpu_s, cpu_s_of
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import LENGTH_BYTES, Frames
 from mqflow.embedded.wire.server.answer_parts import AnswerParts
@@ -33,11 +31,11 @@ def floor(messages: int, unit_of_work: int) -> tuple[float, float, float]:
         other.close()
         frames = Frames(own)
         _ask(frames, request, asked)  # the server is ready
-        began, own_s, other_s = time.perf_counter(), _cpu_s(), _cpu_s_of(process.pid)
+        began, own_s, other_s = time.perf_counter(), cpu_s(), cpu_s_of(process.pid)
         for _ in range(count):
             _ask(frames, request, asked)
         taken_s = time.perf_counter() - began
-        own_s, other_s = _cpu_s() - own_s, _cpu_s_of(process.pid) - other_s
+        own_s, other_s = cpu_s() - own_s, cpu_s_of(process.pid) - other_s
     process.wait()
     return messages / taken_s, own_s / messages * 1e6, other_s / messages * 1e6
 
@@ -85,16 +83,6 @@ _DESCRIPTOR = MessageDescriptor(
     put_date="20261121",
     put_time="12000000",
 )
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _cpu_s_of(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from msgspec import Struct
 from benchmarks.machine import IDLE_SHARE, wait_for_idle
 from benchmarks.page import PAGE, replaced_between
 from benchmarks.process_start import environment
+from benchmarks.samples import cpu_s_of
 from benchmarks.tables import Bar, Row, Table, markdown, shown
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
@@ -54,11 +55,6 @@ class Served(Struct, frozen=True):
     folder: Path
     port: int
     process: int
-
-    def cpu_s(self) -> float:
-        """Return the processor time of the process in seconds."""
-        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -148,8 +144,8 @@ def _beside(java: Program, served: Served, messages: int, unit: int, pairs: int,
     for _ in range(pairs):
         for whose, run in sides.items():
             for kind in ("put", "get"):
-                before = served.cpu_s()
-                taken.setdefault((kind, whose), []).append((run(served, kind, whole, unit), served.cpu_s() - before))
+                before = cpu_s_of(served.process)
+                taken.setdefault((kind, whose), []).append((run(served, kind, whole, unit), cpu_s_of(served.process) - before))
     for (kind, whose), times in taken.items():
         rates = [whole / taken_s for taken_s, _ in times]
         server_us = median(cpu_s for _, cpu_s in times) / whole * 1e6
@@ -176,7 +172,7 @@ def _starts(java: Program, folder: Path, pairs: int, busy: float | None) -> Iter
             for kind in ("put", "get"):
                 _theirs(java, served, kind, 1, 1)
             walls.append((time.perf_counter() - began) * 1_000)
-            cpus.append(served.cpu_s() * 1_000)
+            cpus.append(cpu_s_of(served.process) * 1_000)
     name, bar = "start of the queue manager until the first JMS message", Bar(500, 250, at_most=True)
     why = "The imports take most of this time."
     for part, times, must in (

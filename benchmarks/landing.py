@@ -18,6 +18,7 @@ from typing import Any
 
 import anyio
 
+from benchmarks.transports import embedded, fill
 from mqflow import App
 from mqflow.app.config.settings import Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -25,9 +26,7 @@ from mqflow.journal import Journal, Kind
 from mqflow.journal.segments import Written
 from mqflow.landing.lander import Lander, LanderOptions
 from mqflow.landing.recovery import STATE_QUEUE, Marker
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.verbs import Connection, GetOptions, Got
 from mqflow.world import SYSTEM_CLOCK, THREADS
@@ -65,13 +64,8 @@ class Slow:
 @contextmanager
 def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
     """Yield a queue manager in memory with a full queue."""
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        for name in (QUEUE, STATE_QUEUE, DISPOSITION_QUEUE):
-            queue_manager.administration.define(QueueAttributes(name=name, max_depth=999_999_999))
-        connection = queue_manager.connect()
-        handle = connection.open(QUEUE, OpenOption.OUTPUT)
-        for _ in range(messages):
-            connection.put(handle, MessageDescriptor(format="MQSTR"), BODY, PutOption.NO_SYNCPOINT)
+    with embedded(QUEUE, STATE_QUEUE, DISPOSITION_QUEUE) as queue_manager:
+        fill(queue_manager, QUEUE, messages, MessageDescriptor(format="MQSTR"), BODY)
         yield queue_manager
 
 

@@ -5,7 +5,7 @@ them together. That is the strongest loop for producers that wait at the same ti
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -13,9 +13,8 @@ import anyio
 from msgspec import Struct, json
 
 from benchmarks.effort import Effort, print_tables
-from benchmarks.machine import wait_for_idle
 from benchmarks.orders import BODY, decode
-from benchmarks.samples import Meter, Pairs, Sample, interleaved
+from benchmarks.samples import Meter, Pairs, Sample
 from benchmarks.tables import Bar, Row, Table
 from benchmarks.transports import QUEUE, Transport, durable, in_memory
 from mqflow import App
@@ -102,7 +101,7 @@ def put_in_a_loop(transport: Transport, messages: int, at_once: int) -> Sample:
 
 def tables(effort: Effort) -> Iterator[Table]:
     """Measure each number of publishers, and yield their processor time, their rates, and the gain of 32 publishers."""
-    measured = [(producing, *_measure(producing, effort)) for producing in PRODUCING]
+    measured = [(producing, _measure(producing, effort)) for producing in PRODUCING]
     yield Table(
         title="Processor time of a put outside of deliveries",
         columns=("`app.put`, messages/s", "loop, messages/s", "loop, µs"),
@@ -114,41 +113,31 @@ def tables(effort: Effort) -> Iterator[Table]:
                 figure=pairs.cpu_us,
                 unit="µs",
                 bar=producing.cpu_us,
-                busy=busy,
+                busy=pairs.busy,
             )
-            for producing, pairs, busy in measured
+            for producing, pairs in measured
         ],
         after="The loop of 32 publishers puts 32 messages with one call and commits them together.",
     )
     yield _gain(effort)
 
 
-def _measure(producing: Producing, effort: Effort) -> tuple[Pairs, float]:
-    effort.say(producing.name)
-    busy, messages = wait_for_idle(effort.patience_s), effort.scaled(producing.messages, least=producing.publishers)
+def _measure(producing: Producing, effort: Effort) -> Pairs:
+    messages = effort.scaled(producing.messages, least=producing.publishers)
     candidate = partial(publish, producing.make, messages, producing.publishers)
     baseline = partial(put_in_a_loop, producing.make, messages, producing.publishers)
-    return interleaved(candidate, baseline, effort.pairs), busy
+    return effort.compared(producing.name, candidate, baseline)
 
 
 def _gain(effort: Effort) -> Table:
     """Return the table of 32 publishers over one publisher, measured in turns."""
-    effort.say("32 publishers over 1")
-    busy = wait_for_idle(effort.patience_s)
-    many: Callable[[], Sample] = partial(publish, durable, effort.scaled(9_600, least=_MANY), _MANY)
-    pairs = interleaved(many, partial(publish, durable, effort.scaled(1_600), 1), effort.pairs)
-    row = Row(
-        name="embedded, durable, 32 publishers over 1",
-        cells=(f"{pairs.rate:,.0f}", f"{pairs.baseline_rate:,.0f}"),
-        figure=pairs.ratio,
-        bar=_GAIN,
-        busy=busy,
-    )
+    many = partial(publish, durable, effort.scaled(9_600, least=_MANY), _MANY)
+    pairs = effort.compared("32 publishers over 1", many, partial(publish, durable, effort.scaled(1_600), 1))
     return Table(
         title="Publishers that share commits",
         columns=("32 publishers, messages/s", "1 publisher, messages/s"),
         figure="ratio",
-        rows=[row],
+        rows=[pairs.row("embedded, durable, 32 publishers over 1", _GAIN)],
     )
 
 

@@ -4,15 +4,19 @@ Candidate and baseline run in turns, so that load of other processes falls on bo
 """
 
 import gc
+import os
 import resource
 import time
 from collections.abc import Callable, Sequence
 from math import floor, sqrt
+from pathlib import Path
 from statistics import median
 
 from msgspec import Struct
 
-__all__ = ("Meter", "Pairs", "Sample", "interleaved")
+from benchmarks.tables import Bar, Row
+
+__all__ = ("Meter", "Pairs", "Sample", "cpu_s", "cpu_s_of", "interleaved", "rss_bytes")
 
 
 class Sample(Struct, frozen=True):
@@ -43,12 +47,12 @@ class Meter:
 
     def start(self) -> None:
         """Begin the measurement."""
-        self._cpu_s = _cpu_s()
+        self._cpu_s = cpu_s()
         self._wall_s = time.perf_counter()
 
     def sample(self, messages: int) -> Sample:
         """Return the sample since the start, for this number of messages."""
-        return Sample(messages, time.perf_counter() - self._wall_s, _cpu_s() - self._cpu_s)
+        return Sample(messages, time.perf_counter() - self._wall_s, cpu_s() - self._cpu_s)
 
 
 class Pairs(Struct, frozen=True):
@@ -56,6 +60,8 @@ class Pairs(Struct, frozen=True):
 
     candidates: Sequence[Sample]
     baselines: Sequence[Sample]
+    #: The share of the processors that other processes used before the first run; None if it was not measured.
+    busy: float | None = None
 
     @property
     def rate(self) -> float:
@@ -98,6 +104,11 @@ class Pairs(Struct, frozen=True):
         below = max(0, floor(len(found) / 2 - 0.98 * sqrt(len(found))))
         return median(found), found[below], found[-1 - below]
 
+    def row(self, name: str, bar: Bar | None = None, *, goal: int = 0, unit: str = "") -> Row:
+        """Return the row of the ratio, with both rates in its cells."""
+        cells = (f"{self.rate:,.0f}{unit}", f"{self.baseline_rate:,.0f}{unit}")
+        return Row(goal=goal, name=name, cells=cells, figure=self.ratio, bar=bar, busy=self.busy)
+
 
 def interleaved(candidate: Callable[[], Sample], baseline: Callable[[], Sample], pairs: int) -> Pairs:
     """Run candidate and baseline in turns and return the pairs. A first run of each is not measured."""
@@ -112,6 +123,19 @@ def _settled(run: Callable[[], Sample]) -> Sample:
     return run()
 
 
-def _cpu_s() -> float:
+def cpu_s() -> float:
+    """Return the processor time of this process so far, user and system, of all threads."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+def cpu_s_of(pid: int) -> float:
+    """Return the processor time of a process so far. Linux counts it in hundredths of a second."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes(pid: int | str = "self") -> int:
+    """Return the present memory of a process; by default, of this process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1_024

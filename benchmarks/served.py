@@ -11,7 +11,6 @@ commit and get; all messages are durable. Both sides run in turns, so that load 
 import argparse
 import logging
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -30,12 +29,13 @@ from benchmarks.effort import Effort, arguments, effort_of
 from benchmarks.floor import floor
 from benchmarks.machine import wait_for_idle
 from benchmarks.orders import BODY
+from benchmarks.samples import cpu_s, cpu_s_of, rss_bytes
 from benchmarks.tables import Bar, Row, Table, markdown, shown
+from benchmarks.transports import embedded, fill
 from mqflow import App
 from mqflow.app.channels.location import OpenQueueManager
 from mqflow.cli.processes.served_connections import raise_open_file_limit
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
@@ -51,7 +51,6 @@ __all__ = ("Idle", "Rate", "fused", "idle", "idling", "shared", "tables", "throu
 QUEUE: Final = "ORDERS.IN"
 _PASSWORD: Final = "idle"  # noqa: S105 - the queue manager lives only during the measurement
 _GET: Final = GetOptions(options=GetOption.SYNCPOINT)
-_FILL_UNIT: Final = 1_000
 _SETTLED_AFTER_S: Final = 2.0
 """The time after the start of idle listeners until they only wait."""
 
@@ -76,18 +75,8 @@ class Rate(Struct, frozen=True):
 @contextmanager
 def _filled(folder: Path, messages: int, *, durable: bool) -> Iterator[EmbeddedQueueManager]:
     persistence = Persistence.PERSISTENT if durable else Persistence.NOT_PERSISTENT
-    descriptor = MessageDescriptor(persistence=persistence)
-    kept = EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) if durable else EmbeddedQueueManager("QM1")
-    with kept as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name=QUEUE, max_depth=10_000_000))
-        connection = queue_manager.connect()
-        handle = connection.open(QUEUE, OpenOption.OUTPUT)
-        for number in range(messages):
-            connection.put(handle, descriptor, BODY, PutOption.SYNCPOINT)
-            if number % _FILL_UNIT == _FILL_UNIT - 1:
-                connection.commit()
-        connection.commit()
-        connection.disconnect()
+    with embedded(QUEUE, folder=folder if durable else None) as queue_manager:
+        fill(queue_manager, QUEUE, messages, MessageDescriptor(persistence=persistence))
         yield queue_manager
 
 
@@ -155,10 +144,10 @@ def through(messages: int, unit_of_work: int) -> Rate:
 def _timed(work: Callable[[ServedConnection], None], messages: int, waiting: int) -> Rate:
     with _server(waiting, durable=False) as (manager, pid):
         connection = manager.connect()
-        began, own_s, other_s = time.perf_counter(), _cpu_s(), _cpu_s_of(pid)
+        began, own_s, other_s = time.perf_counter(), cpu_s(), cpu_s_of(pid)
         work(connection)
         taken_s = time.perf_counter() - began
-        own_s, other_s = _cpu_s() - own_s, _cpu_s_of(pid) - other_s
+        own_s, other_s = cpu_s() - own_s, cpu_s_of(pid) - other_s
         connection.disconnect()
     return Rate(messages / taken_s, own_s / messages * 1e6, other_s / messages * 1e6)
 
@@ -227,33 +216,18 @@ async def _idle(queue_manager: OpenQueueManager, listeners: int, seconds: float,
     for number in range(listeners):
         administration.define(QueueAttributes(name=f"IDLE.{number}"))
         app.listener(f"IDLE.{number}")(_handle)
-    memory_kib = [_memory_kib_of(each) for each in processes]
+    memory_kib = [rss_bytes(each) / 1_024 for each in processes]
     async with app.running(queue_manager):
         await anyio.sleep(_SETTLED_AFTER_S)
-        used_s = [_cpu_s_of(each) for each in processes]
+        used_s = [cpu_s_of(each) for each in processes]
         await anyio.sleep(seconds)
-        used_ms = [(_cpu_s_of(each) - before) * 1_000 / seconds for each, before in zip(processes, used_s, strict=True)]
-        added_kib = [_memory_kib_of(each) - before for each, before in zip(processes, memory_kib, strict=True)]
+        used_ms = [(cpu_s_of(each) - before) * 1_000 / seconds for each, before in zip(processes, used_s, strict=True)]
+        added_kib = [rss_bytes(each) / 1_024 - before for each, before in zip(processes, memory_kib, strict=True)]
     return Idle(*used_ms, *added_kib) if server is None else Idle(used_ms[0], added_kib[0], used_ms[1], added_kib[1])
 
 
 def _handle(body: bytes) -> None:
     assert body
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _cpu_s_of(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _memory_kib_of(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
 def tables(effort: Effort) -> Iterator[Table]:

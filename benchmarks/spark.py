@@ -20,7 +20,7 @@ from msgspec import Struct
 from benchmarks import landing, spark_silver
 from benchmarks import spark_sides as sides
 from benchmarks.machine import describe, wait_for_idle
-from benchmarks.page import replaced_between
+from benchmarks.page import PAGE, replaced_between
 from benchmarks.samples import Sample
 from benchmarks.spark_processes import Processes, processes
 from benchmarks.tables import Bar
@@ -28,7 +28,6 @@ from mqflow.landing.lander import Lander
 
 __all__ = ("RATIOS", "Measured", "Ratio", "main", "measure", "render")
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN: Final = "<!-- spark: begin (python -m benchmarks.spark --write writes what stands between these two lines) -->"
 END: Final = "<!-- spark: end -->"
 _TWO, _ONE = "local[2]", "local[1]"

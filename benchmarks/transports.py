@@ -15,11 +15,13 @@ from benchmarks.orders import BODY
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.many_verbs import put_many
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.verbs import Connection, GetOptions, Got, QueueManager
 
-__all__ = ("QUEUE", "Transport", "blocking", "computing", "durable", "filled", "in_memory")
+__all__ = ("QUEUE", "Transport", "blocking", "computing", "durable", "embedded", "fill", "in_memory")
 
 QUEUE: Final = "BENCH.IN"
 
@@ -38,16 +40,29 @@ Transport = Callable[[int], AbstractContextManager[QueueManager]]
 
 
 @contextmanager
-def in_memory(messages: int) -> Iterator[QueueManager]:
-    """Yield an embedded queue manager in memory."""
-    with filled(messages) as queue_manager:
+def embedded(*queues: str, folder: Path | None = None) -> Iterator[EmbeddedQueueManager]:
+    """Yield an embedded queue manager with these queues. Its data is in the folder, or else in memory."""
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data") if folder else None) as queue_manager:
+        for name in queues:
+            queue_manager.administration.define(QueueAttributes(name=name, max_depth=999_999_999))
         yield queue_manager
 
 
+def fill(queue_manager: QueueManager, queue: str, messages: int, descriptor: MessageDescriptor, body: bytes = BODY) -> None:
+    """Put messages that are all the same on a queue."""
+    connection = queue_manager.connect(application_name="filling")
+    handle = connection.open(queue, OpenOption.OUTPUT)
+    for first in range(0, messages, _FILL):
+        unit = [(descriptor, body)] * min(_FILL, messages - first)
+        assert put_many(connection, handle, unit, PutOption.SYNCPOINT).error is None
+        connection.commit()
+    connection.disconnect()
+
+
 @contextmanager
-def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
-    """Yield an embedded queue manager in memory with this number of messages, like `in_memory`, but with its own type."""
-    with EmbeddedQueueManager("BENCH") as queue_manager:
+def in_memory(messages: int) -> Iterator[EmbeddedQueueManager]:
+    """Yield an embedded queue manager in memory."""
+    with embedded() as queue_manager:
         _fill(queue_manager, messages, Persistence.NOT_PERSISTENT)
         yield queue_manager
 
@@ -55,11 +70,12 @@ def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
 @contextmanager
 def durable(messages: int) -> Iterator[QueueManager]:
     """Yield an embedded queue manager with its data on this disk, and persistent messages."""
-    with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
-        store = SqliteStore(Path(folder) / "data")
-        with EmbeddedQueueManager("BENCH", store=store) as queue_manager:
-            _fill(queue_manager, messages, Persistence.PERSISTENT)
-            yield queue_manager
+    with (
+        tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as name,
+        embedded(folder=Path(name)) as queue_manager,
+    ):
+        _fill(queue_manager, messages, Persistence.PERSISTENT)
+        yield queue_manager
 
 
 @contextmanager
@@ -116,12 +132,4 @@ class _SlowConnection:
 def _fill(queue_manager: EmbeddedQueueManager, messages: int, persistence: Persistence) -> None:
     definitions = f"DEFINE QLOCAL(BENCH.BOQ)\nDEFINE QLOCAL({QUEUE}) MAXDEPTH(999999999) BOTHRESH(3) BOQNAME(BENCH.BOQ)"
     mqsc.run(definitions, queue_manager.administration)
-    connection = queue_manager.connect(application_name="filling")
-    handle = connection.open(QUEUE, OpenOption.OUTPUT)
-    descriptor = MessageDescriptor(persistence=persistence, format="MQSTR", ccsid=1208)
-    for number in range(messages):
-        connection.put(handle, descriptor, BODY, PutOption.SYNCPOINT)
-        if number % _FILL == _FILL - 1:
-            connection.commit()
-    connection.commit()
-    connection.disconnect()
+    fill(queue_manager, QUEUE, messages, MessageDescriptor(persistence=persistence, format="MQSTR", ccsid=1208))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.machine import describe, wait_for_idle
-from benchmarks.page import replaced_between
+from benchmarks.page import PAGE, replaced_between
 from benchmarks.samples import Sample
 from benchmarks.spark_processes import Processes, consumed, metered, processes, session
 from benchmarks.tables import Bar
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ("RULES", "first_rules", "letters", "main")
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN: Final = "<!-- triage: begin (python -m benchmarks.triage --write writes what stands between these two lines) -->"
 END: Final = "<!-- triage: end -->"
 FIRST: Final = "the first rule of each, by columns"

@@ -19,19 +19,16 @@ from msgspec import Struct
 
 from benchmarks.effort import Effort, print_tables
 from benchmarks.machine import wait_for_idle
-from benchmarks.orders import BODY
+from benchmarks.samples import cpu_s_of
 from benchmarks.tables import Bar, Row, Table
+from benchmarks.transports import embedded, fill
 from benchmarks.worker_application import COUNT, GO, QUEUE, SUFFIX, UNIT_VARIABLE
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import OpenOption, Persistence, PutOption
+from mqflow.mqi.options import Persistence
 
 __all__ = ("Run", "consumed", "tables")
 
 _ROOT: Final = Path(__file__).parent.parent
-_FILL_UNIT: Final = 1_000
 _PATIENCE_S: Final = 60.0
 
 Found = TypeVar("Found")
@@ -50,7 +47,8 @@ def consumed(messages: int, unit_of_work: int, workers: int) -> Run:
     """Return the figures of this number of worker processes; 1 is the worker in the process of the queue manager."""
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as name:
         folder = Path(name)
-        _fill(folder / "data", messages)
+        with embedded(QUEUE, folder=folder) as queue_manager:
+            fill(queue_manager, QUEUE, messages, MessageDescriptor(persistence=Persistence.PERSISTENT))
         words = [sys.executable, "-m", "mqflow", "run", "benchmarks.worker_application:app", "--workers", str(workers)]
         environment = {**os.environ, "PYTHONPATH": str(_ROOT), UNIT_VARIABLE: str(unit_of_work), "MQFLOW_LOG_LEVEL": "error"}
         words += ["--url", f"embedded:{folder}/data?qmgr=QM1"]
@@ -88,19 +86,6 @@ def _read(counts: Iterable[Path]) -> list[tuple[int, float]]:
     return [COUNT.unpack(path.read_bytes()) for path in counts]
 
 
-def _fill(data: Path, messages: int) -> None:
-    descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
-    with EmbeddedQueueManager("QM1", store=SqliteStore(data)) as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name=QUEUE, max_depth=10_000_000))
-        connection = queue_manager.connect()
-        handle = connection.open(QUEUE, OpenOption.OUTPUT)
-        for first in range(0, messages, _FILL_UNIT):
-            unit = [(descriptor, BODY)] * min(_FILL_UNIT, messages - first)
-            assert connection.put_many(handle, unit, PutOption.SYNCPOINT).error is None
-            connection.commit()
-        connection.disconnect()
-
-
 def _descendants(pid: int) -> Iterator[int]:
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, path.read_text().split()):
@@ -109,9 +94,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def _cpu_s(pids: Iterable[int]) -> float:
-    """Return the processor time of the processes so far. Linux counts it in hundredths of a second."""
-    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+    return sum(map(cpu_s_of, pids))
 
 
 def tables(effort: Effort) -> Iterator[Table]:

@@ -7,14 +7,12 @@ measures the time from put to handler at 500 messages a second. This module know
 
 import asyncio
 import os
-import resource
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from cProfile import Profile
-from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -24,8 +22,9 @@ from msgspec.structs import replace
 
 from benchmarks.hotspots import Hotspot, dearest
 from benchmarks.orders import BODY, Order, decode
+from benchmarks.samples import cpu_s, cpu_s_of, rss_bytes
 
-__all__ = ("ORDER", "QUEUE", "Measured", "Tally", "Threaded", "cpu_s_of", "run", "run_with_threads")
+__all__ = ("ORDER", "QUEUE", "Measured", "Tally", "Threaded", "run", "run_with_threads")
 
 ORDER: Final = decode(BODY)
 QUEUE: Final = os.environ.get("PEER_QUEUE", "orders")
@@ -61,7 +60,7 @@ class Tally:
         self._late = late
         self._handled = 0
         self._first_at = 0.0
-        self._half_kb = 0
+        self._half_bytes = 0
         self._began: tuple[float, float, float] | None = None
         self._late_us: list[float] = []
         self._lock = Lock()
@@ -72,7 +71,7 @@ class Tally:
         if self._began is None:
             if self._profile is not None:
                 self._profile.enable()
-            self._began = (time.perf_counter(), _cpu_s(), _server_s())
+            self._began = (time.perf_counter(), cpu_s(), _server_s())
 
     def order(self, order: Order) -> None:
         """Count a handled order. The last order ends this process."""
@@ -84,23 +83,23 @@ class Tally:
                 self._first_at = time.time()
                 self.start()
             if self._handled == self._messages // 2:
-                self._half_kb = _rss_kb()
+                self._half_bytes = rss_bytes()
             if self._handled == self._messages:
                 self.end()
 
     def end(self) -> None:
         """Print the sample, and end this process without its usual end, which some peers delay for seconds."""
         assert self._began is not None
-        began, cpu_s, server_s = self._began
-        rss_kb = _rss_kb()
+        began, own_s, server_s = self._began
+        used_bytes = rss_bytes()
         sample = Measured(
             messages=self._messages,
             wall_s=time.perf_counter() - began,
-            cpu_s=_cpu_s() - cpu_s,
+            cpu_s=cpu_s() - own_s,
             server_s=_server_s() - server_s,
-            rss_kb=rss_kb,
+            rss_kb=used_bytes // 1_024,
             first_ms=(self._first_at - float(os.environ["PEER_STARTED"])) * 1e3 if self._first_at else 0.0,
-            grown_bytes=(rss_kb - self._half_kb) * 1_024 / (self._messages / 2) if self._half_kb else 0.0,
+            grown_bytes=(used_bytes - self._half_bytes) / (self._messages / 2) if self._half_bytes else 0.0,
             late_us=self._late_us,
             profile=[] if self._profile is None else dearest(self._profile, self._messages),
         )
@@ -182,21 +181,5 @@ def _shares(messages: int, publishers: int) -> list[int]:
     return [messages // publishers + (number < messages % publishers) for number in range(publishers)]
 
 
-def cpu_s_of(pid: int) -> float:
-    """Return the processor time of a process until now, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def _server_s() -> float:
     return cpu_s_of(int(pid)) if (pid := os.environ.get("PEER_SERVER")) else 0.0
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _rss_kb() -> int:
-    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1])
