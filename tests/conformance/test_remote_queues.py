@@ -198,6 +198,33 @@ def test_a_report_to_another_queue_manager_waits_on_the_transmission_queue(
     assert b"REPLIES".ljust(48) + b"FAR".ljust(48) == got.body[8:104]
 
 
+@pytest.mark.parametrize("name", ["ORDERS", "ALIAS"])
+def test_a_report_to_a_remote_queue_waits_on_its_transmission_queue(
+    far: QueueManagerUnderTest, program: Program, name: str
+) -> None:
+    program.put("NORMAL", b"1", reply_to_queue=name, reply_to_queue_manager=far.name, report=int(Report.COA))
+
+    assert b"ORDERS.IN".ljust(48) + b"FAR".ljust(48) == program.got("TO.FAR").body[8:104]
+
+
+@pytest.mark.parametrize("definition", ["QALIAS(ALIAS)", "QREMOTE(ORDERS)", "QLOCAL(TO.FAR)"])
+def test_a_report_to_a_remote_queue_that_is_inhibited_for_puts_is_a_dead_letter(
+    far: QueueManagerUnderTest, program: Program, definition: str
+) -> None:
+    defined(far, f"ALTER {definition} PUT(DISABLED)\nALTER QMGR DEADQ(SYSTEM.DEAD.LETTER.QUEUE)")
+    program.put("NORMAL", b"1", reply_to_queue="ALIAS", reply_to_queue_manager=far.name, report=int(Report.COA))
+
+    header = parse(program.got("SYSTEM.DEAD.LETTER.QUEUE").body, encoding=Encoding.NATIVE)
+    assert (Reason.PUT_INHIBITED, "ALIAS") == (header.reason, header.destination_queue)
+
+
+def test_a_dead_letter_queue_that_is_a_remote_queue_takes_no_report(far: QueueManagerUnderTest, program: Program) -> None:
+    defined(far, "ALTER QMGR DEADQ(ORDERS)")
+    program.put("NORMAL", b"1", reply_to_queue="NOT.THERE", report=int(Report.COA))
+
+    assert 0 == far.depth("TO.FAR")
+
+
 def test_a_report_that_cannot_leave_is_a_dead_letter_for_its_queue_manager(
     far: QueueManagerUnderTest, program: Program
 ) -> None:

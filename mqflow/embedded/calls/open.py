@@ -22,6 +22,7 @@ from mqflow.embedded.state.identifiers import dynamic_queue_name
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, AuthorityKind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
@@ -46,8 +47,10 @@ __all__ = (
     "open_object",
     "output_handles",
     "put_back",
+    "remote_definition",
     "stored_serials",
     "topic_string_of",
+    "transmission_of",
 )
 
 _MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
@@ -255,6 +258,22 @@ def input_handles(queue: LocalQueue) -> list[ObjectHandle]:
     return [handle for handle in queue.handles if handle.bits & INPUT]
 
 
+def remote_definition(state: QueueManagerState, found: LocalQueue | QueueDefinition | None) -> QueueDefinition | None:
+    """Return the definition of a remote queue, even if `found` is its alias; None for any other queue."""
+    base = state.queues.get(found.attributes.target) if found and found.attributes.kind is QueueType.ALIAS else found
+    return base if isinstance(base, QueueDefinition) and base.attributes.kind is QueueType.REMOTE else None
+
+
+def transmission_of(state: QueueManagerState, remote: QueueAttributes) -> tuple[LocalQueue, tuple[str, str]]:
+    """Return the transmission queue of a remote queue; also the names of the queue and the queue manager at the other end."""
+    if not remote.remote_queue:
+        raise Refusal(Reason.REMOTE_Q_NAME_ERROR, "The definition has no RNAME")
+    if remote.remote_queue_manager == state.name:  # q050110: also with XMITQ
+        raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, f"RQMNAME of {remote.name} is this queue manager")
+    to = (remote.remote_queue, remote.remote_queue_manager)
+    return state.transmission_queue(remote.transmission_queue, remote.remote_queue_manager), to
+
+
 def output_handles(queue: LocalQueue) -> list[ObjectHandle]:
     """Return the handles that are open for output."""
     return [handle for handle in queue.handles if handle.bits & _OUTPUT]
@@ -304,7 +323,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
     _check_authority(state, handle.connection, wanted)
-    if isinstance(found, QueueDefinition) and (remote := _remote_definition(state, found)) is not None:
+    if isinstance(found, QueueDefinition) and (remote := remote_definition(state, found)) is not None:
         _attach_remote(state, handle, found, remote)
         return
     if isinstance(found, QueueDefinition) and found.attributes.kind is QueueType.MODEL:
@@ -333,27 +352,15 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
         _record_definition(handle, found)
 
 
-def _remote_definition(state: QueueManagerState, found: QueueDefinition) -> QueueDefinition | None:
-    """Return the definition of a remote queue, even if `found` is its alias; None for any other queue."""
-    base = state.queues.get(found.attributes.target) if found.attributes.kind is QueueType.ALIAS else found
-    return base if isinstance(base, QueueDefinition) and base.attributes.kind is QueueType.REMOTE else None
-
-
 def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueDefinition, through: QueueDefinition) -> None:
     """Attach the handle to the opened name, to the definition of the remote queue, and for OUTPUT to the transmission queue.
 
     The opened name is `first`. It is the definition itself, or an alias of the definition.
     """
-    remote = through.attributes
     if handle.bits & (INPUT | OpenOption.BROWSE):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A remote queue can be opened for OUTPUT, INQUIRE and SET only")
     if handle.bits & OpenOption.OUTPUT:
-        if not remote.remote_queue:
-            raise Refusal(Reason.REMOTE_Q_NAME_ERROR, "The definition has no RNAME")
-        if remote.remote_queue_manager == state.name:  # q050110: also with XMITQ
-            raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, f"RQMNAME of {remote.name} is this queue manager")
-        to = (remote.remote_queue, remote.remote_queue_manager)
-        _transmit(handle, state.transmission_queue(remote.transmission_queue, remote.remote_queue_manager), to)
+        _transmit(handle, *transmission_of(state, through.attributes))
     _record_definition(handle, first)
     if through is not first:
         through.handles.add(handle)

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_not_staged, check_persistence, check_room, place, transmitted
+from mqflow.embedded.calls.open import remote_definition, transmission_of
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import UnitOfWork
@@ -92,6 +93,7 @@ def _dead_letter(state: QueueManagerState, unit: UnitOfWork | None, refused: Rep
     )
     # If the dead-letter queue refuses too, the report is dropped. A queue manager may drop no other message.
     with suppress(Refusal):
+        state.local_queue(state.attributes.dead_letter_queue)
         _put(state, unit, ReportMessage(state.attributes.dead_letter_queue, "", descriptor, body))
 
 
@@ -99,17 +101,19 @@ def _put(state: QueueManagerState, unit: UnitOfWork | None, report_message: Repo
     name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
     manager, through = report_message.reply_to_queue_manager, ""
     if (alias := state.manager_alias(manager)) is not None:
-        if alias.attributes.put_inhibited:
-            raise Refusal(Reason.PUT_INHIBITED)
         manager, through = alias.attributes.remote_queue_manager, alias.attributes.transmission_queue
-    if manager in {"", state.name}:
-        queue = state.local_queue(name)
+    opened = state.queues.get(name) if manager in {"", state.name} else None
+    remote = remote_definition(state, opened)
+    if remote is not None:
+        queue, to = transmission_of(state, remote.attributes)
+    elif manager in {"", state.name}:
+        queue, to = state.local_queue(name), None
     else:
-        queue = state.transmission_queue(through, manager)
-        descriptor, body = transmitted(state, descriptor, body, (name, manager))
-        name = queue.name
-    if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
+        queue, to = state.transmission_queue(through, manager), (name, manager)
+    if any(each is not None and each.attributes.put_inhibited for each in (alias, opened, remote, queue)):
         raise Refusal(Reason.PUT_INHIBITED)
+    if to is not None:
+        descriptor, body = transmitted(state, descriptor, body, to)
     check_not_staged(queue, descriptor)
     check_room(state, queue, len(body))
     check_persistence(queue, descriptor.persistence)
